@@ -1,0 +1,1 @@
+"""A private data curator: exponentially many questions, one privacy budget."""

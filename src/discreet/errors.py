@@ -1,0 +1,84 @@
+"""Every error that Discreet raises.
+
+    DiscreetError
+    ├── Refusal             the request is well formed; the answer is no
+    │   ├── BudgetExceeded      it would cost more than is left
+    │   └── TooLarge            it would need more memory or time than allowed
+    ├── Mistake             something the caller can put right (also a ValueError)
+    │   ├── BadParameter        a number out of its range: epsilon, delta, scale, size …
+    │   ├── BadSchema           columns, domains and privacy units that make no sense
+    │   ├── BadQuery            a question that the schema cannot answer
+    │   └── BadData             a table that does not fit its schema
+    └── Fault               the machine or the program failed; nothing was released
+        ├── NoEntropy           the operating system gave no randomness
+        └── SealBroken          an exact value was touched outside the one door
+
+A message says the value, the rule and the next step, and never contains private data or a draw of noise.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DiscreetError(Exception):
+    """The root: catch this to catch everything that Discreet raises on purpose."""
+
+
+class Refusal(DiscreetError):
+    """The request is well formed; the answer is no."""
+
+
+class BudgetExceeded(Refusal):
+    """The request would cost more than is left. Nothing was spent."""
+
+
+class TooLarge(Refusal):
+    """The request would need more memory or time than allowed. Nothing was spent."""
+
+
+class Mistake(DiscreetError, ValueError):
+    """Something the caller can put right. Nothing was spent."""
+
+
+class BadParameter(Mistake):
+    """A number or option out of its range."""
+
+
+class BadSchema(Mistake):
+    """Columns, a domain or a privacy unit that make no sense."""
+
+
+class BadQuery(Mistake):
+    """A question that the schema cannot answer."""
+
+
+class BadData(Mistake):
+    """A table that does not fit its schema."""
+
+
+class Fault(DiscreetError, RuntimeError):
+    """The machine or the program failed. Nothing was released."""
+
+
+class NoEntropy(Fault):
+    """The operating system gave no randomness."""
+
+
+class SealBroken(Fault):
+    """An exact value was touched outside the one door, or with the wrong sensitivity."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error sentence: the closest known word, or the list of them.
+
+    >>> did_you_mean("aeg", ["age", "sex"])
+    'did you mean "age"?'
+    >>> did_you_mean("height", ["age", "sex"])
+    'it has "age", "sex"'
+    """
+    known = list(known)
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f'did you mean "{close[0]}"?'
+    shown = ", ".join(f'"{name}"' for name in known[:8])
+    return f"it has {shown}" + (f" and {len(known) - 8} more" if len(known) > 8 else "")

@@ -1,0 +1,1 @@
+"""The one door: one file and one proof page for each mechanism."""

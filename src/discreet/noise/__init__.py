@@ -1,0 +1,1 @@
+"""Exact integer samplers on the randomness of the operating system."""

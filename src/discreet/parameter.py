@@ -1,0 +1,87 @@
+"""Reading the numbers that people give us: exactly, or not at all.
+
+Privacy is computed in exact arithmetic, so every parameter becomes a `Fraction` at the door. A float is read as the
+decimal it prints as: 0.1 means one tenth, not 3602879701896397/36028797018963968.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Rational, Real
+from typing import Any
+
+from discreet.errors import BadParameter
+
+Number = int | float | Fraction | Decimal
+
+# Outside these a parameter is a slip of the pen, and arithmetic would meet numbers that no double can hold.
+SMALLEST, LARGEST = Fraction(1, 10**15), Fraction(10**15)
+
+
+def _refuse(name: str, value: Any, rule: str, next_step: str) -> BadParameter:
+    return BadParameter(f"{name} is {value!r}; it must be {rule}. {next_step}")
+
+
+def rational(name: str, value: Any, *, next_step: str = "Give an int, a float or a Fraction.") -> Fraction:
+    """The exact value of a number.
+
+    >>> rational("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        raise _refuse(name, value, "a number", next_step)
+    if isinstance(value, Integral):
+        return Fraction(int(value))
+    if isinstance(value, Rational):
+        return Fraction(value.numerator, value.denominator)
+    if isinstance(value, (Real, Decimal)):
+        if not isfinite(value):
+            raise _refuse(name, float(value), "a finite number", next_step)
+        return Fraction(value) if isinstance(value, Decimal) else Fraction(repr(float(value)))
+    raise _refuse(name, value, "a number", next_step)
+
+
+def positive(name: str, value: Any, *, at_most: Number = LARGEST, next_step: str = "") -> Fraction:
+    """A number above zero and inside the range that our arithmetic is proved for.
+
+    >>> positive("epsilon", -1)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: epsilon is -1; it must be a number above 0. Give a positive number, say 0.1.
+    """
+    step = next_step or "Give a positive number, say 0.1."
+    exact = rational(name, value, next_step=step)
+    if exact <= 0:
+        raise _refuse(name, value, "a number above 0", step)
+    if not SMALLEST <= exact <= at_most:
+        raise _refuse(name, value, f"between {float(SMALLEST):g} and {float(at_most):g}", step)
+    return exact
+
+
+def probability(name: str, value: Any, *, zero: bool = False, next_step: str = "") -> Fraction:
+    """A number in (0, 1), or in [0, 1) where `zero` is allowed.
+
+    >>> probability("delta", 1)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: delta is 1; it must be a probability above 0 and below 1. Give one, say 1e-9.
+    """
+    step = next_step or "Give one, say 1e-9."
+    exact = rational(name, value, next_step=step)
+    if not (0 <= exact < 1) or (exact == 0 and not zero):
+        raise _refuse(name, value, f"a probability {'from' if zero else 'above'} 0 and below 1", step)
+    return exact
+
+
+def whole(name: str, value: Any, *, least: int = 0, most: int | None = None, next_step: str = "") -> int:
+    """A whole number in a range.
+
+    >>> whole("contributions", 0, least=1)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: contributions is 0; it must be a whole number of at least 1. Give an int.
+    """
+    step = next_step or "Give an int."
+    rule = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
+    if isinstance(value, bool) or type(value).__name__ == "bool_" or not isinstance(value, Integral):
+        raise _refuse(name, value, rule, step)
+    if value < least or (most is not None and value > most):
+        raise _refuse(name, value, rule, step)
+    return int(value)

@@ -1,0 +1,92 @@
+"""What a mechanism did, as a value: the algebra of events.
+
+An event says what was done to the table, never what it cost; the cost in any currency is a function of it (`loss.py`).
+All parameters are exact rationals. An L2 sensitivity may be the square root of two, so it is kept squared.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Nothing was read: post-processing, or an answer already known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Discrete Laplace noise, Pr[k] ∝ exp(−|k|/scale), on integers with this L1 sensitivity: sensitivity/scale-DP."""
+
+    scale: Fraction
+    sensitivity: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Rounded Gaussian noise, round(N(0, sigma²)), on integers with this squared L2 sensitivity.
+
+    Rounding an integer plus a real is the integer plus the rounded real, so this is post-processing of the continuous
+    Gaussian mechanism and costs exactly what that costs: mu² = squared_sensitivity/sigma².
+    """
+
+    sigma: Fraction
+    squared_sensitivity: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise, Pr[k] ∝ exp(−k²/2sigma²), on integers with this squared L2 sensitivity: zCDP [CKS20].
+
+    It is not post-processing of a continuous Gaussian, so it has no Gaussian-DP value of its own.
+    """
+
+    sigma: Fraction
+    squared_sensitivity: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The exponential mechanism: epsilon-DP and of bounded range epsilon [DDR20], so about half the price of `Pure`."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class AboveThreshold:
+    """A whole run of the sparse vector technique: epsilon-DP, however long the stream."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """Anything that is epsilon-DP and of which nothing more is known: randomized response, permute-and-flip."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate:
+    """Anything that is (epsilon, delta)-DP and of which nothing more is known; name-and-shame is (0, delta)."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Compose:
+    """These, one after the other; each may be chosen after seeing the results of those before."""
+
+    events: "tuple[Event, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The same, so many times."""
+
+    event: "Event"
+    times: int
+
+
+Single = Nothing | Laplace | Gaussian | DiscreteGaussian | Selection | AboveThreshold | Pure | Approximate
+Event = Single | Compose | Repeat

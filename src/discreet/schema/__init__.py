@@ -1,0 +1,1 @@
+"""What a row may be, and whom we protect."""

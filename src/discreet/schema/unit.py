@@ -1,0 +1,51 @@
+"""Whom we protect: a row, or a person with at most so many rows; and when two tables are neighbours."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.errors import BadSchema
+from discreet.parameter import whole
+
+Neighbors = Literal["add_remove", "replace_one"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one person can change.
+
+    `key` names the column that identifies a person; without one, each row is a person. A person has at most
+    `contributions` rows (further ones are dropped by the source). Two tables are neighbours if one person's rows are
+    in one and not in the other (`add_remove`: the number of rows is private), or if one person's rows are exchanged
+    for another's (`replace_one`; with rows as persons, the number of rows is public).
+
+    >>> Unit()
+    Unit(key=None, contributions=1, neighbors='add_remove')
+    >>> Unit(key="person_id", contributions=3).describe
+    'one "person_id" with up to 3 rows is added or removed'
+    """
+
+    key: str | None = None
+    contributions: int = 1
+    neighbors: Neighbors = "add_remove"
+
+    def __post_init__(self) -> None:
+        if self.neighbors not in ("add_remove", "replace_one"):
+            raise BadSchema(
+                f'neighbors is {self.neighbors!r}; it must be "add_remove" (one person is added or removed) '
+                'or "replace_one" (one person is exchanged). The default is "add_remove".'
+            )
+        if self.key is not None and (not isinstance(self.key, str) or not self.key):
+            raise BadSchema(f"key is {self.key!r}; it must be the name of a column. Leave it out to protect rows.")
+        whole("contributions", self.contributions, least=1, most=10**6)
+        if self.key is None and self.contributions != 1:
+            raise BadSchema(
+                f"contributions is {self.contributions} and there is no key; a row has one contribution. "
+                "Name the column that identifies a person with key=…"
+            )
+
+    @property
+    def describe(self) -> str:
+        """The relation in words, for answers and cards."""
+        rows = "row" if self.contributions == 1 else f"up to {self.contributions} rows"
+        who = "one row" if self.key is None else f'one "{self.key}" with {rows}'
+        return f"{who} is {'added or removed' if self.neighbors == 'add_remove' else 'replaced'}"
