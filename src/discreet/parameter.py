@@ -33,7 +33,7 @@ def rational(name: str, value: Any, *, next_step: str = "Give an int, a float or
     if isinstance(value, Integral):
         return Fraction(int(value))
     if isinstance(value, Rational):
-        return Fraction(value.numerator, value.denominator)
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, (Real, Decimal)):
         if not isfinite(value):
             raise _refuse(name, float(value), "a finite number", next_step)
@@ -82,6 +82,7 @@ def whole(name: str, value: Any, *, least: int = 0, most: int | None = None, nex
     rule = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
     if isinstance(value, bool) or type(value).__name__ == "bool_" or not isinstance(value, Integral):
         raise _refuse(name, value, rule, step)
-    if value < least or (most is not None and value > most):
+    exact = int(value)
+    if exact < least or (most is not None and exact > most):
         raise _refuse(name, value, rule, step)
-    return int(value)
+    return exact

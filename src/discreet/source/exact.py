@@ -17,6 +17,7 @@ class Exact:
     """
 
     __slots__ = ("_Exact__values", "sensitivity")
+    __values: NDArray[np.int64]
     sensitivity: Sensitivity
 
     def __init__(self, values: NDArray[np.int64], sensitivity: Sensitivity) -> None:
