@@ -6,7 +6,7 @@ statement and says little about an event of probability 1e-9 when a cell expects
     Pr[n·KL ≥ t] ≤ e^−t (e·t/(k − 1))^(k − 1)    for t > k − 1,
 
 which holds for every n and every law on k cells [R. Agrawal, Finite-sample concentration of the multinomial in relative
-entropy, IEEE Trans. Inf. Theory 66 (2020), Thm. I.2]. Half of the false-alarm budget goes to it; the other half to cells
+entropy, IEEE Trans. Inf. Theory 66 (2020), Thm. I.2]. Half of the false-alarm budget goes to it, half to the cells
 so rare that one draw there is evidence enough. Pooling cells is a map of the outcomes, so it keeps the bound; it only
 serves power.
 """

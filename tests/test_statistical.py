@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+
 from statistical import assert_follows, assert_rate_at_least, rejects, relative_entropy_bound
 
-FAIR = {face: 1 / 6 for face in range(6)}
+FAIR = dict.fromkeys(range(6), 1 / 6)
 
 
 def test_a_fair_die_passes_and_a_loaded_one_is_rejected():
