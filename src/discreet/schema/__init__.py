@@ -1,1 +1,7 @@
 """What a row may be, and whom we protect."""
+
+from discreet.schema.column import Bins, Boolean, Categories, Column, Integers
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Neighbors, Unit
+
+__all__ = ["Bins", "Boolean", "Categories", "Column", "Domain", "Integers", "Neighbors", "Unit"]

@@ -1,0 +1,229 @@
+"""Which rows are meant: `col("age") >= 65`, combined with & | ~.
+
+A predicate is an immutable tree that says nothing about a table; `cells.py` reads it against a domain.
+
+Logic has two values, as in Python and not as in SQL: a row satisfies a predicate or it does not. A row whose value is
+in an extra cell ("other", "missing") satisfies no comparison, so it satisfies the negation of every comparison:
+`~(col("age") >= 65)` includes the rows of unknown age, and `col("age") < 65` does not.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import isinf
+from typing import Any, Literal, NoReturn
+
+from discreet.errors import BadQuery
+from discreet.schema.value import Readable, Reading, plain, read
+
+Operator = Literal["==", "!=", "<", "<=", ">", ">="]
+
+
+class Predicate:
+    """What is true of a row or not: combine with & (and), | (or), ~ (not)."""
+
+    __slots__ = ()
+
+    def __and__(self, other: "Predicate") -> "Predicate":
+        return And(_parts(And, self, other)) if isinstance(other, Predicate) else NotImplemented
+
+    def __or__(self, other: "Predicate") -> "Predicate":
+        return Or(_parts(Or, self, other)) if isinstance(other, Predicate) else NotImplemented
+
+    def __invert__(self) -> "Predicate":
+        return self.part if isinstance(self, Not) else Not(self)
+
+    def __bool__(self) -> NoReturn:
+        raise BadQuery(
+            f"{self!r} is a question, not yet true or false, so `and`, `or`, `not` and a <= b <= c cannot be asked of "
+            'it. Use & | ~ with brackets, and col("x").between(a, c).'
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Everyone(Predicate):
+    """True of every row."""
+
+    def __repr__(self) -> str:
+        return "everyone"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compare(Predicate):
+    """A column against a value."""
+
+    column: str
+    operator: Operator
+    value: Readable = field(compare=False)
+    # Python says True == 1; these are two questions, so they are compared by what was read.
+    reading: Reading = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _askable(self.column, self.value))
+        object.__setattr__(self, "reading", read(self.value))
+
+    def __repr__(self) -> str:
+        return f"col({self.column!r}) {self.operator} {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsIn(Predicate):
+    """A column equal to one of some values."""
+
+    column: str
+    values: tuple[Readable, ...] = field(compare=False)
+    readings: tuple[Reading, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, (str, bytes)) or not isinstance(self.values, Iterable):
+            raise BadQuery(f"isin() was given {self.values!r}; it takes a list of values. Write [{self.values!r}].")
+        object.__setattr__(self, "values", tuple(_askable(self.column, value) for value in self.values))
+        object.__setattr__(self, "readings", tuple(map(read, self.values)))
+
+    def __repr__(self) -> str:
+        return f"col({self.column!r}).isin({list(self.values)!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsMissing(Predicate):
+    """A column without a value."""
+
+    column: str
+
+    def __repr__(self) -> str:
+        return f"col({self.column!r}).is_missing()"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class And(Predicate):
+    """All of these."""
+
+    parts: tuple[Predicate, ...]
+
+    def __repr__(self) -> str:
+        return " & ".join(f"({part!r})" for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Or(Predicate):
+    """At least one of these."""
+
+    parts: tuple[Predicate, ...]
+
+    def __repr__(self) -> str:
+        return " | ".join(f"({part!r})" for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Not(Predicate):
+    """Not this: the plain complement."""
+
+    part: Predicate
+
+    def __repr__(self) -> str:
+        return f"~({self.part!r})"
+
+
+everyone = Everyone()
+Atom = Compare | IsIn | IsMissing
+
+
+class Col:
+    """A column by name; comparing it makes a predicate.
+
+    >>> col("age").between(25, 64) & (col("sex") == "Female")
+    (col('age') >= 25) & (col('age') <= 64) & (col('sex') == 'Female')
+    """
+
+    __slots__ = ("name",)
+    # So that numpy's scalars leave `np.int64(3) <= col("x")` to us.
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise BadQuery(f'a column is named {name!r}; a name is a text that is not empty. Write col("age").')
+        self.name = name
+
+    def __eq__(self, value: Any) -> Compare:  # type: ignore[override]
+        return Compare(self.name, "==", value)
+
+    def __ne__(self, value: Any) -> Compare:  # type: ignore[override]
+        return Compare(self.name, "!=", value)
+
+    def __lt__(self, value: Any) -> Compare:
+        return Compare(self.name, "<", value)
+
+    def __le__(self, value: Any) -> Compare:
+        return Compare(self.name, "<=", value)
+
+    def __gt__(self, value: Any) -> Compare:
+        return Compare(self.name, ">", value)
+
+    def __ge__(self, value: Any) -> Compare:
+        return Compare(self.name, ">=", value)
+
+    def isin(self, values: Iterable[Any]) -> IsIn:
+        """Equal to one of these; of nobody if there are none."""
+        return IsIn(self.name, values)  # type: ignore[arg-type]
+
+    def between(self, low: Any, high: Any) -> Predicate:
+        """From `low` to `high`, both included, as in SQL."""
+        return (self >= low) & (self <= high)
+
+    def is_missing(self) -> IsMissing:
+        """Without a value, where the column keeps a cell for that."""
+        return IsMissing(self.name)
+
+    def __bool__(self) -> NoReturn:
+        raise BadQuery(f"{self!r} is a column, neither true nor false. Compare it: {self!r} == True.")
+
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
+
+def col(name: str) -> Col:
+    """A column by name, to be compared.
+
+    >>> ~(col("age") >= 65)
+    ~(col('age') >= 65)
+    """
+    return Col(name)
+
+
+def columns_of(predicate: Predicate) -> tuple[str, ...]:
+    """The columns that a predicate names, sorted.
+
+    >>> columns_of((col("sex") == "Female") | (col("age") >= 65))
+    ('age', 'sex')
+    """
+    match predicate:
+        case Compare() | IsIn() | IsMissing():
+            return (predicate.column,)
+        case And(parts) | Or(parts):
+            return tuple(sorted({name for part in parts for name in columns_of(part)}))
+        case Not(part):
+            return columns_of(part)
+        case Everyone():
+            return ()
+    raise BadQuery(f'{predicate!r} is not a predicate. Write one with col(), say col("age") >= 65.')
+
+
+def _parts(kind: type[And] | type[Or], *predicates: Predicate) -> tuple[Predicate, ...]:
+    return tuple(
+        part for predicate in predicates for part in (predicate.parts if isinstance(predicate, kind) else (predicate,))
+    )
+
+
+def _askable(column: str, value: Any) -> Any:
+    value = plain(value)
+    match read(value):
+        case ("missing", _):
+            raise BadQuery(f'"{column}" is compared with {value!r}; nothing equals a missing value. Use .is_missing().')
+        case ("number", number) if isinf(number):
+            raise BadQuery(f'"{column}" is compared with {value!r}; a value is finite. Leave that side open.')
+        case ("unreadable", _):
+            raise BadQuery(
+                f'"{column}" is compared with a {type(value).__name__}; a value is a boolean, a number, a text or a '
+                "date. Compare columns with values only."
+            )
+    return value

@@ -1,0 +1,88 @@
+"""What one raw value of a table is: a boolean, a number, a text, a date, missing, or unreadable.
+
+Kinds never mix: True is not 1 and "1" is not 1. Within a kind, equal means equal as numbers, days or characters: 1,
+1.0, Decimal(1) and numpy's int8(1) are one number; a time stamp is its calendar day; "a" and "A" are two texts.
+"""
+
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, isinf, isnan
+from numbers import Rational
+from typing import Any, Literal
+
+import numpy as np
+
+Kind = Literal["boolean", "number", "text", "date", "missing", "unreadable"]
+Readable = bool | int | float | Fraction | Decimal | str | date
+Reading = tuple[Kind, Any]
+
+MISSING: Reading = ("missing", None)
+UNREADABLE: Reading = ("unreadable", None)
+
+# date(1970, 1, 1).toordinal(), where numpy starts to count days.
+EPOCH = 719_163
+
+
+def read(value: Any) -> Reading:
+    """The kind of a raw value and what it is compared by. Never raises.
+
+    A number is compared by its exact value, a date by its day number. A float that is not whole is read as the
+    decimal it prints as, so the float 0.3 lies on an edge at Decimal("0.3").
+
+    >>> read(1) == read(1.0) == read(np.int8(1)), read(1) == read(True), read(1) == read("1")
+    (True, False, False)
+    >>> read(None), read(float("nan")), read(b"a")
+    (('missing', None), ('missing', None), ('unreadable', None))
+    """
+    match value:
+        case None:
+            return MISSING
+        case str():
+            return ("text", str.__str__(value))
+        case bool() | np.bool_():
+            return ("boolean", bool(value))
+        case int() | np.integer():
+            return ("number", int(value))
+        case np.datetime64():
+            return MISSING if np.isnat(value) else ("date", int(value.astype("datetime64[D]").astype(np.int64)) + EPOCH)
+        case float() | np.floating():
+            return _float(float(value))
+        case Decimal():
+            return _decimal(value)
+        case Rational():
+            return ("number", Fraction(int(value.numerator), int(value.denominator)))
+    # pandas is not imported to ask this; its NaT calls itself a datetime, so it must be asked before dates.
+    if type(value).__name__ in ("NaTType", "NAType", "MaskedConstant"):
+        return MISSING
+    return ("date", value.toordinal()) if isinstance(value, date) else UNREADABLE
+
+
+def _float(value: float) -> Reading:
+    if isnan(value):
+        return MISSING
+    if isinf(value):
+        return ("number", value)
+    return ("number", int(value) if value.is_integer() else Fraction(repr(value)))
+
+
+def _decimal(value: Decimal) -> Reading:
+    if value.is_nan():
+        return MISSING
+    # A few characters of data must not make us write out a number of a million digits.
+    if value.is_infinite() or (value and value.adjusted() > 400):
+        return ("number", inf if value > 0 else -inf)
+    if value and value.adjusted() < -400:
+        return ("number", Fraction(1 if value > 0 else -1, 10**400))
+    return ("number", Fraction(value))
+
+
+def plain(value: Any) -> Any:
+    """A numpy scalar as the Python value it holds, so that it prints as one; anything else as it is.
+
+    >>> plain(np.int64(3)), plain("a")
+    (3, 'a')
+    """
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]")
+    return value.item() if isinstance(value, np.generic) else value
