@@ -4,28 +4,12 @@ All functions return an `arb`: a ball that provably contains the true value, as 
 (`with precision(bits): …`; more bits, narrower ball). No float approximation enters anywhere.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, isqrt
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
-
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
-    """Work with so many bits inside the block. A ball is right at any precision; it is only narrower with more."""
-    before = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
-
-
-def ball(value: Fraction | int) -> arb:
-    """A rational as a ball."""
-    return arb(fmpq(value.numerator, value.denominator))
+from discreet.interval import ball
 
 
 def exp_minus(gamma: Fraction) -> arb:

@@ -1,0 +1,60 @@
+"""Random words from the operating system.
+
+A few words come straight from `os.urandom`. Many come from an AES-256-CTR keystream under a fresh key from
+`os.urandom`, dropped when the call is done: no generator outlives a call, so nothing can be seeded, shared by two
+threads, or copied into a forked child. If the system gives no randomness, the call fails and nothing is released.
+"""
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import NoEntropy
+
+Words = NDArray[np.int64]
+
+# Below this, one system call is cheaper than setting up a cipher.
+_FEW = 512
+_ZEROS = bytes(1 << 16)
+
+
+def _urandom(count: int) -> bytes:
+    try:
+        return os.urandom(count)
+    except (OSError, NotImplementedError) as cause:
+        raise NoEntropy(
+            "the operating system gave no randomness; nothing was released. Try again when it does."
+        ) from cause
+
+
+def word() -> int:
+    """One uniform 64-bit word."""
+    return int.from_bytes(_urandom(8), "little")
+
+
+def filler(count: int) -> Callable[[Words], None]:
+    """A function that fills arrays with independent uniform words, some `count` in all.
+
+    It holds the cipher's key: use it within one call, then let it go.
+    """
+    return _from_system if count <= _FEW else _keystream()
+
+
+def _from_system(out: Words) -> None:
+    out[:] = np.frombuffer(_urandom(out.nbytes), dtype=np.int64)
+
+
+def _keystream() -> Callable[[Words], None]:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    stream = Cipher(algorithms.AES(_urandom(32)), modes.CTR(bytes(16))).encryptor()
+
+    def fill(out: Words) -> None:
+        view = memoryview(out.view(np.uint8))  # type: ignore[arg-type]
+        for start in range(0, len(view), len(_ZEROS)):
+            piece = view[start : start + len(_ZEROS)]
+            stream.update_into(_ZEROS[: len(piece)], piece)
+
+    return fill
