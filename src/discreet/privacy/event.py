@@ -1,11 +1,30 @@
 """What a mechanism did, as a value: the algebra of events.
 
 An event says what was done to the table, never what it cost; the cost in any currency is a function of it (`loss.py`).
-All parameters are exact rationals. An L2 sensitivity may be the square root of two, so it is kept squared.
+All parameters are exact rationals; other numbers are read by `discreet.parameter`, and nonsense is refused here, because
+a negative scale or count would be a negative price. An L2 sensitivity may be the square root of two, so it is kept
+squared.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+
+from discreet.errors import BadParameter
+from discreet.parameter import rational, whole
+
+
+def _read(event: object, *, above_zero: tuple[str, ...] = (), at_least_zero: tuple[str, ...] = ()) -> None:
+    """Make the parameters of a new event exact, and refuse those that mean nothing."""
+    for name in (*above_zero, *at_least_zero):
+        value = getattr(event, name)
+        exact = value if type(value) is Fraction else rational(name, value)
+        if exact < 0 or (exact == 0 and name in above_zero):
+            raise BadParameter(
+                f"{name} is {value}; it must be {'above' if name in above_zero else 'at least'} 0. "
+                f"Check how this {type(event).__name__} was calibrated."
+            )
+        if exact is not value:
+            object.__setattr__(event, name, exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +39,9 @@ class Laplace:
     scale: Fraction
     sensitivity: Fraction
 
+    def __post_init__(self) -> None:
+        _read(self, above_zero=("scale",), at_least_zero=("sensitivity",))
+
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
@@ -32,6 +54,9 @@ class Gaussian:
     sigma: Fraction
     squared_sensitivity: Fraction
 
+    def __post_init__(self) -> None:
+        _read(self, above_zero=("sigma",), at_least_zero=("squared_sensitivity",))
+
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
@@ -43,12 +68,18 @@ class DiscreteGaussian:
     sigma: Fraction
     squared_sensitivity: Fraction
 
+    def __post_init__(self) -> None:
+        _read(self, above_zero=("sigma",), at_least_zero=("squared_sensitivity",))
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The exponential mechanism: epsilon-DP and of bounded range epsilon [DDR20], so about half the price of `Pure`."""
 
     epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        _read(self, at_least_zero=("epsilon",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +88,18 @@ class AboveThreshold:
 
     epsilon: Fraction
 
+    def __post_init__(self) -> None:
+        _read(self, at_least_zero=("epsilon",))
+
 
 @dataclass(frozen=True, slots=True)
 class Pure:
     """Anything that is epsilon-DP and of which nothing more is known: randomized response, permute-and-flip."""
 
     epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        _read(self, at_least_zero=("epsilon",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +108,11 @@ class Approximate:
 
     epsilon: Fraction
     delta: Fraction
+
+    def __post_init__(self) -> None:
+        _read(self, at_least_zero=("epsilon", "delta"))
+        if self.delta > 1:
+            raise BadParameter(f"delta is {self.delta}; it must be a probability, at most 1. Give one, say 1e-9.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +128,9 @@ class Repeat:
 
     event: "Event"
     times: int
+
+    def __post_init__(self) -> None:
+        whole("times", self.times, next_step="Say how often it happens.")
 
 
 Single = Nothing | Laplace | Gaussian | DiscreteGaussian | Selection | AboveThreshold | Pure | Approximate

@@ -1,0 +1,74 @@
+"""What an accounting is: a currency for losses, as a small tuple of functions.
+
+Composition is written here, once, for all of them: no formula of a single event ever sees a `Compose` or a `Repeat`.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import reduce
+from math import inf
+from typing import Generic, NamedTuple, TypeVar
+
+from discreet.privacy.event import AboveThreshold, Approximate, Compose, Event, Laplace, Nothing, Pure, Repeat
+from discreet.privacy.event import Selection, Single
+
+Loss = TypeVar("Loss")
+
+# An exact rational, or infinite where the currency cannot price the event.
+Amount = Fraction | float
+
+
+class Accounting(NamedTuple, Generic[Loss]):
+    """A currency: the loss of a single event, how losses add up, and what a total means as (epsilon, delta).
+
+    `epsilon(loss, delta)` and `delta(loss, epsilon)` are upper bounds; the one is infinite, the other 1, where the
+    currency has no price. `times(loss, n)` must equal `loss` added n times, exactly.
+    """
+
+    name: str
+    single: Callable[[Single], Loss]
+    zero: Loss
+    add: Callable[[Loss, Loss], Loss]
+    times: Callable[[Loss, int], Loss]
+    epsilon: Callable[[Loss, Fraction], Amount]
+    delta: Callable[[Loss, Fraction], Amount]
+
+
+def total(event: Event, accounting: Accounting[Loss]) -> Loss:
+    """The loss of an event, simple or composed, in one currency."""
+    match event:
+        case Compose(events):
+            return reduce(accounting.add, (total(part, accounting) for part in events), accounting.zero)
+        case Repeat(part, times):
+            return accounting.times(total(part, accounting), times) if times else accounting.zero
+        case _:
+            return accounting.single(event)
+
+
+def add_amounts(one: Amount, other: Amount) -> Amount:
+    """The sum; infinite if either is."""
+    return inf if inf in (one, other) else one + other
+
+
+def multiply_amount(amount: Amount, times: int) -> Amount:
+    """So many times the amount."""
+    return inf if amount == inf else amount * times
+
+
+def pure_epsilon(event: Single) -> Amount:
+    """The smallest epsilon for which an event is known to be epsilon-DP; infinite if there is none.
+
+    >>> pure_epsilon(Laplace(scale=Fraction(10), sensitivity=Fraction(1)))
+    Fraction(1, 10)
+    """
+    match event:
+        case Nothing():
+            return Fraction(0)
+        case Laplace(scale, sensitivity):
+            return sensitivity / scale
+        case Selection(epsilon) | AboveThreshold(epsilon) | Pure(epsilon) | Approximate(epsilon, 0):
+            return epsilon
+        case _ if getattr(event, "squared_sensitivity", None) == 0:
+            return Fraction(0)
+        case _:
+            return inf

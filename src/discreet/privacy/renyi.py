@@ -1,0 +1,117 @@
+"""Rényi differential privacy: losses are divergences at some sixty fixed orders, added order by order.
+
+A mechanism has loss r at order a if its outputs on neighbours have Rényi divergence of order a at most r [Mir17]. The
+orders are 1 + s for s = 2^(k/3), rounded to rationals: a Gaussian is within 0.7 per cent of the best order of all.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from math import inf
+from typing import TYPE_CHECKING
+
+from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
+from discreet.privacy.bound import above
+from discreet.privacy.concentrated import divergence_delta, divergence_epsilon
+from discreet.privacy.event import DiscreteGaussian, Gaussian, Selection, Single
+
+if TYPE_CHECKING:
+    from flint import arb
+
+ORDERS: tuple[Fraction, ...] = tuple(1 + Fraction(round(2 ** (k / 3 + 6)), 64) for k in range(-3, 57))
+
+Divergences = tuple[Amount, ...]
+
+
+def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """The largest Rényi divergence that an epsilon-DP mechanism can have, rounded up.
+
+    r = ln(cosh((a − ½)ε)/cosh(ε/2))/(a − 1), the divergence of randomized response.
+
+    where a is `order` and ε is `epsilon`.
+
+    >>> pure_divergence(Fraction(1), Fraction(2)) < min(1, Fraction(2, 2))
+    True
+
+    proof: gates.md §5
+    """
+    if epsilon == 0:
+        return Fraction(0)
+
+    def formula() -> "arb":
+        from discreet.interval import ball
+
+        e, a = ball(epsilon), ball(order)
+        return (((a - ball(Fraction(1, 2))) * e).cosh() / (e / 2).cosh()).log() / (a - 1)
+
+    # Mironov's simple bound: it cannot be beaten here by more than the rounding, and cosh would need a huge exponent.
+    return epsilon if epsilon * order > 10**6 else min(epsilon, above(formula))
+
+
+def bounded_range_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """The largest Rényi divergence that a mechanism of bounded range epsilon can have, rounded up.
+
+    r = t + ln(c/a)/(a − 1), with e^t = (a − 1)c/(a(c − 1)) and c = (e^{aε} − 1)/(e^ε − 1); never above aε²/8.
+
+    where a is `order`, ε is `epsilon` and t is the worst offset of the range.
+
+    >>> bounded_range_divergence(Fraction(1), Fraction(2)) < Fraction(2, 8)
+    True
+
+    proof: gates.md §5
+    """
+    if epsilon == 0:
+        return Fraction(0)
+
+    def formula() -> "arb":
+        from discreet.interval import ball
+
+        e, a = ball(epsilon), ball(order)
+        c = (a * e).expm1() / e.expm1()
+        return ((a - 1) * c / (a * (c - 1))).log() + (c / a).log() / (a - 1)
+
+    simple = min(epsilon, order * epsilon**2 / 8)
+    return simple if epsilon * order > 10**6 else min(simple, above(formula))
+
+
+@lru_cache(maxsize=1024)
+def divergences(event: Single) -> Divergences:
+    """The Rényi loss of a single event, at every order."""
+    match event:
+        case Gaussian(sigma, squared_sensitivity) | DiscreteGaussian(sigma, squared_sensitivity):
+            return tuple(order * squared_sensitivity / (2 * sigma**2) for order in ORDERS)
+        case Selection(epsilon):
+            return tuple(bounded_range_divergence(epsilon, order) for order in ORDERS)
+        case _:
+            epsilon_pure = pure_epsilon(event)
+            if epsilon_pure == inf:
+                return (inf,) * len(ORDERS)
+            return tuple(pure_divergence(Fraction(epsilon_pure), order) for order in ORDERS)
+
+
+def renyi_epsilon(losses: Divergences, delta: Fraction) -> Amount:
+    """The epsilon of the best order at this delta, rounded up. For totals fixed in advance: see `renyi_gate`."""
+    if not any(losses):
+        return Fraction(0)
+    priced = [(order - 1, Fraction(r)) for order, r in zip(ORDERS, losses, strict=True) if r != inf]
+    if delta == 0 or not priced:
+        return inf
+    return min(divergence_epsilon(excess, r, delta) for excess, r in priced)
+
+
+def renyi_delta(losses: Divergences, epsilon: Fraction) -> Amount:
+    """The delta of the best order at this epsilon, rounded up."""
+    if not any(losses):
+        return Fraction(0)
+    priced = [(order - 1, Fraction(r)) for order, r in zip(ORDERS, losses, strict=True) if r != inf]
+    return min((divergence_delta(excess, r, epsilon) for excess, r in priced), default=Fraction(1))
+
+
+RENYI = Accounting[Divergences](
+    name="renyi",
+    single=divergences,
+    zero=(Fraction(0),) * len(ORDERS),
+    add=lambda one, other: tuple(map(add_amounts, one, other)),
+    times=lambda losses, times: tuple(multiply_amount(r, times) for r in losses),
+    epsilon=renyi_epsilon,
+    delta=renyi_delta,
+)
