@@ -9,8 +9,18 @@ from functools import reduce
 from math import inf
 from typing import Generic, NamedTuple, TypeVar
 
-from discreet.privacy.event import AboveThreshold, Approximate, Compose, Event, Laplace, Nothing, Pure, Repeat
-from discreet.privacy.event import Selection, Single
+from discreet.privacy.event import (
+    AboveThreshold,
+    Approximate,
+    Compose,
+    Event,
+    Laplace,
+    Nothing,
+    Pure,
+    Repeat,
+    Selection,
+    Single,
+)
 
 Loss = TypeVar("Loss")
 

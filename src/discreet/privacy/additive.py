@@ -1,4 +1,4 @@
-"""The lectures' composition theorems as accountings: pure sums, basic (epsilon, delta) sums, and the advanced formula."""
+"""The lectures' composition theorems as accountings: pure sums, basic (epsilon, delta) sums, advanced composition."""
 
 from collections import Counter
 from fractions import Fraction
@@ -66,8 +66,8 @@ def advanced_epsilon(squares: Amount, delta: Fraction) -> Amount:
 
     where S is the sum of the squared epsilons; k equal parts give kε²/2 + ε√(2k ln(1/delta)).
 
-    >>> float(advanced_epsilon(1000 * Fraction(1, 100) ** 2, Fraction(1, 10**6)))
-    1.712...
+    >>> round(float(advanced_epsilon(1000 * Fraction(1, 100) ** 2, Fraction(1, 10**6))), 4)
+    1.7123
 
     [000 Prop. 13; BS16, Prop. 1.3 and 1.4]
     """

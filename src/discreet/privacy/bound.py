@@ -100,10 +100,10 @@ def float_below(value: Fraction | float) -> float:
     return -float_above(-value)
 
 
-def least(safe: Callable[[Fraction], bool]) -> Fraction | float:
+def least(safe: Callable[[Fraction], bool], *, bits: int = SEARCH_BITS) -> Fraction | float:
     """The least number that is safe, where everything above a safe number is safe too; infinite if none is.
 
-    The answer itself was found safe, and has a short numerator and denominator.
+    The answer itself was found safe, and has a short numerator and denominator: `bits` significant bits.
 
     >>> float(least(lambda x: x * x >= 2)) ** 2 - 2 < 1e-12
     True
@@ -124,8 +124,8 @@ def least(safe: Callable[[Fraction], bool]) -> Fraction | float:
     while top - bottom > 1:
         middle = (top + bottom) // 2
         bottom, top = (bottom, middle) if safe(Fraction(2) ** middle) else (middle, top)
-    grain = Fraction(2) ** (bottom - SEARCH_BITS)
-    low, high = 1 << SEARCH_BITS, 2 << SEARCH_BITS
+    grain = Fraction(2) ** (bottom - bits)
+    low, high = 1 << bits, 2 << bits
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if safe(middle * grain) else (middle, high)

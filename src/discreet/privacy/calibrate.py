@@ -1,0 +1,79 @@
+"""How much noise a budget asks for: one search over any family of events."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadParameter
+from discreet.parameter import positive, probability
+from discreet.privacy.accounting import total
+from discreet.privacy.bound import above, least
+from discreet.privacy.event import Event, Gaussian
+from discreet.privacy.loss import By, accounting_for
+
+if TYPE_CHECKING:
+    from flint import arb
+
+# Significant bits of a scale: too much noise by less than one part in 10^9. Distributions take long and get fewer.
+SCALE_BITS = {"pld": 14}
+
+
+def calibrate(
+    make_event: Callable[[Fraction], Event], *, epsilon: Any, delta: Any = 0, by: By = "gaussian"
+) -> Fraction:
+    """The smallest scale whose event meets the budget, as a short rational on the safe side.
+
+    `make_event(scale)` is what would be done; more scale must mean less loss.
+
+    >>> from discreet.privacy.event import Laplace, Repeat
+    >>> calibrate(lambda scale: Repeat(Laplace(scale, 1), 10), epsilon=0.5, by="pure")
+    Fraction(20, 1)
+    """
+    accounting = accounting_for(by)
+    budget, exact_delta = positive("epsilon", epsilon), probability("delta", delta, zero=True)
+
+    def safe(scale: Fraction) -> bool:
+        return accounting.epsilon(total(make_event(scale), accounting), exact_delta) <= budget
+
+    scale = least(safe, bits=SCALE_BITS.get(by, 30))
+    if scale == inf:
+        raise BadParameter(
+            f"no scale meets epsilon {float(budget):g} and delta {float(exact_delta):g} in the {by} accounting; "
+            "it cannot price this event at this delta. Give a delta above 0, or another `by`."
+        )
+    return Fraction(scale)
+
+
+def gaussian_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> Fraction:
+    """The smallest sigma whose Gaussian noise is (epsilon, delta)-DP, by the exact condition; right for every epsilon.
+
+    >>> float(gaussian_sigma(epsilon=1, delta=1e-6))
+    4.224...
+
+    [BW18, Thm. 8]
+    """
+    squared = positive("squared_sensitivity", squared_sensitivity)
+    delta = probability("delta", delta)
+    return calibrate(lambda sigma: Gaussian(sigma, squared), epsilon=epsilon, delta=delta)
+
+
+def lecture_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> Fraction:
+    """The sigma of the lecture notes, 2Δ√ln(1/delta)/epsilon, rounded up: for comparison only.
+
+    It is more noise than needed for small epsilon, and *too little* for large epsilon (tests/privacy/test_calibrate.py).
+
+    >>> float(lecture_sigma(epsilon=1, delta=1e-6))
+    7.433...
+
+    [004 Ex. 1]
+    """
+    e, d = positive("epsilon", epsilon), probability("delta", delta)
+    squared = positive("squared_sensitivity", squared_sensitivity)
+
+    def formula() -> "arb":
+        from discreet.interval import ball
+
+        return 2 * (-ball(squared) * ball(d).log()).sqrt() / ball(e)
+
+    return above(formula)

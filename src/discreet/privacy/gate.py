@@ -1,0 +1,142 @@
+"""The three gates: whether the next question may still be asked, when questions are chosen by looking at answers.
+
+A gate is a frozen value over plain integers: `limit` was rounded down, what is charged is rounded up, and a spend is one
+addition and one comparison for each order. Amounts count grains of 2^-50 and fit a signed 64-bit integer, sums included.
+Why each gate is valid for adaptively chosen parameters: gates.md §4.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from math import inf
+from typing import Any, Literal
+
+from discreet.errors import BudgetExceeded
+from discreet.parameter import positive, probability
+from discreet.privacy.accounting import Amount, total
+from discreet.privacy.concentrated import divergence_limit
+from discreet.privacy.event import Event
+from discreet.privacy.gaussian import gaussian_limit
+from discreet.privacy.loss import accounting_for
+from discreet.privacy.renyi import ORDERS
+
+GRAIN = Fraction(1, 2**50)
+# More than any limit. Two of them still fit a signed 64-bit integer, so a guarded SQL update cannot overflow.
+FULL = 2**62 - 1
+# The limit of an order that cannot help: nothing fits.
+CLOSED = -1
+LARGEST_EPSILON = 1000
+
+Grains = tuple[int, ...]
+Kind = Literal["pure", "gaussian", "renyi"]
+
+_ADVICE = {
+    "pure": "Ask with Laplace noise, or register the table with a delta above 0.",
+    "gaussian": "Use rounded Gaussian or Laplace noise, or register the table with a renyi gate.",
+    "renyi": "Use a mechanism that is epsilon-DP or adds Gaussian noise.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A cap on everything that is ever spent, in one currency.
+
+    Whatever was asked, in whatever order, for whatever reason: as long as every spend was `charge`d and `fits`, the
+    whole interaction is (epsilon, delta)-DP. The promise is the cap; a running total read at a moment chosen by looking
+    at answers is not itself a guarantee.
+    """
+
+    kind: Kind
+    epsilon: Fraction
+    delta: Fraction
+    limit: Grains = field(repr=False)
+
+    @property
+    def nothing(self) -> Grains:
+        """What is spent at the start."""
+        return (0,) * len(self.limit)
+
+    def charge(self, event: Event) -> Grains:
+        """What an event costs, in grains, one number for each order; never below its true loss (or `FULL`).
+
+        >>> from discreet.privacy.event import Laplace
+        >>> pure_gate(1).charge(Laplace(scale=10, sensitivity=1))
+        (112589990684263,)
+        """
+        return _charge(self.kind, event)
+
+    def fits(self, spent: Grains, amount: Grains) -> bool:
+        """Whether the amount can be added with at least one order staying within its limit."""
+        return any(before + more <= most for before, more, most in zip(spent, amount, self.limit, strict=True))
+
+    def add(self, spent: Grains, amount: Grains) -> Grains:
+        """The new total; an order that is far past its limit stays at `FULL`."""
+        return tuple(min(before + more, FULL) for before, more in zip(spent, amount, strict=True))
+
+
+def pure_gate(epsilon: Any) -> Gate:
+    """Σ ε_i ≤ epsilon: the whole interaction is epsilon-DP.
+
+    >>> gate = pure_gate(1)
+    >>> gate.fits(gate.nothing, (2**50,)), gate.fits((1,), (2**50,))
+    (True, False)
+
+    [RRUV16, Thm. 3.6 of the full version; it is basic composition]
+    """
+    exact = positive("epsilon", epsilon, at_most=LARGEST_EPSILON)
+    return Gate("pure", exact, Fraction(0), (_grains_down(exact),))
+
+
+def gaussian_gate(epsilon: Any, delta: Any) -> Gate:
+    """Σ μ_i² ≤ μ², where μ-GDP is exactly (epsilon, delta)-DP: the whole interaction is μ-GDP.
+
+    >>> float(gaussian_gate(1, 1e-6).limit[0] * GRAIN) ** 0.5
+    0.2367...
+
+    [ST22; KTH23, Thm. 9]
+    """
+    exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
+    return Gate("gaussian", exact, exact_delta, (_grains_down(gaussian_limit(exact, exact_delta)),))
+
+
+def renyi_gate(epsilon: Any, delta: Any) -> Gate:
+    """Σ r_i(a) ≤ limit(a) for at least one order a: the whole interaction is (epsilon, delta)-DP.
+
+    Which order survives may depend on the answers, so the orders share delta: half goes to the one that serves Gaussian
+    noise best, half is split evenly between the others that can be of use. With all of delta for every order the rule
+    would be wrong (gates.md §4 has the counterexample).
+
+    >>> gate = renyi_gate(1, 1e-6)
+    >>> max(most * GRAIN / order for most, order in zip(gate.limit, ORDERS)) > Fraction(1, 50)
+    True
+
+    [FZ21, Thm. 4.3; Lec21]
+    """
+    exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
+    alone = {order: divergence_limit(order - 1, exact, exact_delta) for order in ORDERS}
+    useful = [order for order in ORDERS if alone[order] > 0]
+    if not useful:
+        return Gate("renyi", exact, exact_delta, (CLOSED,) * len(ORDERS))
+    best = max(useful, key=lambda order: alone[order] / order)
+    share = {order: exact_delta / (2 * (len(useful) - 1)) for order in useful if order != best}
+    share[best] = exact_delta - sum(share.values())
+    shared = {order: divergence_limit(order - 1, exact, share[order]) for order in useful}
+    limit = tuple(_grains_down(shared[order]) if shared.get(order, 0) > 0 else CLOSED for order in ORDERS)
+    return Gate("renyi", exact, exact_delta, limit)
+
+
+@lru_cache(maxsize=4096)
+def _charge(kind: Kind, event: Event) -> Grains:
+    loss = total(event, accounting_for(kind))
+    amounts: tuple[Amount, ...] = loss if isinstance(loss, tuple) else (loss,)
+    if all(amount == inf for amount in amounts):
+        raise BudgetExceeded(f"a {kind} gate has no price for {event}; nothing was spent. {_ADVICE[kind]}")
+    return tuple(_grains_up(amount) for amount in amounts)
+
+
+def _grains_up(amount: Amount) -> int:
+    return FULL if amount == inf else min(FULL, -int(-Fraction(amount) // GRAIN))
+
+
+def _grains_down(amount: Fraction) -> int:
+    return min(FULL - 1, int(amount // GRAIN))
