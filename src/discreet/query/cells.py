@@ -20,7 +20,7 @@ from discreet.schema.value import read
 Mask = NDArray[np.bool_]
 
 # A query keeps one weight for each cell of a column that it names.
-MOST_WEIGHTS = 2**24
+MOST_WEIGHTS = 2**22
 
 
 def mask_of(atom: Atom, domain: Domain) -> Mask:
@@ -91,7 +91,7 @@ def _edge(name: str, column: Column, operator: str, value: Any) -> int:
                 f'column "{name}" has categories without an order, so {operator} cannot be asked. '
                 "Use == or isin(), or declare it with ordered=True."
             )
-        return _equal(name, column, value).start + after
+        return int(_equal(name, column, value).start) + after
     number = _comparable(name, column, value)
     if isinstance(column, Integers) or column.whole:
         # Among integers, after 64 and before 65 is the same cut.

@@ -168,7 +168,7 @@ class Col:
 
     def between(self, low: Any, high: Any) -> Predicate:
         """From `low` to `high`, both included, as in SQL."""
-        return (self >= low) & (self <= high)
+        return And((self >= low, self <= high))
 
     def is_missing(self) -> IsMissing:
         """Without a value, where the column keeps a cell for that."""

@@ -1,0 +1,63 @@
+"""The questions people ask, as linear queries: counts, totals, fractions and means."""
+
+import numpy as np
+
+from discreet.errors import BadQuery
+from discreet.query.box import decompose
+from discreet.query.cells import column_of
+from discreet.query.linear import Linear, Ratio
+from discreet.query.predicate import Predicate, everyone
+from discreet.query.product import Weights
+from discreet.schema.column import Integers
+from discreet.schema.domain import Domain
+
+
+def count(domain: Domain, where: Predicate = everyone) -> Linear:
+    """How many rows satisfy a predicate: weight 1 for those, 0 for the others.
+
+    >>> from discreet.query.predicate import col
+    >>> people = Domain({"age": Integers(0, 99), "city": Integers(0, 9)})
+    >>> count(people, (col("age") >= 65) & (col("city") == 3))
+    <Linear: 1 product on age, city>
+    """
+    return Linear(decompose(where, domain))
+
+
+def total(domain: Domain, column: str, where: Predicate = everyone) -> Linear:
+    """The sum of a bounded integer column over the rows that satisfy a predicate.
+
+    Rows in an extra cell ("other", "missing") have no value and add nothing, as in SQL.
+
+    >>> total(Domain({"children": Integers(0, 3)}), "children").table(Domain({"children": Integers(0, 3)}))
+    array([0, 1, 2, 3, 0])
+    """
+    values, _ = _values(domain, column)
+    return Linear([each.times(column, values) for each in decompose(where, domain)])
+
+
+def fraction(domain: Domain, where: Predicate) -> Ratio:
+    """The fraction of all rows that satisfy a predicate."""
+    return Ratio(count(domain, where), count(domain))
+
+
+def mean(domain: Domain, column: str, where: Predicate = everyone) -> Ratio:
+    """The mean of a bounded integer column over the rows that satisfy a predicate and have a value, as in SQL."""
+    _, present = _values(domain, column)
+    return Ratio(
+        total(domain, column, where), Linear([each.times(column, present) for each in decompose(where, domain)])
+    )
+
+
+def _values(domain: Domain, name: str) -> tuple[Weights, Weights]:
+    """The value of each cell and whether it has one."""
+    column = column_of(domain, name)
+    if not isinstance(column, Integers):
+        raise BadQuery(
+            f'column "{name}" is declared as {type(column).__name__}, whose cells have no one integer to add up. '
+            "Declare it as Integers(lower, upper) to ask for totals and means."
+        )
+    present = np.zeros(column.size, dtype=np.int64)
+    present[: column.inside] = 1
+    values = present.copy()
+    values[: column.inside] = column.lower + np.arange(column.inside, dtype=np.int64)
+    return values, present

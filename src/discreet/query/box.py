@@ -1,0 +1,135 @@
+"""A predicate as disjoint boxes: sets of rows that allow each column some of its cells, independently.
+
+A conjunction is one box. What is left of box A without box B falls into disjoint boxes by the first column in which a
+row leaves B (first-difference decomposition):
+
+    A \\ B  =  (A, b₁ left)  ∪  (A, b₁ kept, b₂ left)  ∪  (A, b₁ and b₂ kept, b₃ left)  ∪  …
+
+where bᵢ is what B asks of its i-th column. So OR and NOT are sums of disjoint boxes, with no table over all columns.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.query.cells import Mask, column_of, mask_of
+from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or, Predicate, columns_of
+from discreet.query.product import Factor, Product, box, merge, product
+from discreet.schema.domain import Domain
+
+# Above this many boxes one dense table is faster; above this many cells it would fill a machine (8 bytes each).
+MOST_BOXES = 256
+MOST_CELLS = 2**22
+
+Box = dict[str, Mask]
+
+
+class _TooManyBoxesError(Exception):
+    """The decomposition has grown past its limit; nothing is wrong, another form is needed."""
+
+
+def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
+    """Disjoint products that weigh 1 where the predicate is true, and 0 elsewhere.
+
+    >>> from discreet.query.predicate import col
+    >>> from discreet.schema.column import Boolean
+    >>> len(decompose((col("a") == True) | (col("b") == True), Domain({"a": Boolean(), "b": Boolean()})))
+    2
+    """
+    scope = columns_of(predicate)
+    for name in scope:
+        column_of(domain, name)
+    try:
+        return merge(map(box, _boxes(predicate, domain)))
+    except _TooManyBoxesError:
+        cells = prod(domain[name].size for name in scope)
+        if cells > MOST_CELLS:
+            raise TooLarge(
+                f"the predicate needs more than {MOST_BOXES} disjoint boxes, and the {cells} cells of its columns "
+                f"{', '.join(scope)} are more than {MOST_CELLS}. Ask about fewer columns, or in several questions."
+            ) from None
+        return (product([Factor(scope, truth(predicate, domain).astype(np.int64))]),)
+
+
+def truth(predicate: Predicate, domain: Domain, scope: Sequence[str] | None = None) -> NDArray[np.bool_]:
+    """The truth of a predicate in every cell of `scope`, which holds its columns: a dense table, for small scopes."""
+    scope = columns_of(predicate) if scope is None else scope
+    shape = tuple(domain[name].size for name in scope)
+    match predicate:
+        case Everyone():
+            return np.ones(shape, dtype=np.bool_)
+        case Compare() | IsIn() | IsMissing():
+            mask = mask_of(predicate, domain)
+            axes = [-1 if name == predicate.column else 1 for name in scope]
+            return np.broadcast_to(mask.reshape(axes), shape)
+        case And(parts):
+            return reduce(np.logical_and, (truth(part, domain, scope) for part in parts))
+        case Or(parts):
+            return reduce(np.logical_or, (truth(part, domain, scope) for part in parts))
+        case Not(part):
+            return ~truth(part, domain, scope)
+    raise BadQuery(f"{predicate!r} is not a predicate.")
+
+
+def _boxes(predicate: Predicate, domain: Domain) -> list[Box]:
+    scope = columns_of(predicate)
+    if len(scope) == 1:
+        mask = truth(predicate, domain)
+        return [{scope[0]: mask}] if mask.any() else []
+    match predicate:
+        case Everyone():
+            return [{}]
+        case And(parts):
+            return reduce(_both, (_boxes(part, domain) for part in _one_per_column(And, parts)))
+        case Or(parts):
+            pieces = (_boxes(part, domain) for part in _one_per_column(Or, parts))
+            return reduce(lambda before, new: _limited([*before, *_without(new, before)]), pieces)
+        case Not(part):
+            return _without([{}], _boxes(part, domain))
+    raise BadQuery(f"{predicate!r} is not a predicate.")
+
+
+def _one_per_column(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> list[Predicate]:
+    """Parts about the same one column, taken together: they are one mask, not many boxes."""
+    groups: dict[object, list[Predicate]] = {}
+    for place, part in enumerate(parts):
+        scope = columns_of(part)
+        groups.setdefault(scope if len(scope) == 1 else place, []).append(part)
+    return [group[0] if len(group) == 1 else kind(tuple(group)) for group in groups.values()]
+
+
+def _both(left: list[Box], right: list[Box]) -> list[Box]:
+    return _limited([met for a in left for b in right if (met := _intersection(a, b)) is not None])
+
+
+def _intersection(a: Box, b: Box) -> Box | None:
+    met = {**a, **{name: (a[name] & mask if name in a else mask) for name, mask in b.items()}}
+    return met if all(mask.any() for mask in met.values()) else None
+
+
+def _without(boxes: list[Box], removed: list[Box]) -> list[Box]:
+    for hole in removed:
+        boxes = _limited([piece for each in boxes for piece in _difference(each, hole)])
+    return boxes
+
+
+def _difference(whole: Box, hole: Box) -> list[Box]:
+    if _intersection(whole, hole) is None:
+        return [whole]
+    pieces, rest = [], whole
+    for name, mask in hole.items():
+        left = rest[name] & ~mask if name in rest else ~mask
+        if left.any():
+            pieces.append({**rest, name: left})
+        rest = {**rest, name: rest[name] & mask if name in rest else mask}
+    return pieces
+
+
+def _limited(boxes: list[Box]) -> list[Box]:
+    if len(boxes) > MOST_BOXES or sum(mask.size for each in boxes for mask in each.values()) > 4 * MOST_CELLS:
+        raise _TooManyBoxesError
+    return boxes

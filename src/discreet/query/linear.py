@@ -1,0 +1,195 @@
+"""What may be asked: sums over the rows of an integer weight that depends on the row's cell."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.query.box import MOST_CELLS
+from discreet.query.product import Product, Weights, merge
+from discreet.schema.domain import Domain
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Linear:
+    """A linear query: q(table) = Σ over the rows of w(row), with w a sum of products of small tables.
+
+    Queries are added, subtracted and multiplied by integers; equal means made of the same products.
+
+    >>> from discreet.query.product import box
+    >>> adults = Linear([box({"age": np.array([False, False, True])})])
+    >>> adults.answer(np.array([5, 6, 7])), (3 * adults - adults).answer(np.array([5, 6, 7]))
+    (7, 14)
+    """
+
+    products: tuple[Product, ...]
+
+    def __init__(self, products: Iterable[Product] = ()) -> None:
+        merged = merge(products)
+        if sum(each.magnitude for each in merged) >= 2**63:
+            raise TooLarge("the weights of this query do not fit in 64 bits. Ask for smaller multiples.")
+        object.__setattr__(self, "products", merged)
+
+    @cached_property
+    def scope(self) -> tuple[str, ...]:
+        """The columns that the weight depends on, sorted; it is the order of the axes of `table` and `answer`."""
+        return tuple(sorted({name for each in self.products for name in each.columns}))
+
+    def __add__(self, other: "Linear") -> "Linear":
+        return Linear([*self.products, *other.products]) if isinstance(other, Linear) else NotImplemented
+
+    def __sub__(self, other: "Linear") -> "Linear":
+        return self + -1 * other if isinstance(other, Linear) else NotImplemented
+
+    def __mul__(self, times: int) -> "Linear":
+        if isinstance(times, bool) or not isinstance(times, (int, np.integer)):
+            return NotImplemented
+        return Linear([Product(each.factors, each.coefficient * int(times)) for each in self.products])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "Linear":
+        return -1 * self
+
+    def range(self, domain: Domain) -> tuple[int, int]:
+        """The lowest and the highest weight of a row.
+
+        Exact for one product, for sums of products on different columns, for disjoint products, and wherever the
+        columns that hang together have few enough cells for a table; otherwise an interval that contains it.
+        """
+        self._check(domain)
+        ranges = [_range(group, domain) for group in _independent(self.products)]
+        return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+
+    def table(self, domain: Domain) -> Weights:
+        """The weight of every cell of the scope, as a dense array."""
+        self._check(domain)
+        return _table(self.products, self.scope, domain)
+
+    def answer(self, marginal: NDArray[Any], columns: Sequence[str] | None = None) -> int:
+        """The exact value, from the counts of all cells of `columns` (the scope, if not given; or more).
+
+        Products are contracted one factor at a time: no table of weights is built.
+        """
+        names = self.scope if columns is None else tuple(columns)
+        counts = np.asarray(marginal)
+        if not set(self.scope) <= set(names) or counts.ndim != len(names) or counts.dtype.kind not in "iubO":
+            raise BadQuery(
+                f"the query is on {self.scope} and was given {counts.ndim} axes named {names}, of {counts.dtype}; "
+                "it needs integer counts with an axis for each of its columns."
+            )
+        largest = max(int(counts.max(initial=0)), -int(counts.min(initial=0))) * counts.size
+        # Exactly, always: beyond 64 bits with Python's integers.
+        fits = largest * sum(each.magnitude for each in self.products) < 2**63
+        counts = counts.astype(np.int64 if fits else object)
+        return int(sum(each.contract(counts, names) for each in self.products))
+
+    def _check(self, domain: Domain) -> None:
+        for factor in {factor for each in self.products for factor in each.factors}:
+            shape = tuple(domain[name].size for name in factor.columns)
+            if shape != factor.weights.shape:
+                raise BadQuery(
+                    f"the query was made for other columns: {factor.columns} has {shape} cells in this domain and "
+                    f"{factor.weights.shape} in the query. Make it again for this domain."
+                )
+
+    def __repr__(self) -> str:
+        many = f"{len(self.products)} product{'s' * (len(self.products) != 1)}"
+        return f"<Linear: {many} on {', '.join(self.scope) or 'no column'}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One linear query divided by another: a fraction, or a mean. It is answered from both."""
+
+    numerator: Linear
+    denominator: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """The vector query of all cells of some columns, the last column varying fastest; of none, the number of rows.
+
+    >>> Marginal(("age", "sex"))
+    Marginal(columns=('age', 'sex'))
+    """
+
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.columns, str) or not all(isinstance(name, str) for name in self.columns):
+            raise BadQuery(f'columns is {self.columns!r}; it must be a list of names. Write ["age", "sex"].')
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if len(set(self.columns)) < len(self.columns):
+            raise BadQuery(f"columns is {self.columns!r}; each column is named once. Remove one.")
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        """How many cells each of the columns has."""
+        return tuple(domain[name].size for name in self.columns)
+
+    def size(self, domain: Domain) -> int:
+        """How many cells there are, exactly."""
+        return prod(self.shape(domain))
+
+
+def _table(products: Iterable[Product], scope: Sequence[str], domain: Domain) -> Weights:
+    shape = tuple(domain[name].size for name in scope)
+    if prod(shape) > MOST_CELLS:
+        raise TooLarge(
+            f"a table over {', '.join(scope)} has {prod(shape)} cells; the limit is {MOST_CELLS}. Use the products."
+        )
+    table = np.zeros(shape, dtype=np.int64)
+    for each in products:
+        term = np.array(each.coefficient, dtype=np.int64)
+        for factor in each.factors:
+            # The axes of a factor are sorted like those of the scope, so it only needs new axes of length 1.
+            term = term * factor.weights.reshape([domain[n].size if n in factor.columns else 1 for n in scope])
+        table += term
+    return table
+
+
+def _independent(products: Iterable[Product]) -> list[list[Product]]:
+    """The products in groups that share no column, so that the range of the sum is the sum of the ranges."""
+    groups: list[tuple[set[str], list[Product]]] = []
+    for each in products:
+        columns, members = set(each.columns), [each]
+        apart = []
+        for group in groups:
+            if columns & group[0]:
+                columns, members = columns | group[0], members + group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (columns, members)]
+    return [members for _, members in groups]
+
+
+def _range(group: list[Product], domain: Domain) -> tuple[int, int]:
+    if len(group) == 1:
+        return group[0].range
+    scope = sorted({name for each in group for name in each.columns})
+    cells = prod(domain[name].size for name in scope)
+    if _disjoint(group, scope, domain):
+        ranges = [each.range_on_support() for each in group]
+        if sum(each.support_size(scope, domain) for each in group) < cells:
+            ranges.append((0, 0))
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+    if cells <= MOST_CELLS:
+        table = _table(group, scope, domain)
+        return int(table.min()), int(table.max())
+    return sum(each.range[0] for each in group), sum(each.range[1] for each in group)
+
+
+def _disjoint(group: list[Product], scope: Iterable[str], domain: Domain) -> bool:
+    """Whether no cell has a weight from two of the products: each two are kept apart by some column."""
+    meet = np.ones((len(group), len(group)), dtype=np.bool_)
+    for name in scope:
+        everywhere = np.ones(domain[name].size, dtype=np.bool_)
+        supports = [each.support(name) for each in group]
+        masks = np.array([everywhere if mask is None else mask for mask in supports], dtype=np.float32)
+        meet &= masks @ masks.T > 0
+    return not np.any(meet & ~np.eye(len(group), dtype=np.bool_))
