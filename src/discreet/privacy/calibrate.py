@@ -48,8 +48,8 @@ def calibrate(
 def gaussian_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> Fraction:
     """The smallest sigma whose Gaussian noise is (epsilon, delta)-DP, by the exact condition; right for every epsilon.
 
-    >>> float(gaussian_sigma(epsilon=1, delta=1e-6))
-    4.224...
+    >>> round(float(gaussian_sigma(epsilon=1, delta=1e-6)), 4)
+    4.2247
 
     [BW18, Thm. 8]
     """
@@ -61,10 +61,10 @@ def gaussian_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) ->
 def lecture_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> Fraction:
     """The sigma of the lecture notes, 2Δ√ln(1/delta)/epsilon, rounded up: for comparison only.
 
-    It is more noise than needed for small epsilon, and *too little* for large epsilon (tests/privacy/test_calibrate.py).
+    More noise than needed for small epsilon, and *too little* for large epsilon (tests/privacy/test_calibrate.py).
 
-    >>> float(lecture_sigma(epsilon=1, delta=1e-6))
-    7.433...
+    >>> round(float(lecture_sigma(epsilon=1, delta=1e-6)), 4)
+    7.4338
 
     [004 Ex. 1]
     """

@@ -1,9 +1,8 @@
 """What a mechanism did, as a value: the algebra of events.
 
 An event says what was done to the table, never what it cost; the cost in any currency is a function of it (`loss.py`).
-All parameters are exact rationals; other numbers are read by `discreet.parameter`, and nonsense is refused here, because
-a negative scale or count would be a negative price. An L2 sensitivity may be the square root of two, so it is kept
-squared.
+All parameters are exact rationals (other numbers are read by `discreet.parameter`), and nonsense is refused here: a
+negative scale or count would be a negative price. An L2 sensitivity may be the square root of two: it is kept squared.
 """
 
 from dataclasses import dataclass

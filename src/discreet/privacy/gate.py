@@ -1,8 +1,8 @@
 """The three gates: whether the next question may still be asked, when questions are chosen by looking at answers.
 
-A gate is a frozen value over plain integers: `limit` was rounded down, what is charged is rounded up, and a spend is one
-addition and one comparison for each order. Amounts count grains of 2^-50 and fit a signed 64-bit integer, sums included.
-Why each gate is valid for adaptively chosen parameters: gates.md §4.
+A gate is a frozen value over plain integers: the limit is rounded down, what is charged is rounded up, and a spend is
+one addition and one comparison for each order. Amounts count grains of 2^-50 and fit a signed 64-bit integer, sums
+included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 """
 
 from dataclasses import dataclass, field
@@ -90,8 +90,8 @@ def pure_gate(epsilon: Any) -> Gate:
 def gaussian_gate(epsilon: Any, delta: Any) -> Gate:
     """Σ μ_i² ≤ μ², where μ-GDP is exactly (epsilon, delta)-DP: the whole interaction is μ-GDP.
 
-    >>> float(gaussian_gate(1, 1e-6).limit[0] * GRAIN) ** 0.5
-    0.2367...
+    >>> round(float(gaussian_gate(1, 1e-6).limit[0] * GRAIN) ** 0.5, 4)
+    0.2367
 
     [ST22; KTH23, Thm. 9]
     """
@@ -103,7 +103,7 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     """Σ r_i(a) ≤ limit(a) for at least one order a: the whole interaction is (epsilon, delta)-DP.
 
     Which order survives may depend on the answers, so the orders share delta: half goes to the one that serves Gaussian
-    noise best, half is split evenly between the others that can be of use. With all of delta for every order the rule
+    noise best, the rest falls off with the square of the distance from it. With all of delta for every order the rule
     would be wrong (gates.md §4 has the counterexample).
 
     >>> gate = renyi_gate(1, 1e-6)
@@ -113,16 +113,24 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     [FZ21, Thm. 4.3; Lec21]
     """
     exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
-    alone = {order: divergence_limit(order - 1, exact, exact_delta) for order in ORDERS}
-    useful = [order for order in ORDERS if alone[order] > 0]
-    if not useful:
-        return Gate("renyi", exact, exact_delta, (CLOSED,) * len(ORDERS))
-    best = max(useful, key=lambda order: alone[order] / order)
-    share = {order: exact_delta / (2 * (len(useful) - 1)) for order in useful if order != best}
-    share[best] = exact_delta - sum(share.values())
-    shared = {order: divergence_limit(order - 1, exact, share[order]) for order in useful}
-    limit = tuple(_grains_down(shared[order]) if shared.get(order, 0) > 0 else CLOSED for order in ORDERS)
-    return Gate("renyi", exact, exact_delta, limit)
+    limits = (
+        divergence_limit(order - 1, exact, share)
+        for order, share in zip(ORDERS, delta_shares(exact, exact_delta), strict=True)
+    )
+    return Gate("renyi", exact, exact_delta, tuple(_grains_down(most) if most > 0 else CLOSED for most in limits))
+
+
+def delta_shares(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
+    """The share of delta of each order: positive, and together exactly delta.
+
+    >>> sum(delta_shares(Fraction(1), Fraction(1, 10**6))) == Fraction(1, 10**6)
+    True
+    """
+    noise = [divergence_limit(order - 1, epsilon, delta) / order for order in ORDERS]
+    best = noise.index(max(noise))
+    weights = [Fraction(1, (place - best) ** 2) if place != best else Fraction(0) for place in range(len(ORDERS))]
+    weights[best] = sum(weights, Fraction(0))
+    return tuple(delta * weight / (2 * weights[best]) for weight in weights)
 
 
 @lru_cache(maxsize=4096)

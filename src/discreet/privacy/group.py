@@ -23,7 +23,7 @@ def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction
     >>> group_budget(epsilon=0.5, people=4)
     (Fraction(2, 1), Fraction(0, 1))
     >>> float(group_budget(epsilon=1, delta=1e-9, people=2)[1])
-    3.71828182845904...e-09
+    3.7182818284590454e-09
 
     [000 Prop. 10; 002 Lemma 1.7; Vad17, Lemma 2.2]
     """
