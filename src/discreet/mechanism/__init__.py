@@ -1,1 +1,48 @@
 """The one door: one file and one proof page for each mechanism."""
+
+from discreet.mechanism.choose import best_price, condition_effects, most_common, price_effects
+from discreet.mechanism.exponential import exponential
+from discreet.mechanism.gaussian import discrete_gaussian, gaussian, lecture_sigma
+from discreet.mechanism.histogram import histogram, split_scale
+from discreet.mechanism.laplace import laplace
+from discreet.mechanism.name_and_shame import name_and_shame
+from discreet.mechanism.noisy_max import noisy_max
+from discreet.mechanism.protocol import Interactive, Law, Mechanism
+from discreet.mechanism.quantile import quantile, quantile_effects
+from discreet.mechanism.randomized_response import (
+    Estimate,
+    estimate_counts,
+    label_sensitivity,
+    randomized_response,
+)
+from discreet.mechanism.sparse_vector import Answer, Run, above_threshold, run_stream, sparse_vector
+
+__all__ = [
+    "Answer",
+    "Estimate",
+    "Interactive",
+    "Law",
+    "Mechanism",
+    "Run",
+    "above_threshold",
+    "best_price",
+    "condition_effects",
+    "discrete_gaussian",
+    "estimate_counts",
+    "exponential",
+    "gaussian",
+    "histogram",
+    "label_sensitivity",
+    "laplace",
+    "lecture_sigma",
+    "most_common",
+    "name_and_shame",
+    "noisy_max",
+    "price_effects",
+    "quantile",
+    "quantile_effects",
+    "randomized_response",
+    "run_stream",
+    "sparse_vector",
+    "split_scale",
+]

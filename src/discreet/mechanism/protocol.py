@@ -5,46 +5,63 @@ A mechanism is a value with four parts: what it did (`event`), how it does it (`
 without sampling. An interactive one has a state and a step instead of a release.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
-
-from flint import arb
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet.privacy.event import Event
 from discreet.source.exact import Exact
 
+if TYPE_CHECKING:
+    from flint import arb
+
 Out = TypeVar("Out")
 State = TypeVar("State")
 
+# Laws are computed with so many bits: ratios of probabilities are then known to some thirty decimal places.
+BITS = 192
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Law:
     """The exact distribution of a discrete output: a rigorous interval (`arb`) for the probability of each outcome.
 
     `rest` bounds from above the probability of all outcomes that are not listed (0 where the list is complete).
     """
 
-    probabilities: Mapping[Any, arb]
-    rest: arb
+    probabilities: "Mapping[Any, arb]"
+    rest: "arb"
+
+    def __repr__(self) -> str:
+        shown = [f"{outcome}: {float(mass.mid()):.6g}" for outcome, mass in list(self.probabilities.items())[:8]]
+        more = len(self.probabilities) - len(shown)
+        return f"Law({', '.join(shown)}{f', and {more} more' if more else ''})"
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanism(Generic[Out]):
-    """A single-shot mechanism, calibrated and ready."""
+    """A single-shot mechanism, calibrated and ready.
+
+    `error(confidence, …)` is a half-width that holds with that probability. `law(values, beside=[…])` is the
+    distribution of the output on these true integers; laws taken beside each other have the same outcomes, and where
+    the outcomes are infinitely many, those over which the likelihood ratio is constant are one.
+    """
 
     event: Event
     release: Callable[[Exact], Out]
-    error: Callable[[float], float]
-    law: Callable[[Sequence[int]], Law]
+    error: Callable[..., float]
+    law: Callable[..., Law]
 
 
 @dataclass(frozen=True, slots=True)
 class Interactive(Generic[State, Out]):
-    """A mechanism that answers a stream: `init()` draws its secrets, `step(state, exact)` answers one."""
+    """A mechanism that answers a stream: `init()` draws its secrets, `step(state, exact)` answers one.
+
+    `law(values)` is the distribution of the whole transcript when `values[t]` is the true value at time t.
+    """
 
     event: Event
     init: Callable[[], State]
     step: Callable[[State, Exact], tuple[State, Out]]
     error: Callable[..., float]
-    law: Callable[[Sequence[Sequence[int]]], Law]
+    law: Callable[..., Law]

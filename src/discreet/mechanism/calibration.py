@@ -1,0 +1,78 @@
+"""What every mechanism does before it draws: read its sensitivity, and open the seal with it."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter
+from discreet.parameter import Number, positive, probability
+from discreet.privacy.sensitivity import Sensitivity
+from discreet.source.exact import Exact, unseal
+
+Norm = Literal["l1", "l2_squared", "linf"]
+NORMS: tuple[Norm, ...] = ("l1", "l2_squared", "linf")
+
+
+def read_sensitivity(sensitivity: Sensitivity | Number, norm: Norm) -> Sensitivity:
+    """A sensitivity, from one or from a plain number that holds in every norm; the norm in use must be above zero.
+
+    >>> read_sensitivity(2, "l1").l2_squared
+    Fraction(4, 1)
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        step = "Give exact.sensitivity, or a number, say 1."
+        number = positive("sensitivity", sensitivity, next_step=step)
+        return Sensitivity(l1=number, l2_squared=number**2, linf=number)
+    if getattr(sensitivity, norm) <= 0:
+        raise BadParameter(
+            f"the {norm} sensitivity is {getattr(sensitivity, norm)}; noise needs one above 0. "
+            "A value that no person can move is public: answer it without a mechanism."
+        )
+    return sensitivity
+
+
+def opened(exact: Exact, calibrated: Sensitivity, norm: Norm) -> NDArray[np.int64]:
+    """The true integers, if they move no further than the noise was calibrated for, in the one norm that it uses."""
+    if isinstance(exact, Exact):
+        moves = {name: getattr(calibrated if name == norm else exact.sensitivity, name) for name in NORMS}
+        calibrated = Sensitivity(**moves, monotone=calibrated.monotone and norm == "linf")
+    return unseal(exact, calibrated)
+
+
+def read_failure(confidence: Number) -> float:
+    """The probability that an error bound may fail: 1 − confidence, exactly, then rounded once."""
+    step = "Give one, say 0.95."
+    return float(1 - probability("confidence", confidence, next_step=step))
+
+
+def read_values(values: Sequence[Any] | NDArray[np.int64], name: str = "values") -> tuple[Fraction, ...]:
+    """True values handed to a law: at least one, all of them exact numbers.
+
+    >>> read_values([1, float("nan")], "scores")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: scores[1] is nan; it must be a whole number or a Fraction. A law takes true integers.
+    """
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if not listed:
+        raise BadParameter(
+            f"{name} is empty; it must have at least one number. Give the true values as a list of ints."
+        )
+    for place, value in enumerate(listed):
+        if isinstance(value, bool) or not isinstance(value, Rational | np.integer):
+            raise BadParameter(
+                f"{name}[{place}] is {value!r}; it must be a whole number or a Fraction. A law takes true integers."
+            )
+    return tuple(Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value) for value in listed)
+
+
+def require_size(exact: Exact, least: int, most: int | None = None, *, what: str = "values") -> None:
+    """Refuse a vector of the wrong length. The schema decides lengths, so they are public."""
+    if isinstance(exact, Exact) and (exact.size < least or (most is not None and exact.size > most)):
+        rule = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
+        raise BadParameter(
+            f"there are {exact.size} {what}; this mechanism takes {rule}. Check the measurement's shape."
+        )

@@ -1,0 +1,180 @@
+"""The Gaussian mechanism on integers: rounded and discrete."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, expm1, log, log1p, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import noise
+from discreet.errors import BadParameter
+from discreet.mechanism.calibration import opened, read_failure, read_sensitivity
+from discreet.mechanism.independent import independent_law
+from discreet.mechanism.protocol import Law, Mechanism
+from discreet.parameter import Number, positive, probability, whole
+from discreet.privacy import event
+from discreet.privacy.sensitivity import Sensitivity
+from discreet.source.exact import Exact
+
+if TYPE_CHECKING:
+    from flint import arb
+
+# Beyond so many sigmas lies less than 2^-104 of a Gaussian.
+REACH = 12
+
+
+def gaussian(
+    *,
+    sensitivity: Sensitivity | Number,
+    sigma: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+) -> Mechanism[NDArray[np.int64]]:
+    """Add rounded Gaussian noise to each of a vector of integers.
+
+    Releases v + (round(Y_1), …, round(Y_d)), with Y_i ~ N(0, sigma²) independent. Rounding an integer plus a real
+    is the integer plus the rounded real, so this is post-processing of the Gaussian mechanism and costs what it costs:
+    it is (e, δ)-DP if Φ(μ/2 − e/μ) − exp(e) Φ(−μ/2 − e/μ) ≤ δ, with μ = s/sigma.
+
+    where s is the L2 sensitivity, e is `epsilon`, δ is `delta` and v the exact vector. Give `sigma`, or `epsilon` and
+    `delta` for the smallest sigma that this condition allows.
+
+    `error(confidence)` is the smallest t with Pr[|round(Y_i)| ≤ t] ≥ confidence; `joint=d` holds for d values at once.
+
+    >>> counts = gaussian(sigma=10, sensitivity=1)
+    >>> counts.event
+    Gaussian(sigma=Fraction(10, 1), squared_sensitivity=Fraction(1, 1))
+    >>> counts.error(0.95), counts.error(0.95, joint=100)
+    (20.0, 35.0)
+
+    [DMNS06; BW18, Thm. 8; 004 Ex. 1]; proof, and the price of rounding first and calibrating later: gaussian.md
+    """
+    calibrated = read_sensitivity(sensitivity, "l2_squared")
+    spread = _sigma(sigma, epsilon, delta, calibrated.l2_squared)
+
+    def release(exact: Exact) -> NDArray[np.int64]:
+        values = opened(exact, calibrated, "l2_squared")
+        return values + noise.rounded_gaussian(spread, size=values.size)
+
+    def error(confidence: Number, *, joint: int = 1) -> float:
+        # |round(Y)| ≤ t exactly when |Y| < t + 1/2.
+        return float(max(0, ceil(_quantile(spread, confidence, joint) - 0.5)))
+
+    def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
+        return _windowed_law(values, beside, spread, _rounded_mass(spread))
+
+    return Mechanism(event.Gaussian(spread, calibrated.l2_squared), release, error, law)
+
+
+def discrete_gaussian(*, sigma: Number, sensitivity: Sensitivity | Number) -> Mechanism[NDArray[np.int64]]:
+    """Add discrete Gaussian noise to each of a vector of integers.
+
+    Releases v + (X_1, …, X_d), with X_i independent and Pr[X_i = k] ∝ exp(−k²/2sigma²).
+    It is (s²/2sigma²)-zCDP; its Rényi divergences at whole orders meet that bound exactly.
+
+    where s is the L2 sensitivity and v the exact vector.
+
+    `error(confidence)` comes from Pr[X ≥ m] ≤ Pr[N(0, sigma²) ≥ m − 1], so it is at most two above the smallest.
+
+    >>> discrete_gaussian(sigma=10, sensitivity=1).event
+    DiscreteGaussian(sigma=Fraction(10, 1), squared_sensitivity=Fraction(1, 1))
+
+    [CKS20, Thm. 4, Prop. 25]; proof, and why `gaussian` is the default: gaussian.md
+    """
+    calibrated = read_sensitivity(sensitivity, "l2_squared")
+    spread = positive("sigma", sigma)
+
+    def release(exact: Exact) -> NDArray[np.int64]:
+        values = opened(exact, calibrated, "l2_squared")
+        return values + noise.discrete_gaussian(spread, size=values.size)
+
+    def error(confidence: Number, *, joint: int = 1) -> float:
+        return float(ceil(_quantile(spread, confidence, joint)))
+
+    def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
+        return _windowed_law(values, beside, spread, _discrete_mass(spread))
+
+    return Mechanism(event.DiscreteGaussian(spread, calibrated.l2_squared), release, error, law)
+
+
+def lecture_sigma(*, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> float:
+    """The sigma of the lecture notes, 2 s √ln(1/δ)/e (004 Ex. 1): right for small epsilon, never the smallest.
+
+    >>> round(lecture_sigma(epsilon=1, delta=1e-6, sensitivity=1), 3)
+    7.434
+    """
+    loss, chance = positive("epsilon", epsilon), probability("delta", delta)
+    squared = float(read_sensitivity(sensitivity, "l2_squared").l2_squared)
+    return 2 * sqrt(squared * log(1 / float(chance))) / float(loss)
+
+
+def _sigma(sigma: Number | None, epsilon: Number | None, delta: Number | None, squared: Fraction) -> Fraction:
+    match sigma, epsilon, delta:
+        case (given, None, None) if given is not None:
+            return positive("sigma", given)
+        case (None, loss, chance) if loss is not None and chance is not None:
+            from discreet.privacy.calibrate import gaussian_sigma
+
+            return gaussian_sigma(
+                epsilon=positive("epsilon", loss), delta=probability("delta", chance), squared_sensitivity=squared
+            )
+    raise BadParameter(
+        f"sigma is {sigma!r}, epsilon is {epsilon!r} and delta is {delta!r}; the noise must be given in one way. "
+        "Give sigma alone, or epsilon and delta."
+    )
+
+
+def _quantile(sigma: Fraction, confidence: Number, joint: int) -> float:
+    """The t with Pr[|N(0, sigma²)| ≤ t]^joint = confidence, rounded up by a hair."""
+    failure = read_failure(confidence)
+    each = -expm1(log1p(-failure) / whole("joint", joint, least=1))
+    return -float(sigma) * NormalDist().inv_cdf(each / 2) * (1 + 1e-12)
+
+
+def _rounded_mass(sigma: Fraction) -> "Callable[[int], arb]":
+    def mass(k: int) -> "arb":
+        from discreet.noise.law import gaussian_mass
+
+        return gaussian_mass(k, sigma)
+
+    return mass
+
+
+def _discrete_mass(sigma: Fraction) -> "Callable[[int], arb]":
+    total: list[arb] = []
+
+    def mass(k: int) -> "arb":
+        from discreet.noise.law import discrete_gaussian_mass, discrete_gaussian_total
+
+        if not total:
+            total.append(discrete_gaussian_total(sigma))
+        return discrete_gaussian_mass(k, sigma, total[0])
+
+    return mass
+
+
+def _windowed_law(
+    values: Sequence[Any], beside: Sequence[Sequence[Any]], sigma: Fraction, mass: "Callable[[int], arb]"
+) -> Law:
+    """Every outcome within `REACH` sigmas of a true value; the rest is what is missing to one."""
+    known: dict[int, arb] = {}
+
+    def axis(value: Fraction, low: Fraction, high: Fraction) -> "tuple[Mapping[Any, arb], arb]":
+        if value.denominator != 1 or low.denominator != 1 or high.denominator != 1:
+            raise BadParameter(
+                "values has a fraction; discrete noise is added to integers. Scale the query to integers."
+            )
+        reach = ceil(REACH * sigma) + 1
+        masses: dict[int, arb] = {}
+        for y in range(int(low) - reach, int(high) + reach + 1):
+            away = abs(y - int(value))
+            if away not in known:
+                known[away] = mass(away)
+            masses[y] = known[away]
+        missing: arb = 1 - sum(masses.values())
+        return masses, missing
+
+    return independent_law(values, beside, axis)

@@ -1,0 +1,93 @@
+"""The exact law of a sparse-vector transcript: a sum over the noise of the threshold, with a bound on its tails."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadParameter
+from discreet.mechanism.calibration import read_values
+from discreet.mechanism.independent import require_few
+from discreet.mechanism.laplace import clamped
+from discreet.mechanism.protocol import BITS, Law
+
+if TYPE_CHECKING:
+    from flint import arb
+
+Scales = tuple[Fraction, Fraction, Fraction | None]
+
+
+def transcript_law(
+    values: Sequence[Any], beside: Sequence[Sequence[Any]], threshold: int, hits: int, scales: Scales
+) -> Law:
+    """The probability of every sequence of answers to a stream of true values.
+
+    Given the threshold's noise z the answers are independent, so Pr[answers] = Σ_z Pr[z] Π_t Pr[answer t | z]. The sum
+    runs over |z| ≤ R; what lies beyond is at most Pr[|z| > R] < 2^−120 and widens each interval. Released values are
+    independent of all else given that there is one; each is clamped as in `laplace_law`.
+    """
+    from flint import arb
+
+    from discreet.interval import precision
+    from discreet.noise.law import laplace_mass, laplace_tail
+
+    true = _integers(values, "values")
+    tables = [true, *(_integers(other, "beside") for other in beside)]
+    require_few(2 ** len(true))
+    threshold_scale, query_scale, value_scale = scales
+    reach = ceil(84 * threshold_scale) + 1
+    shifts = range(-reach, reach + 1)
+
+    @cache
+    def above(gap: int) -> "arb":
+        return laplace_tail(gap, query_scale)
+
+    with precision(BITS):
+        beyond = (2 * laplace_tail(reach + 1, threshold_scale)).union(arb(0))
+        found: dict[tuple[bool, ...], arb] = {}
+
+        def follow(answers: tuple[bool, ...], weights: "list[arb]") -> None:
+            time = len(answers)
+            if time == len(true) or sum(answers) == hits:
+                found[answers] = sum(weights, arb(0)) + beyond
+                return
+            chances = [above(threshold + shift - true[time]) for shift in shifts]
+            follow((*answers, False), [w * (1 - chance) for w, chance in zip(weights, chances, strict=True)])
+            follow((*answers, True), [w * chance for w, chance in zip(weights, chances, strict=True)])
+
+        follow((), [laplace_mass(shift, threshold_scale) for shift in shifts])
+        if value_scale is None:
+            return Law(found, arb(0))
+        return Law(_with_values(found, true, tables, value_scale), arb(0))
+
+
+def _with_values(
+    found: "dict[tuple[bool, ...], arb]", true: list[int], tables: list[list[int]], scale: Fraction
+) -> "dict[tuple[int | None, ...], arb]":
+    """Each hit becomes the value released for it."""
+    reach = 0 if len(tables) > 1 else ceil(45 * scale) + 1
+    released = [
+        clamped(value, min(seen) - reach, max(seen) + reach, scale)[0]
+        for value, seen in zip(true, zip(*tables, strict=True), strict=True)
+    ]
+    joint: dict[tuple[int | None, ...], arb] = {}
+    for answers, chance in found.items():
+        places = [place for place, hit in enumerate(answers) if hit]
+        for outcomes in product(*(released[place].items() for place in places)):
+            said: list[int | None] = [None] * len(answers)
+            mass = chance
+            for place, (outcome, factor) in zip(places, outcomes, strict=True):
+                said[place] = outcome
+                mass = mass * factor
+            joint[tuple(said)] = mass
+            require_few(len(joint))
+    return joint
+
+
+def _integers(values: Sequence[Any], name: str) -> list[int]:
+    exact = read_values(values, name)
+    if any(value.denominator != 1 for value in exact):
+        raise BadParameter(f"{name} has a fraction; sparse vector compares integers. Scale the query to integers.")
+    return [int(value) for value in exact]
