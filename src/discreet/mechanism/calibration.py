@@ -58,9 +58,7 @@ def read_values(values: Sequence[Any] | NDArray[np.int64], name: str = "values")
     """
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if not listed:
-        raise BadParameter(
-            f"{name} is empty; it must have at least one number. Give the true values as a list of ints."
-        )
+        raise BadParameter(f"{name} is empty; it must hold at least one number. Give a list of ints.")
     for place, value in enumerate(listed):
         if isinstance(value, bool) or not isinstance(value, Rational | np.integer):
             raise BadParameter(
@@ -69,10 +67,16 @@ def read_values(values: Sequence[Any] | NDArray[np.int64], name: str = "values")
     return tuple(Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value) for value in listed)
 
 
+def read_integers(values: Sequence[Any] | NDArray[np.int64], name: str = "values") -> tuple[int, ...]:
+    """True values to which discrete noise is added: at least one, all of them whole."""
+    exact = read_values(values, name)
+    if any(value.denominator != 1 for value in exact):
+        raise BadParameter(f"{name} has a fraction; the noise is for integers. Scale the query to integers.")
+    return tuple(int(value) for value in exact)
+
+
 def require_size(exact: Exact, least: int, most: int | None = None, *, what: str = "values") -> None:
     """Refuse a vector of the wrong length. The schema decides lengths, so they are public."""
     if isinstance(exact, Exact) and (exact.size < least or (most is not None and exact.size > most)):
         rule = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
-        raise BadParameter(
-            f"there are {exact.size} {what}; this mechanism takes {rule}. Check the measurement's shape."
-        )
+        raise BadParameter(f"there are {exact.size} {what}; this mechanism takes {rule}. Check the measurement.")

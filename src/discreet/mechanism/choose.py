@@ -34,7 +34,7 @@ def most_common(
     >>> common.event, round(common.error(0.95), 2)
     (Pure(epsilon=Fraction(1, 1)), 3.0)
     >>> common.law([10, 8, 2])
-    Law(flu: 0.932287, cold: 0.0675574, asthma: 0.000156009)
+    Law(flu: 0.93218, cold: 0.0676601, asthma: 0.000160165)
 
     [004 Example 1]; proof: choose.md
     """
@@ -85,9 +85,7 @@ def _named(
     names: Sequence[Name], what: str, epsilon: Number, sensitivity: Sensitivity, noise: Noise
 ) -> Mechanism[Name]:
     if not names or len(set(names)) < len(names):
-        raise BadParameter(
-            f"there are {len(names)} {what}; they must be at least one, and all different. List each once."
-        )
+        raise BadParameter(f"{what} lists {len(names)}; it must list at least one, and all different. Give each once.")
     choose = noisy_max(epsilon=epsilon, sensitivity=sensitivity, noise=noise)
     race = race_of(noise, epsilon=epsilon, sensitivity=sensitivity)
 

@@ -162,19 +162,16 @@ def _windowed_law(
     """Every outcome within `REACH` sigmas of a true value; the rest is what is missing to one."""
     known: dict[int, arb] = {}
 
-    def axis(value: Fraction, low: Fraction, high: Fraction) -> "tuple[Mapping[Any, arb], arb]":
-        if value.denominator != 1 or low.denominator != 1 or high.denominator != 1:
-            raise BadParameter(
-                "values has a fraction; discrete noise is added to integers. Scale the query to integers."
-            )
+    def axis(value: int, low: int, high: int) -> "tuple[Mapping[Any, arb], arb]":
+        from flint import arb
+
         reach = ceil(REACH * sigma) + 1
         masses: dict[int, arb] = {}
-        for y in range(int(low) - reach, int(high) + reach + 1):
-            away = abs(y - int(value))
+        for y in range(low - reach, high + reach + 1):
+            away = abs(y - value)
             if away not in known:
                 known[away] = mass(away)
             masses[y] = known[away]
-        missing: arb = 1 - sum(masses.values())
-        return masses, missing
+        return masses, 1 - sum(masses.values(), arb(0))
 
     return independent_law(values, beside, axis)

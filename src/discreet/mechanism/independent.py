@@ -1,13 +1,12 @@
 """The law of a vector with independent noise on each value: the product of the laws of its coordinates."""
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import TooLarge
-from discreet.mechanism.calibration import read_values
+from discreet.mechanism.calibration import read_integers
 from discreet.mechanism.protocol import BITS, Law
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ MOST_OUTCOMES = 300_000
 
 # One coordinate: given its true value and the lowest and highest true value to compare with, the probability of each
 # outcome, and a bound on what is not listed.
-Axis = Callable[[Fraction, Fraction, Fraction], "tuple[Mapping[Any, arb], arb]"]
+Axis = Callable[[int, int, int], "tuple[Mapping[Any, arb], arb]"]
 
 
 def independent_law(values: Sequence[Any], beside: Sequence[Sequence[Any]], axis: Axis) -> Law:
@@ -26,12 +25,12 @@ def independent_law(values: Sequence[Any], beside: Sequence[Sequence[Any]], axis
 
     from discreet.interval import precision
 
-    true = read_values(values)
-    tables = [true, *(read_values(other, "beside") for other in beside)]
+    true = read_integers(values)
+    tables = [true, *(read_integers(other, "beside") for other in beside)]
     lows = [min(column) for column in zip(*tables, strict=True)]
     highs = [max(column) for column in zip(*tables, strict=True)]
     with precision(BITS):
-        seen: dict[tuple[Fraction, Fraction, Fraction], tuple[Mapping[Any, arb], arb]] = {}
+        seen: dict[tuple[int, int, int], tuple[Mapping[Any, arb], arb]] = {}
         axes = []
         for place in zip(true, lows, highs, strict=True):
             if place not in seen:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_failure, read_sensitivity
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
@@ -90,13 +89,9 @@ def laplace_law(values: Sequence[Any], beside: Sequence[Sequence[Any]], scale: F
     it is clamped where less than 2^−64 lies beyond.
     """
 
-    def axis(value: Fraction, low: Fraction, high: Fraction) -> "tuple[Mapping[Any, arb], arb]":
-        if value.denominator != 1 or low.denominator != 1 or high.denominator != 1:
-            raise BadParameter(
-                "values has a fraction; discrete noise is added to integers. Scale the query to integers."
-            )
+    def axis(value: int, low: int, high: int) -> "tuple[Mapping[Any, arb], arb]":
         reach = 0 if beside else ceil(45 * scale) + 1
-        return clamped(int(value), int(low) - reach, int(high) + reach, scale)
+        return clamped(value, low - reach, high + reach, scale)
 
     return independent_law(values, beside, axis)
 

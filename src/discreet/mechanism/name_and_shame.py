@@ -49,12 +49,12 @@ def name_and_shame(*, delta: Number) -> Mechanism[tuple[Published, ...]]:
         return 0.0
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        def axis(value: Fraction, low: Fraction, high: Fraction) -> "tuple[Mapping[Any, arb], arb]":
+        def axis(value: int, low: int, high: int) -> "tuple[Mapping[Any, arb], arb]":
             from flint import arb
 
             from discreet.interval import ball
 
-            return {int(value): ball(chance), None: ball(1 - chance)}, arb(0)
+            return {value: ball(chance), None: ball(1 - chance)}, arb(0)
 
         return independent_law(values, (), axis)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import opened, read_values, require_size
+from discreet.mechanism.calibration import opened, read_integers, require_size
 from discreet.mechanism.noisy_max import Noise, noisy_max, race_of
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, probability, whole
@@ -53,7 +53,7 @@ def quantile(
         return choose.error(confidence, candidates=count) / below
 
     def law(imbalances: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        return choose.law(rank_scores(np.array([int(value) for value in read_values(imbalances)])))
+        return choose.law(rank_scores(np.array(read_integers(imbalances))))
 
     return Mechanism(choose.event, release, error, law)
 

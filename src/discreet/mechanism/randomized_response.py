@@ -61,8 +61,8 @@ def randomized_response(
         return sqrt(people * log(2 / read_failure(confidence)) / 2) / (truth - other)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        def axis(value: Fraction, low: Fraction, high: Fraction) -> "tuple[Mapping[Any, arb], arb]":
-            return _report_law(min(max(int(value), 0), values_of - 1), each, values_of)
+        def axis(value: int, low: int, high: int) -> "tuple[Mapping[Any, arb], arb]":
+            return _report_law(min(max(value, 0), values_of - 1), each, values_of)
 
         return independent_law(values, (), axis)
 
@@ -84,7 +84,7 @@ def label_sensitivity(unit: Unit) -> Sensitivity:
         )
     if unit.key is not None:
         raise BadParameter(
-            f"the privacy unit is {unit.describe}; reports are told apart by row, and who has how many rows would show. "
+            f"the privacy unit is {unit.describe}; a report for each row tells how many rows a person has. "
             "Protect rows, or keep one row for each person."
         )
     return Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1))
@@ -100,7 +100,7 @@ class Estimate:
     @property
     def fractions(self) -> NDArray[np.float64]:
         """The counts over the number of reports."""
-        return self.counts / self.counts.sum()
+        return np.divide(self.counts, self.counts.sum(), dtype=np.float64)
 
 
 def estimate_counts(reports: NDArray[np.int64], *, epsilon: Number, categories: int = 2) -> Estimate:
@@ -119,7 +119,8 @@ def estimate_counts(reports: NDArray[np.int64], *, epsilon: Number, categories: 
     people = len(reports)
     seen = np.bincount(np.asarray(reports), minlength=values_of)
     deviation = sqrt(people * truth * (1 - truth)) / (truth - other)
-    return Estimate((seen - people * other) / (truth - other), deviation)
+    counts = (seen.astype(np.float64) - people * other) / (truth - other)
+    return Estimate(counts, deviation)
 
 
 def draw_offsets(epsilon: Fraction, categories: int, size: int) -> NDArray[np.int64]:

@@ -7,8 +7,7 @@ from itertools import product
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadParameter
-from discreet.mechanism.calibration import read_values
+from discreet.mechanism.calibration import read_integers
 from discreet.mechanism.independent import require_few
 from discreet.mechanism.laplace import clamped
 from discreet.mechanism.protocol import BITS, Law
@@ -33,8 +32,8 @@ def transcript_law(
     from discreet.interval import precision
     from discreet.noise.law import laplace_mass, laplace_tail
 
-    true = _integers(values, "values")
-    tables = [true, *(_integers(other, "beside") for other in beside)]
+    true = read_integers(values)
+    tables = [true, *(read_integers(other, "beside") for other in beside)]
     require_few(2 ** len(true))
     threshold_scale, query_scale, value_scale = scales
     reach = ceil(84 * threshold_scale) + 1
@@ -64,7 +63,7 @@ def transcript_law(
 
 
 def _with_values(
-    found: "dict[tuple[bool, ...], arb]", true: list[int], tables: list[list[int]], scale: Fraction
+    found: "dict[tuple[bool, ...], arb]", true: tuple[int, ...], tables: list[tuple[int, ...]], scale: Fraction
 ) -> "dict[tuple[int | None, ...], arb]":
     """Each hit becomes the value released for it."""
     reach = 0 if len(tables) > 1 else ceil(45 * scale) + 1
@@ -84,10 +83,3 @@ def _with_values(
             joint[tuple(said)] = mass
             require_few(len(joint))
     return joint
-
-
-def _integers(values: Sequence[Any], name: str) -> list[int]:
-    exact = read_values(values, name)
-    if any(value.denominator != 1 for value in exact):
-        raise BadParameter(f"{name} has a fraction; sparse vector compares integers. Scale the query to integers.")
-    return [int(value) for value in exact]
