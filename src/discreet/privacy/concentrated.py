@@ -58,7 +58,7 @@ def concentrated_epsilon(rho: Amount, delta: Fraction) -> Amount:
     """The epsilon of rho-zCDP at this delta, by the best order, rounded up; infinite for delta = 0.
 
     >>> round(float(concentrated_epsilon(Fraction(1, 2), Fraction(1, 10**6))), 4)
-    5.1
+    5.2215
 
     [BS16, Prop. 1.3; CKS20, Prop. 12]
     """

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Literal
 
-from discreet.errors import BudgetExceeded
+from discreet.errors import BadParameter, BudgetExceeded
 from discreet.parameter import positive, probability
 from discreet.privacy.accounting import Amount, total
 from discreet.privacy.concentrated import divergence_limit
@@ -117,7 +117,13 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
         divergence_limit(order - 1, exact, share)
         for order, share in zip(ORDERS, delta_shares(exact, exact_delta), strict=True)
     )
-    return Gate("renyi", exact, exact_delta, tuple(_grains_down(most) if most > 0 else CLOSED for most in limits))
+    limit = tuple(_grains_down(most) if most > 0 else CLOSED for most in limits)
+    if max(limit) <= 0:
+        raise BadParameter(
+            f"epsilon is {float(exact):g} with delta {float(exact_delta):g}; our largest order, {float(ORDERS[-1]):,.0f}, "
+            "would let nothing through. Give a larger epsilon or delta, or use a gaussian gate."
+        )
+    return Gate("renyi", exact, exact_delta, limit)
 
 
 def delta_shares(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
