@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,8 @@ def _threshold(probability: "Callable[[], arb]") -> tuple[int, int]:
     with precision(128):
         scaled = probability() * 2**64
         lowest, highest = scaled.lower().floor().unique_fmpz(), scaled.upper().ceil().unique_fmpz()
-    return max(int(lowest or 0), 0), int(highest or 0)
+    # Both are integers without radius, so never None; if they were, int() would raise and nothing be released.
+    return max(int(cast(int, lowest)), 0), int(cast(int, highest))
 
 
 @overload
