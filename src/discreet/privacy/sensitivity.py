@@ -7,6 +7,7 @@ largest distance that exchanging, adding or removing one person's rows can make,
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class Sensitivity:
         )
 
 
-def scalar_sensitivity(lowest: int, highest: int, unit: Unit) -> Sensitivity:
+def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of one sum of per-row weights between `lowest` and `highest`.
 
     >>> scalar_sensitivity(0, 1, Unit())
@@ -44,41 +45,67 @@ def scalar_sensitivity(lowest: int, highest: int, unit: Unit) -> Sensitivity:
     >>> scalar_sensitivity(10, 12, Unit(neighbors="replace_one")).l1
     Fraction(2, 1)
     """
-    return matrix_sensitivity([[lowest, highest]], unit)
+    return matrix_sensitivity([[lowest, highest]], unit, droppable=droppable)
 
 
-def histogram_sensitivity(cells: int, unit: Unit) -> Sensitivity:
+def histogram_sensitivity(cells: int, unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of the counts of all cells together: each row counts in exactly one.
 
     >>> histogram_sensitivity(10, Unit()).l1, histogram_sensitivity(10, Unit(neighbors="replace_one")).l1
     (Fraction(1, 1), Fraction(2, 1))
     """
-    return matrix_sensitivity(np.eye(min(cells, 2), dtype=np.int64), unit)
+    return matrix_sensitivity(np.eye(min(cells, 2), dtype=np.int64), unit, droppable=droppable)
 
 
-def matrix_sensitivity(effects: Sequence[Sequence[int]] | NDArray[np.int64], unit: Unit) -> Sensitivity:
+def matrix_sensitivity(
+    effects: Sequence[Sequence[int]] | NDArray[np.int64], unit: Unit, *, droppable: bool = False
+) -> Sensitivity:
     """Of a vector of sums: `effects[i][x]` is what a row in cell x adds to value i.
 
     With one row a person and `replace_one`, the largest distance between two columns; otherwise a person may also
-    have no rows, so the zero column counts as one, and each of m rows adds its own distance.
+    have no rows, so the zero column counts as one, and each of m rows adds its own distance. The zero column counts
+    too if rows are `droppable`: a row exchanged for one that the schema drops takes its whole effect with it.
+
+    >>> matrix_sensitivity([[10, 12]], Unit(neighbors="replace_one"), droppable=True).l1
+    Fraction(12, 1)
     """
-    columns = [tuple(int(value) for value in column) for column in zip(*effects, strict=True)]
-    columns = list(dict.fromkeys(columns))
-    nobody = (0,) * len(effects)
+    table = np.array(effects, dtype=object)
+    largest = max(int(table.max()), -int(table.min()))
+    if 4 * largest**2 * len(table) < 2**63:
+        table = np.unique(table.astype(np.int64), axis=1)
+    if unit.neighbors == "replace_one" and (unit.key is not None or droppable):
+        table = np.hstack([table, np.zeros((len(table), 1), dtype=table.dtype)])
     if unit.neighbors == "add_remove":
-        moves = columns
+        norms = _norms(table)
     else:
-        ends = columns if unit.key is None else list(dict.fromkeys([*columns, nobody]))
-        moves = [tuple(a - b for a, b in zip(p, q, strict=True)) for p in ends for q in ends] or [nobody]
+        pairs = [_norms(table - column[:, None]) for column in table.T]
+        norms = max(l1 for l1, _, _ in pairs), max(l2 for _, l2, _ in pairs), max(linf for _, _, linf in pairs)
     rows = unit.contributions
     return Sensitivity(
-        l1=Fraction(rows * max(sum(map(abs, move)) for move in moves)),
-        l2_squared=Fraction(rows**2 * max(sum(value * value for value in move) for move in moves)),
-        linf=Fraction(rows * max(max(map(abs, move), default=0) for move in moves)),
-        monotone=unit.neighbors == "add_remove" and _one_way(columns),
+        l1=Fraction(rows * norms[0]),
+        l2_squared=Fraction(rows**2 * norms[1]),
+        linf=Fraction(rows * norms[2]),
+        monotone=unit.neighbors == "add_remove" and bool(table.min() >= 0 or table.max() <= 0),
     )
 
 
-def _one_way(columns: Sequence[Sequence[int]]) -> bool:
-    values = [value for column in columns for value in column]
-    return min(values, default=0) >= 0 or max(values, default=0) <= 0
+def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppable: bool = False) -> Sensitivity:
+    """Of a vector of sums of which only the lowest and highest weight of each are known: an upper bound.
+
+    >>> bounded_sensitivity([(0, 1), (0, 1)], Unit()).l2_squared
+    Fraction(2, 1)
+    """
+    each = [scalar_sensitivity(low, high, unit, droppable=droppable) for low, high in ranges]
+    one_way = min(low for low, _ in ranges) >= 0 or max(high for _, high in ranges) <= 0
+    return Sensitivity(
+        l1=sum((one.l1 for one in each), Fraction(0)),
+        l2_squared=sum((one.l2_squared for one in each), Fraction(0)),
+        linf=max(one.linf for one in each),
+        monotone=unit.neighbors == "add_remove" and one_way,
+    )
+
+
+def _norms(moves: NDArray[Any]) -> tuple[int, int, int]:
+    """The largest sum of absolute values, sum of squares and absolute value of a column."""
+    sizes = np.abs(moves)
+    return int(sizes.sum(axis=0).max()), int((sizes * sizes).sum(axis=0).max()), int(sizes.max())
