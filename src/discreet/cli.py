@@ -25,9 +25,7 @@ def discreet() -> None:
 def explain(
     epsilon: Annotated[float, typer.Option(help="How much may leak about one person; 0.1 to 3 is usual.")],
     delta: Annotated[float, typer.Option(help="The probability that more leaks; 0, or far below 1/rows.")] = 0.0,
-    rows: Annotated[
-        int | None, typer.Option(help="The number of rows, to check that the budget can be useful.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(help="The number of rows, to see if the budget can be useful.")] = None,
 ) -> None:
     """Say what a guarantee means: odds, beliefs, utility, the best attack, families."""
     from rich.console import Console

@@ -29,7 +29,7 @@ class Group:
 class Meaning:
     """What (epsilon, delta)-DP promises to one person whose data may be in the table.
 
-    odds         the odds that you took part change by at most this factor, up or down
+    odds         who knows all about everyone else changes the odds that you took part by this factor at most
     conclusions  whatever anyone concludes about you, with your data or without: within this factor of each other
     exception    the probability that a release breaks one of those two (0 when delta is 0)
     utility      expected utility with your data is at least this share of what it is without
@@ -52,9 +52,10 @@ class Meaning:
     warnings: tuple[str, ...]
 
     def posterior(self, prior: float) -> tuple[float, float]:
-        """How sure anyone can be that you took part, who gave it the probability `prior` before.
+        """How sure one can be that you took part, who knows everyone else and gave it the probability `prior` before.
 
-        Not covered: releases that are exceptions, which happen with probability at most `exception`.
+        It holds as well for those who know less and think that your taking part says nothing about the others. Not
+        covered: releases that are exceptions, which happen with probability at most `exception`.
 
         >>> low, high = explain(epsilon=1).posterior(0.5)
         >>> round(low, 3), round(high, 3)
@@ -98,31 +99,27 @@ def explain(*, epsilon: Any, delta: Any = 0, rows: int | None = None) -> Meaning
         conclusions=_exp(2 * slack * e),
         exception=exception,
         utility=exp(-e),
-        power=test_power(epsilon=e, delta=d, false_alarm=FALSE_ALARM),
+        power=best_power(epsilon=e, delta=d, false_alarm=FALSE_ALARM),
         advantage=min(1.0, tanh(e / 2) + 2 * d * exp(-e) / (1 + exp(-e))),
         groups=tuple(Group(people, float_above(shared), float_above(spill)) for people, shared, spill in budgets),
         warnings=_warnings(e, d, count),
     )
 
 
-def test_power(*, epsilon: float, delta: float = 0.0, false_alarm: float) -> float:
+def best_power(*, epsilon: float, delta: float = 0.0, false_alarm: float) -> float:
     """The largest probability of detection of any test of "were you in it?" with this rate of false alarms.
 
     min(1, δ + e^ε α, 1 − e^{−ε}(1 − δ − α)): one minus the trade-off curve of (epsilon, delta)-DP.
 
     where α is `false_alarm`.
 
-    >>> round(test_power(epsilon=1, false_alarm=0.05), 3)
+    >>> round(best_power(epsilon=1, false_alarm=0.05), 3)
     0.136
 
     [WZ10, Thm. 2.4; DRS22, Prop. 2.5]
     """
     rest = max(0.0, 1 - delta - false_alarm)
     return min(1.0, delta + _exp(epsilon) * false_alarm, 1 - exp(-epsilon) * rest)
-
-
-# Its name begins with "test"; it is none.
-test_power.__test__ = False  # type: ignore[attr-defined]
 
 
 def _warnings(epsilon: float, delta: float, rows: int | None) -> tuple[str, ...]:
@@ -155,8 +152,9 @@ def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
     return (
         (
             "Odds",
-            f"Whoever sees the results can change the odds that you took part by a factor of {_factor(meaning.odds)} at "
-            f"most. Someone who gave it 10 % before ends between {_percent(low)} and {_percent(high)}.{never}",
+            "Even to someone who knows everyone else's data, the results change the odds that you took part by a factor "
+            f"of {_factor(meaning.odds)} at most: who gave it 10 % before ends between {_percent(low)} and "
+            f"{_percent(high)}.{never}",
         ),
         (
             "Conclusions",

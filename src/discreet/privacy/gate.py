@@ -120,8 +120,8 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     limit = tuple(_grains_down(most) if most > 0 else CLOSED for most in limits)
     if max(limit) <= 0:
         raise BadParameter(
-            f"epsilon is {float(exact):g} with delta {float(exact_delta):g}; our largest order, {float(ORDERS[-1]):,.0f}, "
-            "would let nothing through. Give a larger epsilon or delta, or use a gaussian gate."
+            f"epsilon is {float(exact):g} with delta {float(exact_delta):g}; even our largest order, "
+            f"{float(ORDERS[-1]):,.0f}, would let nothing through. Give a larger epsilon or delta, or use a gaussian gate."
         )
     return Gate("renyi", exact, exact_delta, limit)
 
