@@ -1,0 +1,96 @@
+"""How far one person can move the answer of a query: known from the schema alone, before any row is read."""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+import numpy as np
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.privacy.sensitivity import (
+    Sensitivity,
+    bounded_sensitivity,
+    histogram_sensitivity,
+    matrix_sensitivity,
+    scalar_sensitivity,
+)
+from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.workload import Workload
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+
+Question = Linear | Marginal | Ratio | Sequence[Linear] | Workload[Linear]
+
+# A table has fewer than 2^31 rows and a row weighs at most 2^32, so that no sum leaves 64 bits. Were the limit on the
+# sum itself, then the rows would decide whether a question fails.
+MOST_ROWS, LARGEST_WEIGHT = 2**31 - 1, 2**32
+
+# Entries of the answer to one question, and entries of the matrix for which the sensitivity is computed exactly.
+MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
+
+
+def linears(question: Question) -> tuple[Linear, ...]:
+    """The linear queries of which a question is made, unless it is a marginal."""
+    match question:
+        case Linear():
+            return (question,)
+        case Ratio(numerator, denominator):
+            return (numerator, denominator)
+        case Workload() if question.size > MOST_ANSWERS:
+            raise TooLarge(f"{question!r} is too large to evaluate; the limit is {MOST_ANSWERS}. Take a slice of it.")
+    if isinstance(question, Iterable) and not isinstance(question, (str, bytes)):
+        queries = tuple(question)
+        if queries and all(isinstance(query, Linear) for query in queries):
+            return queries
+    raise BadQuery(
+        f"a source cannot evaluate a {type(question).__name__}. Give a Linear (say count(domain, where)), a Ratio, a "
+        "Marginal, or a list of Linear."
+    )
+
+
+def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivity:
+    """The largest change of the answer between neighbouring tables.
+
+    Exact for one query and for a marginal; for a vector too, if its matrix is small, and a bound from the range of each
+    query otherwise. Raises if the question does not fit the schema or is too large.
+
+    >>> from discreet.schema.column import Boolean
+    >>> sensitivity_of(Marginal(("a",)), Domain({"a": Boolean()}), Unit(neighbors="replace_one")).l1
+    Fraction(2, 1)
+    """
+    droppable = domain.drops
+    if isinstance(question, Marginal):
+        cells = question.size(domain)
+        if cells > MOST_ANSWERS:
+            raise TooLarge(
+                f"the marginal of {', '.join(question.columns)} has {cells} cells; the limit is {MOST_ANSWERS}. "
+                "Ask for fewer columns."
+            )
+        return histogram_sensitivity(cells, unit, droppable=droppable)
+    queries = linears(question)
+    ranges = [query.range(domain) for query in queries]
+    heaviest = max(abs(end) for ends in ranges for end in ends)
+    if heaviest > LARGEST_WEIGHT:
+        raise TooLarge(
+            f"a row may weigh up to {heaviest} in this query; the limit is {LARGEST_WEIGHT}. "
+            "Declare a smaller range, or a coarser unit."
+        )
+    if len(queries) == 1:
+        return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
+    return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
+
+
+def _joint(queries: Sequence[Linear], domain: Domain, unit: Unit) -> Sensitivity | None:
+    """The exact sensitivity of a vector, or None if its matrix of effects is too large."""
+    scope = sorted({name for query in queries for name in query.scope})
+    shape = tuple(domain[name].size for name in scope)
+    if prod(shape) * len(queries) > MOST_EFFECTS:
+        return None
+    effects = np.empty((len(queries), prod(shape)), dtype=np.int64)
+    for row, query in enumerate(queries):
+        own = [domain[name].size if name in query.scope else 1 for name in scope]
+        effects[row] = np.broadcast_to(query.table(domain).reshape(own), shape).ravel()
+    effects = np.unique(effects, axis=1)
+    # Exchanging compares every two columns.
+    if unit.neighbors == "replace_one" and effects.shape[1] * effects.size > 2**6 * MOST_EFFECTS:
+        return None
+    return matrix_sensitivity(effects, unit, droppable=domain.drops)
