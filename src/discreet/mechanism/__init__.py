@@ -2,7 +2,7 @@
 
 from discreet.mechanism.choose import best_price, condition_effects, most_common, price_effects
 from discreet.mechanism.exponential import exponential
-from discreet.mechanism.gaussian import discrete_gaussian, gaussian, lecture_sigma
+from discreet.mechanism.gaussian import discrete_gaussian, gaussian
 from discreet.mechanism.histogram import histogram, split_scale
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.name_and_shame import name_and_shame
@@ -34,7 +34,6 @@ __all__ = [
     "histogram",
     "label_sensitivity",
     "laplace",
-    "lecture_sigma",
     "most_common",
     "name_and_shame",
     "noisy_max",

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, expm1, log, log1p, sqrt
+from math import ceil, expm1, log1p
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def gaussian(
     it is (e, δ)-DP if Φ(μ/2 − e/μ) − exp(e) Φ(−μ/2 − e/μ) ≤ δ, with μ = s/sigma.
 
     where s is the L2 sensitivity, e is `epsilon`, δ is `delta` and v the exact vector. Give `sigma`, or `epsilon` and
-    `delta` for the smallest sigma that this condition allows.
+    `delta` for the smallest sigma that this condition allows (the notes' is `discreet.privacy.lecture_sigma`).
 
     `error(confidence)` is the smallest t with Pr[|round(Y_i)| ≤ t] ≥ confidence; `joint=d` holds for d values at once.
 
@@ -53,7 +53,7 @@ def gaussian(
     [DMNS06; BW18, Thm. 8; 004 Ex. 1]; proof, and the price of rounding first and calibrating later: gaussian.md
     """
     calibrated = read_sensitivity(sensitivity, "l2_squared")
-    spread = _sigma(sigma, epsilon, delta, calibrated.l2_squared)
+    spread = _sigma(sigma, epsilon, delta, lambda given: event.Gaussian(given, calibrated.l2_squared), "gaussian")
 
     def release(exact: Exact) -> NDArray[np.int64]:
         values = opened(exact, calibrated, "l2_squared")
@@ -69,13 +69,20 @@ def gaussian(
     return Mechanism(event.Gaussian(spread, calibrated.l2_squared), release, error, law)
 
 
-def discrete_gaussian(*, sigma: Number, sensitivity: Sensitivity | Number) -> Mechanism[NDArray[np.int64]]:
+def discrete_gaussian(
+    *,
+    sensitivity: Sensitivity | Number,
+    sigma: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+) -> Mechanism[NDArray[np.int64]]:
     """Add discrete Gaussian noise to each of a vector of integers.
 
     Releases v + (X_1, …, X_d), with X_i independent and Pr[X_i = k] ∝ exp(−k²/2sigma²).
     It is (s²/2sigma²)-zCDP; its Rényi divergences at whole orders meet that bound exactly.
 
-    where s is the L2 sensitivity and v the exact vector.
+    where s is the L2 sensitivity and v the exact vector. Give `sigma`, or `epsilon` and `delta` for the smallest sigma
+    that zCDP allows (`discreet.verify` finds what this sigma gives exactly).
 
     `error(confidence)` comes from Pr[X ≥ m] ≤ Pr[N(0, sigma²) ≥ m − 1], so it is at most two above the smallest.
 
@@ -85,7 +92,9 @@ def discrete_gaussian(*, sigma: Number, sensitivity: Sensitivity | Number) -> Me
     [CKS20, Thm. 4, Prop. 25]; proof, and why `gaussian` is the default: gaussian.md
     """
     calibrated = read_sensitivity(sensitivity, "l2_squared")
-    spread = positive("sigma", sigma)
+    spread = _sigma(
+        sigma, epsilon, delta, lambda given: event.DiscreteGaussian(given, calibrated.l2_squared), "concentrated"
+    )
 
     def release(exact: Exact) -> NDArray[np.int64]:
         values = opened(exact, calibrated, "l2_squared")
@@ -100,27 +109,21 @@ def discrete_gaussian(*, sigma: Number, sensitivity: Sensitivity | Number) -> Me
     return Mechanism(event.DiscreteGaussian(spread, calibrated.l2_squared), release, error, law)
 
 
-def lecture_sigma(*, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> float:
-    """The sigma of the lecture notes, 2 s √ln(1/δ)/e (004 Ex. 1): right for small epsilon, never the smallest.
-
-    >>> round(lecture_sigma(epsilon=1, delta=1e-6, sensitivity=1), 3)
-    7.434
-    """
-    loss, chance = positive("epsilon", epsilon), probability("delta", delta)
-    squared = float(read_sensitivity(sensitivity, "l2_squared").l2_squared)
-    return 2 * sqrt(squared * log(1 / float(chance))) / float(loss)
-
-
-def _sigma(sigma: Number | None, epsilon: Number | None, delta: Number | None, squared: Fraction) -> Fraction:
+def _sigma(
+    sigma: Number | None,
+    epsilon: Number | None,
+    delta: Number | None,
+    make_event: Callable[[Fraction], event.Event],
+    by: Literal["gaussian", "concentrated"],
+) -> Fraction:
     match sigma, epsilon, delta:
         case (given, None, None) if given is not None:
             return positive("sigma", given)
         case (None, loss, chance) if loss is not None and chance is not None:
-            from discreet.privacy.calibrate import gaussian_sigma
+            # Only this way needs the interval arithmetic of the accountings.
+            from discreet.privacy.calibrate import calibrate
 
-            return gaussian_sigma(
-                epsilon=positive("epsilon", loss), delta=probability("delta", chance), squared_sensitivity=squared
-            )
+            return calibrate(make_event, epsilon=loss, delta=probability("delta", chance), by=by)
     raise BadParameter(
         f"sigma is {sigma!r}, epsilon is {epsilon!r} and delta is {delta!r}; the noise must be given in one way. "
         "Give sigma alone, or epsilon and delta."

@@ -100,7 +100,8 @@ class Estimate:
     @property
     def fractions(self) -> NDArray[np.float64]:
         """The counts over the number of reports."""
-        return np.divide(self.counts, self.counts.sum(), dtype=np.float64)
+        fractions: NDArray[np.float64] = self.counts / self.counts.sum()
+        return fractions
 
 
 def estimate_counts(reports: NDArray[np.int64], *, epsilon: Number, categories: int = 2) -> Estimate:
