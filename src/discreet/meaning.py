@@ -152,8 +152,8 @@ def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
     return (
         (
             "Odds",
-            "Even to someone who knows everyone else's data, the results change the odds that you took part by a factor "
-            f"of {_factor(meaning.odds)} at most: who gave it 10 % before ends between {_percent(low)} and "
+            "Even to someone who knows everyone else's data, the results change the odds that you took part by a "
+            f"factor of {_factor(meaning.odds)} at most: who gave it 10 % before ends between {_percent(low)} and "
             f"{_percent(high)}.{never}",
         ),
         (

@@ -145,10 +145,17 @@ def greatest(safe: Callable[[Fraction], bool]) -> Fraction | float:
 
 
 def _end(value: "arb", *, upper: bool) -> Fraction:
+    from discreet.interval import precision
+
     if not value.is_finite():
         raise Fault(
             f"a privacy formula gave {value}; it must be a finite interval. "
             "Nothing was spent. Please report the parameters you used."
         )
-    mantissa, exponent = (value.upper() if upper else value.lower()).man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    # The ends are rounded outwards to the precision in force: two bits more than we keep.
+    with precision(BITS + 2):
+        mantissa, exponent = map(int, (value.upper() if upper else value.lower()).man_exp())
+    if mantissa and mantissa.bit_length() + exponent < -FAR:
+        # Too close to zero to write out: its safe neighbour will do.
+        return Fraction(0) if (mantissa > 0) != upper else (1 if upper else -1) * Fraction(1, 2**FAR)
+    return mantissa * Fraction(2) ** exponent

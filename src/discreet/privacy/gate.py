@@ -121,7 +121,7 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     if max(limit) <= 0:
         raise BadParameter(
             f"epsilon is {float(exact):g} with delta {float(exact_delta):g}; even our largest order, "
-            f"{float(ORDERS[-1]):,.0f}, would let nothing through. Give a larger epsilon or delta, or use a gaussian gate."
+            f"{float(ORDERS[-1]):,.0f}, would let nothing through. Give a larger epsilon or delta, or a gaussian gate."
         )
     return Gate("renyi", exact, exact_delta, limit)
 
