@@ -25,8 +25,8 @@ Values = tuple[int, ...]
 AnyMechanism = Mechanism[Any] | Interactive[Any, Any]
 Query = Sequence[Sequence[int]] | NDArray[np.int64] | Callable[[Table], Sequence[int]]
 
-# Equality of an exact rational and a computed number is decided to this precision.
-RESOLUTION = Fraction(1, 2**64)
+# Equality of a claimed and a computed number is decided to this relative precision; accountings round up by 2^-64.
+RESOLUTION = Fraction(1, 2**60)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,7 +34,7 @@ class Verdict:
     """What a mechanism claims and what is true over all pairs that were looked at.
 
     `measure` says what the two numbers are. `holds`: the true one is provably at most the claimed one (or equal to
-    within 2^−64). `tight`: they are equal to within 2^−64. `worst_pair` are the true values that attain it.
+    within 2^−60). `tight`: they are equal to within 2^−60. `worst_pair` are the true values that attain it.
     """
 
     claimed: float
@@ -45,8 +45,15 @@ class Verdict:
     measure: str
     pairs: int
 
+    @property
+    def refuted(self) -> bool:
+        """The true number is provably above the claimed one; `worst_pair` shows it."""
+        return self.exact.lower > self.claimed * (1 + 2**-50)
+
     def __repr__(self) -> str:
-        word = "holds, and is tight" if self.holds and self.tight else "holds" if self.holds else "IS FALSE"
+        word = "IS FALSE" if self.refuted else "is not decided"
+        if self.holds:
+            word = "holds, and is tight" if self.tight else "holds"
         middle = self.exact.lower if self.exact.upper == inf else (self.exact.lower + self.exact.upper) / 2
         worst = "" if self.worst_pair is None else f", worst at {list(self.worst_pair[0])} | {list(self.worst_pair[1])}"
         return (

@@ -94,18 +94,19 @@ def renyi(one: Law, other: Law, order: int) -> Interval:
     """
     power = whole("order", order, least=2, most=1000)
     with precision(BITS):
-        total = arb(0)
+        total, complete = arb(0), one.rest == 0
         for outcome, chance in one.probabilities.items():
             against = _of(other, outcome)
             if against == 0 and chance > 0:
                 return Interval(inf, inf)
-            # An unknown against widens the term to all reals; its lower end is then no worse than leaving it out.
-            term = chance**power * against ** (1 - power)
-            total += term if term > 0 else term.union(arb(0))
+            if against > 0:
+                total += chance**power * against ** (1 - power)
+            else:
+                complete = False
         if not total > 0:
             return Interval(0.0, inf)
         value = total.log() / (power - 1)
-        return Span(value, value if one.rest == 0 else None).rounded()
+        return Span(value, value if complete else None).rounded()
 
 
 def hockey_stick(one: Law, other: Law, epsilon: Fraction) -> Span:
