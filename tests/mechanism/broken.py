@@ -62,7 +62,7 @@ noisy_max_twice_too_eager = selection_twice_too_eager(noisy_max)
 
 
 def noisy_max_with_its_value(*, epsilon, sensitivity):
-    """Report noisy max that also tells the winning noisy score, on the grid of integers (discrete exponential noise)."""
+    """Report noisy max that also tells the winning noisy score, on the grid of integers (geometric noise)."""
     rate = Fraction(epsilon) / 2
 
     def law(scores, beside=()):

@@ -98,7 +98,7 @@ def test_draws_follow_the_law_and_a_tenth_less_noise_is_noticed():
 
 def test_noise_for_a_smaller_sensitivity_does_not_open_the_seal():
     moves = matrix_sensitivity(QUERIES["histogram"], REPLACE)
-    with pytest.raises(SealBroken, match="exact.sensitivity"):
+    with pytest.raises(SealBroken, match=r"exact\.sensitivity"):
         laplace(epsilon=1, sensitivity=1).release(sealed([1, 2, 3], moves))
     laplace(epsilon=1, sensitivity=2).release(sealed([1, 2, 3], moves))
 

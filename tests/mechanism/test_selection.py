@@ -146,7 +146,7 @@ def test_gumbel_noise_is_the_exponential_mechanism():
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.999])
 @pytest.mark.parametrize("candidates", [2, 5, 60])
 def test_the_error_holds_for_the_worst_scores_and_the_exponential_one_is_attained(confidence, candidates):
-    for make, slack in ((exponential, 1e-9), (noisy_max, 0.06)):
+    for make, slack in ((exponential, 1e-9), (noisy_max, 0.1)):
         mechanism = make(epsilon=Fraction(1, 2), sensitivity=1)
         gap = mechanism.error(confidence, candidates=candidates)
         if gap == 0:
@@ -211,5 +211,5 @@ def test_bad_scores_are_refused(make, scores):
 
 
 def test_another_noise_is_refused_by_name():
-    with pytest.raises(BadParameter, match="'laplace'.*exponential.*gumbel"):
+    with pytest.raises(BadParameter, match=r"'laplace'.*exponential.*gumbel"):
         noisy_max(epsilon=1, sensitivity=1, noise="laplace")
