@@ -16,7 +16,9 @@ from math import floor, frexp, inf, ldexp, log, nan
 OCTAVES, CELLS, TERMS = 48, 64, 7
 DIGITS = 62
 MASK = (1 << DIGITS) - 1
-MASK53 = (1 << 53) - 1
+# What brings the first 53 bits, with so many zeros in front, to [64, 128).
+PLACES = tuple(2.0 ** (octave - 46) for octave in range(OCTAVES))
+ROWS = tuple(TERMS * CELLS * octave for octave in range(OCTAVES))
 
 # |quantile(…) − the true quantile|, for both tables and every u: proved in inversion.md, recomputed cell by cell with
 # rigorous intervals in tests/noise/test_table.py.
@@ -37,9 +39,15 @@ def quantile(high: int, low: int, table: Sequence[float]) -> float:
     octave = leading_zeros(high)
     if octave >= OCTAVES:
         return nan
-    digits = (high << octave) | (low >> (DIGITS - octave))
-    x = float((digits >> 2) & MASK53) * 2.0**-53 - 0.5
-    at = TERMS * (CELLS * (octave - 1) + (digits >> 55))
+    # The digits from the first one on, as a float in [64, 128): its whole part is the cell. Shifting integers by the
+    # octave would be exact, but Python takes a little longer for longer ones, and so for larger noise. For the same
+    # reason the rows before the first cell stand empty: Python has the integers up to 256 ready made, others not.
+    place = (float(high >> 9) + float((high & 511) << 44 | low >> 18) * 2.0**-53) * PLACES[octave]
+    if place >= 128.0:
+        return nan
+    cell = int(place)
+    x = place - cell - 0.5
+    at = ROWS[octave] + TERMS * cell
     y = table[at + 6]
     y = y * x + table[at + 5]
     y = y * x + table[at + 4]

@@ -4,6 +4,7 @@ Cell c of octave o holds T = (64 + c + 1/2 + x)·2^−(8+o) for x in [−1/2, 1/
 Nothing here needs to be trusted: tests/noise/test_table.py checks every coefficient against rigorous intervals.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import cache
 from statistics import NormalDist
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Table(NamedTuple):
-    """The coefficients, seven for each cell: for Python and for machine code."""
+    """The coefficients, seven for each cell, after 64 empty rows: for Python and for machine code."""
 
-    plain: tuple[float, ...]
+    # Packed: a tuple of float objects is spread over memory, and the rarer cells, of larger noise, would be slower.
+    plain: "array[float]"
     array: NDArray[np.float64]
 
 
@@ -54,7 +56,7 @@ def normal_table() -> Table:
 
 
 def _table(coefficients: "Iterable[arb]") -> Table:
-    plain = tuple(map(float, coefficients))
+    plain = array("d", [0.0] * (CELLS * TERMS) + [float(c) for c in coefficients])
     return Table(plain, np.array(plain))
 
 
