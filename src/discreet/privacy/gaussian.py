@@ -28,7 +28,7 @@ def gaussian_delta(squared_mu: Amount, epsilon: Fraction) -> Amount:
     where μ² is `squared_mu`, ε is `epsilon` and Φ the distribution function of N(0, 1).
 
     >>> float(gaussian_delta(Fraction(1), Fraction(1)))
-    0.12693673750664397
+    0.12693673750664394
 
     [BW18, Thm. 8; DRS22, Cor. 2.13]
     """
