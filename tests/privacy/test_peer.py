@@ -4,9 +4,9 @@ from fractions import Fraction
 from math import exp
 
 import pytest
-from tests.needs import needs
 
 from discreet.privacy import ORDERS, Compose, DiscreteGaussian, Gaussian, Laplace, Pure, Repeat, delta, epsilon
+from needs import needs
 
 pytestmark = needs("dp_accounting")
 
