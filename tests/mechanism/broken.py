@@ -98,8 +98,8 @@ def response_too_honest(*, epsilon, categories=2):
 def stream_law(values, *, threshold, threshold_scale, query_scale, hits=None, refresh=False, tell=False):
     """A sparse vector written out: an oracle independent of `transcript.py`.
 
-    `query_scale` None adds no noise to queries; `refresh` draws the threshold anew after a hit; `tell` releases the
-    very noisy value that was compared. Threshold noise runs over a window; what is beyond is a bound on each outcome.
+    `refresh` draws the threshold anew after a hit; `tell` releases the very noisy value that was compared. Threshold
+    noise runs over a window; what is beyond is a bound on each outcome.
     """
     hits = len(values) if hits is None else hits
     reach = int(84 * threshold_scale) + 2
@@ -107,7 +107,7 @@ def stream_law(values, *, threshold, threshold_scale, query_scale, hits=None, re
     with precision(BITS):
         fresh = [laplace_mass(shift, threshold_scale) for shift in shifts]
         beyond = (2 * (hits + 1) * laplace_tail(reach + 1, threshold_scale)).union(arb(0))
-        span = int(20 * (query_scale or 1)) + 2
+        span = int(20 * query_scale) + 2
         found, missing = {}, arb(0)
 
         def go(answers, left, weights):
@@ -117,7 +117,7 @@ def stream_law(values, *, threshold, threshold_scale, query_scale, hits=None, re
                 found[answers] = sum(weights, arb(0)) + beyond
                 return
             value = values[time]
-            below = [1 - _above(threshold + z - value, query_scale) for z in shifts]
+            below = [1 - laplace_tail(threshold + z - value, query_scale) for z in shifts]
             go((*answers, None if tell else False), left, [w * b for w, b in zip(weights, below, strict=True)])
             if tell:
                 for y in range(value - span, value + span + 1):
@@ -134,12 +134,6 @@ def stream_law(values, *, threshold, threshold_scale, query_scale, hits=None, re
 
         go((), hits, fresh)
         return Law(found, missing)
-
-
-def _above(gap, scale):
-    if scale is None:
-        return arb(1) if gap <= 0 else arb(0)
-    return laplace_tail(gap, scale)
 
 
 def variant(epsilon, **noise):
@@ -179,7 +173,19 @@ def algorithm_4(epsilon, *, threshold, hits):
 
 def algorithm_5(epsilon, *, threshold):
     """[Stoddard et al. 2014], broken: no query noise, no limit."""
-    return variant(epsilon, threshold=threshold, threshold_scale=2 / Fraction(epsilon), query_scale=None)
+    scale, reach = 2 / Fraction(epsilon), 50
+
+    def law(values, beside=()):
+        with precision(BITS):
+            found = {}
+            for shift in range(-reach, reach + 1):
+                answers = tuple(value >= threshold + shift for value in values)
+                # Beyond the window the answers are what they are at its ends.
+                mass = laplace_mass(shift, scale) if abs(shift) < reach else laplace_tail(reach, scale)
+                found[answers] = found.get(answers, arb(0)) + mass
+            return Law(found, arb(0))
+
+    return Interactive(AboveThreshold(Fraction(epsilon)), _never, _never, _never, law)
 
 
 def algorithm_6(epsilon, *, threshold):

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from itertools import product
-from math import ceil
+from math import ceil, comb
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from discreet.mechanism.calibration import read_integers
@@ -34,14 +34,10 @@ def transcript_law(
 
     true = read_integers(values)
     tables = [true, *(read_integers(other, "beside") for other in beside)]
-    require_few(2 ** len(true))
+    require_few(sum(comb(len(true), found) for found in range(hits + 1)))
     threshold_scale, query_scale, value_scale = scales
     reach = ceil(84 * threshold_scale) + 1
     shifts = range(-reach, reach + 1)
-
-    @cache
-    def above(gap: int) -> "arb":
-        return laplace_tail(gap, query_scale)
 
     with precision(BITS):
         beyond = (2 * laplace_tail(reach + 1, threshold_scale)).union(arb(0))
@@ -52,10 +48,16 @@ def transcript_law(
             if time == len(true) or sum(answers) == hits:
                 found[answers] = sum(weights, arb(0)) + beyond
                 return
-            chances = [above(threshold + shift - true[time]) for shift in shifts]
-            follow((*answers, False), [w * (1 - chance) for w, chance in zip(weights, chances, strict=True)])
-            follow((*answers, True), [w * chance for w, chance in zip(weights, chances, strict=True)])
+            for hit in (False, True):
+                follow((*answers, hit), list(map(mul, weights, chances[true[time], hit])))
 
+        chances = {
+            (value, hit): [
+                laplace_tail(threshold + z - value if hit else value - threshold - z + 1, query_scale) for z in shifts
+            ]
+            for value in set(true)
+            for hit in (False, True)
+        }
         follow((), [laplace_mass(shift, threshold_scale) for shift in shifts])
         if value_scale is None:
             return Law(found, arb(0))

@@ -54,10 +54,11 @@ class Verdict:
         word = "IS FALSE" if self.refuted else "is not decided"
         if self.holds:
             word = "holds, and is tight" if self.tight else "holds"
-        middle = self.exact.lower if self.exact.upper == inf else (self.exact.lower + self.exact.upper) / 2
+        low, high = self.exact
+        found = f"is {low:.6g}" if high - low <= 1e-6 * high or low == inf else f"is between {low:.6g} and {high:.6g}"
         worst = "" if self.worst_pair is None else f", worst at {list(self.worst_pair[0])} | {list(self.worst_pair[1])}"
         return (
-            f"the claim {word}: {self.measure} is {middle:.6g}, claimed {self.claimed:.6g} "
+            f"the claim {word}: {self.measure} {found}, claimed {self.claimed:.6g} "
             f"({self.pairs} pair{'s' if self.pairs != 1 else ''}{worst})"
         )
 

@@ -36,7 +36,7 @@ class Span(NamedTuple):
     def rounded(self) -> Interval:
         """Outwards, to doubles."""
         return Interval(
-            inf if self.lower is None else float_below(_exact(self.lower.lower())),
+            inf if self.lower is None else float_below(_exact(self.lower.lower())) + 0.0,
             inf if self.upper is None else float_above(_exact(self.upper.upper())),
         )
 
@@ -125,18 +125,17 @@ def hockey_stick(one: Law, other: Law, epsilon: Fraction) -> Span:
 def largest_loss(one: Law, other: Law) -> Span:
     """max(0, ln P/Q) over all outcomes."""
     with precision(BITS):
-        lower: arb | None = arb(0)
-        upper: arb | None = arb(0) if one.rest == 0 else None
+        lower, upper = arb(0), arb(0) if one.rest == 0 else None
         for outcome, chance in one.probabilities.items():
             against = _of(other, outcome)
             if chance == 0:
                 continue
             if against == 0 and chance > 0:
                 return Span(None, None)
-            if against > 0 and chance > 0:
-                loss = (chance / against).log()
-                lower = None if lower is None else max(lower, loss.lower())
-                upper = None if upper is None else max(upper, loss.upper())
+            if chance > 0:
+                lower = max(lower, (chance.lower() / against.upper()).log().lower())
+            if chance > 0 and against > 0 and upper is not None:
+                upper = max(upper, (chance / against).log().upper())
             else:
                 upper = None
         return Span(lower, upper)
