@@ -1,1 +1,122 @@
-"""A private data curator: exponentially many questions, one privacy budget."""
+"""A private data curator: exponentially many questions, one privacy budget.
+
+The names below are the public surface. Each loads its module when first used, so that `import discreet` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet import errors, mechanism, noise, privacy, query, schema, source, verify
+    from discreet.answer import Answer
+    from discreet.errors import (
+        BadData,
+        BadParameter,
+        BadQuery,
+        BadSchema,
+        BudgetExceeded,
+        DiscreetError,
+        Fault,
+        Mistake,
+        NoEntropy,
+        Refusal,
+        SealBroken,
+        TooLarge,
+    )
+    from discreet.meaning import explain
+    from discreet.once import count, histogram
+    from discreet.query import (
+        Linear,
+        Marginal,
+        Predicate,
+        Ratio,
+        Workload,
+        all_subsets,
+        col,
+        conjunctions,
+        everyone,
+        marginals,
+        monotone_conjunctions,
+        point_histogram,
+        prefixes,
+        ranges,
+    )
+    from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
+    from discreet.source import Table, open
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "BadData",
+    "BadParameter",
+    "BadQuery",
+    "BadSchema",
+    "Bins",
+    "Boolean",
+    "BudgetExceeded",
+    "Categories",
+    "DiscreetError",
+    "Domain",
+    "Fault",
+    "Integers",
+    "Linear",
+    "Marginal",
+    "Mistake",
+    "NoEntropy",
+    "Predicate",
+    "Ratio",
+    "Refusal",
+    "SealBroken",
+    "Table",
+    "TooLarge",
+    "Unit",
+    "Workload",
+    "all_subsets",
+    "col",
+    "conjunctions",
+    "count",
+    "errors",
+    "everyone",
+    "explain",
+    "histogram",
+    "marginals",
+    "mechanism",
+    "monotone_conjunctions",
+    "noise",
+    "open",
+    "point_histogram",
+    "prefixes",
+    "privacy",
+    "query",
+    "ranges",
+    "schema",
+    "source",
+    "verify",
+]
+
+_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "mechanism", "verify"]
+_HOMES = {
+    "answer": "Answer",
+    "errors": "BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault Mistake NoEntropy Refusal "
+    "SealBroken TooLarge",
+    "meaning": "explain",
+    "once": "count histogram",
+    "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "
+    "monotone_conjunctions point_histogram prefixes ranges",
+    "schema": "Bins Boolean Categories Domain Integers Unit",
+    "source": "Table open",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _STAGES:
+        return import_module(f"discreet.{name}")
+    if name in _HOME:
+        return getattr(import_module(f"discreet.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

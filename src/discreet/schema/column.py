@@ -162,7 +162,9 @@ class Categories(_Cells):
         return codes.get(reading, OUTSIDE)
 
     def _label(self, cell: int) -> str:
-        return str(self.values[cell])
+        # Among numbers and texts, 1 and "1" need to look different.
+        mixed = len({kind for kind, _ in self.readings[: self.inside]}) > 1
+        return repr(self.values[cell]) if mixed and isinstance(self.values[cell], str) else str(self.values[cell])
 
 
 def Boolean(*, outside: Readable = False, missing: Readable = "outside") -> Categories:  # noqa: N802, a kind of column

@@ -1,0 +1,49 @@
+# The two commands are `make demo` and `make test`; everything they need is set up by itself in .venv.
+
+PYTHON ?= python3
+EXTRAS ?= dev
+VENV   := .venv
+BIN    := $(VENV)/bin
+comma  := ,
+READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
+
+.PHONY: demo test test-long check bench serve clean
+
+demo: $(VENV)/.ready-base
+	$(BIN)/discreet demo
+
+test: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -m "not long"
+
+test-long: $(READY)
+	$(BIN)/pytest -n 2 -m "long"
+
+check: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+
+bench:
+	$(MAKE) $(VENV)/.ready-dev-pld-bench EXTRAS=dev,pld,bench
+	for script in accounting noise; do $(BIN)/python bench/$$script.py || exit 1; done
+
+serve: $(VENV)/.ready-base
+	@echo "The server comes with a later version; until then: make demo" && exit 1
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+
+$(VENV)/.ready-base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	@touch $(VENV)/.ready-base $@
+
+clean:
+	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,101 @@
+"""The tree tells the story: a stage imports only earlier stages, and few files have effects."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+ROOT = Path(discreet.__file__).parent
+
+# The order of the stages. What stands in one line may not import each other's siblings to the right.
+STAGES = [
+    "errors",
+    "parameter",
+    "interval",
+    "schema",
+    "query",
+    "privacy",
+    "noise",
+    "source",
+    "mechanism",
+    "verify",
+    "answer",
+    "once",
+    "meaning",
+    "demo",
+    "cli",
+    "__main__",
+]
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def stage_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """Every discreet module that a file imports, anywhere in it, as a tuple of its parts after `discreet`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (tuple(alias.name.split(".")[1:]) for alias in node.names if alias.name.startswith("discreet"))
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "discreet":
+            below = tuple(node.module.split(".")[1:])
+            yield from ((*below, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_stage_imports_only_itself_and_earlier_stages(path):
+    stage = stage_of(path)
+    if stage == "__init__":
+        return
+    for name in imports(path):
+        assert STAGES.index(name[0]) <= STAGES.index(stage), f"{stage} imports discreet.{'.'.join(name)}"
+
+
+def test_the_check_sees_an_import_of_a_later_stage(tmp_path):
+    (tmp_path / "wrong.py").write_text("def f():\n    from discreet.mechanism.laplace import laplace\n")
+    assert list(imports(tmp_path / "wrong.py")) == [("mechanism", "laplace", "laplace")]
+
+
+def test_only_mechanisms_open_a_sealed_value():
+    users = {stage_of(path) for path in FILES if any(name[-1] == "unseal" for name in imports(path))}
+    assert users == {"mechanism"}
+
+
+def test_only_the_noise_asks_for_randomness():
+    """No seedable generator anywhere but in the demonstration, whose made-up people are public."""
+    generators = {"random", "secrets", "numpy.random"}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+            names |= {node.module} if isinstance(node, ast.ImportFrom) else set()
+            if isinstance(node, ast.Attribute) and node.attr in ("random", "urandom", "default_rng"):
+                names |= {"numpy.random"}
+            if names & generators:
+                assert path.name in ("demo.py", "entropy.py"), f"{path.name} draws randomness of its own"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_is_two_ideas(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_every_mechanism_has_a_proof_page_and_a_test():
+    mechanisms = {path.stem for path in (ROOT / "mechanism").glob("*.md")}
+    public = {name for name in ("laplace", "gaussian", "exponential", "noisy_max", "sparse_vector", "histogram")}
+    public |= {"randomized_response", "quantile", "name_and_shame"}
+    assert public <= mechanisms
+    for name in mechanisms:
+        assert (ROOT / "mechanism" / f"{name}.py").exists()
+
+
+def test_importing_discreet_loads_nothing_heavy():
+    import subprocess
+
+    code = "import discreet, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "scipy", "numba", "flint", "pandas", "polars", "pyarrow", "typer"} & set(loaded)
