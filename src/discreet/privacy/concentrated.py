@@ -101,7 +101,7 @@ def rho(event: Single) -> Amount:
 
     Gaussians, rounded or discrete: Δ²/2sigma². Bounded range: epsilon²/8. Anything epsilon-DP: epsilon²/2.
 
-    [BS16, Prop. 1.4, 1.6; CKS20, Thm. 4; CR21, Lemma 3.4]
+    [BS16, Prop. 1.4, 1.6; CKS20, Thm. 4; CR21]; proof: gates.md §5
     """
     match event:
         case Gaussian(sigma, squared_sensitivity) | DiscreteGaussian(sigma, squared_sensitivity):

@@ -81,7 +81,7 @@ def pure_gate(epsilon: Any) -> Gate:
     >>> gate.fits(gate.nothing, (2**50,)), gate.fits((1,), (2**50,))
     (True, False)
 
-    [RRUV16, Thm. 3.6 of the full version; it is basic composition]
+    [RRUV16]; proof: gates.md §4
     """
     exact = positive("epsilon", epsilon, at_most=LARGEST_EPSILON)
     return Gate("pure", exact, Fraction(0), (_grains_down(exact),))
@@ -93,7 +93,7 @@ def gaussian_gate(epsilon: Any, delta: Any) -> Gate:
     >>> round(float(gaussian_gate(1, 1e-6).limit[0] * GRAIN) ** 0.5, 4)
     0.2367
 
-    [ST22; KTH23, Thm. 9]
+    [ST22; KTH23]; proof: gates.md §4
     """
     exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
     return Gate("gaussian", exact, exact_delta, (_grains_down(gaussian_limit(exact, exact_delta)),))
@@ -110,7 +110,7 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     >>> max(most * GRAIN / order for most, order in zip(gate.limit, ORDERS)) > Fraction(1, 50)
     True
 
-    [FZ21, Thm. 4.3; Lec21]
+    [FZ21; Lec21]; proof: gates.md §4
     """
     exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
     limits = (
