@@ -97,9 +97,8 @@ def check(
         matrix = np.asarray(query, dtype=np.int64)
         evaluate, count = (lambda table: (matrix @ np.array(table, dtype=np.int64)).tolist()), matrix.shape[1]
         moves = matrix_sensitivity(matrix, unit) if sensitivity is None else sensitivity
-    pairs = {
-        (tuple(evaluate(one)), tuple(evaluate(other))): None for one, other in neighboring_tables(count, rows, unit)
-    }
+    near = [(tuple(evaluate(one)), tuple(evaluate(other))) for one, other in neighboring_tables(count, rows, unit)]
+    pairs = dict.fromkeys(pair for pair in near if pair[0] != pair[1])
     return check_pairs(mechanism_for(moves), pairs, epsilon=epsilon)
 
 

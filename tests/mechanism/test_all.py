@@ -1,0 +1,224 @@
+"""What holds for every mechanism: bad numbers are refused, draws ignore the data, no error text leaks."""
+
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import count
+
+import numpy as np
+import pytest
+
+import discreet.mechanism
+from discreet import noise
+from discreet.errors import BadParameter, DiscreetError
+from discreet.mechanism import (
+    above_threshold,
+    best_price,
+    discrete_gaussian,
+    exponential,
+    gaussian,
+    histogram,
+    laplace,
+    most_common,
+    name_and_shame,
+    noisy_max,
+    quantile,
+    quantile_effects,
+    randomized_response,
+    run_stream,
+    sparse_vector,
+)
+from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
+from mechanism.common import ADD, ONE, ONE_WAY, sealed
+
+BAD_EPSILONS = [0, -1, float("nan"), float("inf"), 1e-320, "1", True, None, np.float64("nan"), 1e300, [1]]
+
+BY_EPSILON = {
+    "above_threshold": lambda e: above_threshold(epsilon=e, sensitivity=1, threshold=0),
+    "best_price": lambda e: best_price([1, 2], epsilon=e, unit=ADD),
+    "exponential": lambda e: exponential(epsilon=e, sensitivity=1),
+    "gaussian": lambda e: gaussian(epsilon=e, delta=1e-6, sensitivity=1),
+    "discrete_gaussian": lambda e: discrete_gaussian(epsilon=e, delta=1e-6, sensitivity=1),
+    "gaussian sigma": lambda e: gaussian(sigma=e, sensitivity=1),
+    "histogram": lambda e: histogram(epsilon=e, cells=3, unit=ADD),
+    "laplace": lambda e: laplace(epsilon=e, sensitivity=1),
+    "most_common": lambda e: most_common(["a", "b"], epsilon=e, unit=ADD),
+    "noisy_max": lambda e: noisy_max(epsilon=e, sensitivity=1),
+    "noisy_max gumbel": lambda e: noisy_max(epsilon=e, sensitivity=1, noise="gumbel"),
+    "quantile": lambda e: quantile(epsilon=e, cells=3, unit=ADD),
+    "randomized_response": lambda e: randomized_response(epsilon=e),
+    "sparse_vector": lambda e: sparse_vector(epsilon=e, sensitivity=1, threshold=0, hits=2),
+}
+
+
+@pytest.mark.parametrize("make", BY_EPSILON.values(), ids=BY_EPSILON)
+@pytest.mark.parametrize("epsilon", BAD_EPSILONS, ids=repr)
+def test_a_bad_epsilon_is_refused_with_value_rule_and_next_step(make, epsilon):
+    with pytest.raises(BadParameter) as caught:
+        make(epsilon)
+    said = str(caught.value)
+    assert re.search(r"(epsilon|sigma) is .*; (it|the noise) must be .*\. Give ", said)
+
+
+@pytest.mark.parametrize("make", [laplace, exponential, noisy_max], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("sensitivity", [0, -1, float("nan"), "1", True, None], ids=repr)
+def test_a_bad_sensitivity_is_refused(make, sensitivity):
+    with pytest.raises(BadParameter, match=r"sensitivity is .*; it must be .*\. Give exact\.sensitivity"):
+        make(epsilon=1, sensitivity=sensitivity)
+
+
+@pytest.mark.parametrize("make", [laplace, exponential, noisy_max], ids=lambda make: make.__name__)
+def test_a_value_that_nobody_can_move_needs_no_mechanism(make):
+    with pytest.raises(BadParameter, match="public: answer it without a mechanism"):
+        make(epsilon=1, sensitivity=Sensitivity(Fraction(0), Fraction(0), Fraction(0)))
+
+
+@pytest.mark.parametrize("delta", [0, 1, 2, -0.5, float("nan"), "0.1", True], ids=repr)
+@pytest.mark.parametrize("make", [gaussian, discrete_gaussian])
+def test_a_bad_delta_is_refused(make, delta):
+    with pytest.raises(BadParameter, match=r"delta is .*; it must be .*probability|delta is .*; it must be a"):
+        make(epsilon=1, delta=delta, sensitivity=1)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1.5, -1, float("nan"), "0.95", True], ids=repr)
+def test_a_bad_confidence_is_refused(confidence):
+    for error in (
+        laplace(epsilon=1, sensitivity=1).error,
+        gaussian(sigma=1, sensitivity=1).error,
+        lambda c: exponential(epsilon=1, sensitivity=1).error(c, candidates=3),
+        lambda c: noisy_max(epsilon=1, sensitivity=1).error(c, candidates=3),
+        lambda c: above_threshold(epsilon=1, sensitivity=1, threshold=0).error(c, queries=3),
+        lambda c: randomized_response(epsilon=1).error(c, reports=3),
+        quantile(epsilon=1, cells=3, unit=ADD).error,
+    ):
+        with pytest.raises(BadParameter, match="confidence is"):
+            error(confidence)
+
+
+@pytest.mark.parametrize("make", [exponential, noisy_max], ids=lambda make: make.__name__)
+def test_no_candidates_no_choice(make):
+    with pytest.raises(BadParameter, match="there are 0 scores"):
+        make(epsilon=1, sensitivity=1).release(sealed([]))
+
+
+def test_parameters_that_change_privacy_cannot_be_given_by_position():
+    for make in (
+        laplace,
+        gaussian,
+        exponential,
+        noisy_max,
+        sparse_vector,
+        histogram,
+        randomized_response,
+        name_and_shame,
+    ):
+        with pytest.raises(TypeError):
+            make(1, 1)
+
+
+# --- Record and replay -----------------------------------------------------------------------------------------------
+
+RUNS = {
+    "laplace": (lambda x: laplace(epsilon=1, sensitivity=1).release(x), [3, 5], [4, 5]),
+    "gaussian": (lambda x: gaussian(sigma=2, sensitivity=1).release(x), [3, 5], [4, 5]),
+    "discrete_gaussian": (lambda x: discrete_gaussian(sigma=2, sensitivity=1).release(x), [3, 5], [4, 5]),
+    "exponential": (lambda x: exponential(epsilon=1, sensitivity=1).release(x), [3, 5], [4, 4]),
+    "noisy_max": (lambda x: noisy_max(epsilon=1, sensitivity=1).release(x), [3, 5], [4, 4]),
+    "randomized_response": (lambda x: randomized_response(epsilon=1).release(x), [0, 1, 1], [1, 1, 1]),
+    "name_and_shame": (lambda x: name_and_shame(delta=0.5).release(x), [0, 1, 1], [1, 1, 1]),
+    "quantile": (
+        lambda x: quantile(epsilon=1, cells=2, unit=ADD).release(x),
+        quantile_effects(2) @ np.array([3, 3]),
+        quantile_effects(2) @ np.array([3, 4]),
+    ),
+}
+
+
+def record(monkeypatch, run, values):
+    """What noise was asked for, with the noise frozen: names, parameters and, apart from them, true inputs."""
+    calls, inputs, places = [], [], count()
+
+    def freeze(name):
+        def fake(first, *rest, size=None, rate=None):
+            if name.endswith("race"):
+                calls.append((name, len(first), *rest))
+                inputs.append(np.array(first))
+                return 0
+            calls.append((name, first, size))
+            draws = (np.arange(size or 1) + next(places)) % 2
+            return (draws.astype(bool) if name.startswith("bern") else draws) if size is not None else int(draws[0])
+
+        monkeypatch.setattr(noise, name, fake)
+
+    for name in noise.__all__:
+        freeze(name)
+    run(sealed(values, ONE_WAY))
+    return calls, inputs
+
+
+@pytest.mark.parametrize(("run", "here", "there"), RUNS.values(), ids=RUNS)
+def test_on_neighbouring_tables_the_same_noise_is_asked_for(monkeypatch, run, here, there):
+    one, other = record(monkeypatch, run, here), record(monkeypatch, run, there)
+    assert one[0] == other[0]
+    assert one[0]
+    for scores, moved in zip(one[1], other[1], strict=True):
+        assert np.abs(scores - moved).max() <= 1
+
+
+def test_sparse_vector_asks_for_the_same_noise_as_long_as_its_answers_are_the_same(monkeypatch):
+    watch = sparse_vector(epsilon=1, sensitivity=1, threshold=10, hits=2)
+    one = record(monkeypatch, lambda _: run_stream(watch, [sealed(v) for v in (0, 20, 5)]), [0])
+    other = record(monkeypatch, lambda _: run_stream(watch, [sealed(v) for v in (1, 21, 4)]), [0])
+    assert one[0] == other[0]
+    assert len(one[0]) == 4
+
+
+# --- Leaks -----------------------------------------------------------------------------------------------------------
+
+
+def test_no_error_text_holds_a_draw_or_a_true_value():
+    secret = 87_654_321
+    wide = Sensitivity(Fraction(5), Fraction(25), Fraction(5))
+    texts = []
+    for mechanism in (laplace(epsilon=1, sensitivity=1), exponential(epsilon=1, sensitivity=1),
+                      gaussian(sigma=1, sensitivity=1), quantile(epsilon=1, cells=4, unit=ADD),
+                      name_and_shame(delta=0.1), randomized_response(epsilon=1)):  # fmt: skip
+        for exact in (sealed([secret], wide), [secret], np.array([secret])):
+            with pytest.raises(DiscreetError) as caught:
+                mechanism.release(exact)
+            texts.append(str(caught.value))
+    watch = above_threshold(epsilon=1, sensitivity=1, threshold=10**6)
+    run, _ = watch.step(watch.init(), sealed(secret, ONE))
+    with pytest.raises(DiscreetError) as caught:
+        watch.step(run, sealed(secret, ONE))
+    texts.append(str(caught.value))
+    assert not any(str(secret) in text for text in texts)
+    assert not any(str(run.noisy_threshold) in text for text in texts)
+
+
+def test_importing_mechanisms_and_building_one_loads_neither_the_compiler_nor_the_interval_library():
+    code = """
+import sys
+from discreet.mechanism import laplace, sparse_vector
+laplace(epsilon=1, sensitivity=1).error(0.9)
+sparse_vector(epsilon=1, sensitivity=1, threshold=0)
+print(sorted({"flint", "numba", "scipy"} & set(sys.modules)))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_sorted_and_documented():
+    names = discreet.mechanism.__all__
+    assert sorted(names) == names
+    assert all(getattr(discreet.mechanism, name).__doc__ for name in names if name != "Answer")
+
+
+def test_the_release_of_a_vector_keeps_its_length_and_type():
+    for mechanism in (laplace(epsilon=1, sensitivity=matrix_sensitivity([[1], [1]], ADD)),
+                      gaussian(sigma=1, sensitivity=2), discrete_gaussian(sigma=1, sensitivity=2)):  # fmt: skip
+        noisy = mechanism.release(sealed([10**12, -(10**12)]))
+        assert noisy.dtype == np.int64
+        assert noisy.shape == (2,)
+        assert abs(noisy[0] - 10**12) < 10**4
