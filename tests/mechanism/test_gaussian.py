@@ -111,11 +111,13 @@ def test_calibration_spends_the_budget_and_beats_the_lectures_sigma(epsilon):
 
 
 def test_the_lectures_sigma_is_too_small_for_large_epsilon():
-    mechanism = gaussian(sigma=lecture_sigma(epsilon=40, delta=Fraction(1, 10)), sensitivity=1)
-    ((_, delta),) = verify.curve(mechanism, [([0], [1])], [40])
+    # A move of a hundred, so that rounding to integers hides nothing.
+    sigma = lecture_sigma(epsilon=40, delta=Fraction(1, 10), squared_sensitivity=100**2)
+    mechanism = gaussian(sigma=sigma, sensitivity=100)
+    ((_, delta),) = verify.curve(mechanism, [([0], [100])], [40])
     assert delta.lower > 1 / 10
-    right = gaussian(epsilon=40, delta=Fraction(1, 10), sensitivity=1)
-    ((_, delta),) = verify.curve(right, [([0], [1])], [40])
+    right = gaussian(epsilon=40, delta=Fraction(1, 10), sensitivity=100)
+    ((_, delta),) = verify.curve(right, [([0], [100])], [40])
     assert delta.upper <= 1 / 10
 
 
