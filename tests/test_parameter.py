@@ -12,7 +12,15 @@ from discreet.errors import BadParameter, Mistake
 from discreet.parameter import positive, probability, rational, whole
 
 NOT_NUMBERS = ["1", True, False, None, 1j, [1], np.bool_(True), np.array([1.0])]
-NOT_FINITE = [float("nan"), float("inf"), -float("inf"), np.float64("nan"), Decimal("nan"), Decimal("inf")]
+NOT_FINITE = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    np.float64("nan"),
+    Decimal("nan"),
+    Decimal("snan"),
+    Decimal("inf"),
+]
 
 
 @pytest.mark.parametrize("value", NOT_NUMBERS + NOT_FINITE)

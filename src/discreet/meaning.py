@@ -158,8 +158,8 @@ def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Conclusions",
-            "What anyone concludes about you, whatever else they know, is nearly the same as if your data had never "
-            f"been used: no probability differs by more than a factor of {_factor(meaning.conclusions)}.{never}",
+            "Take what anyone concludes about you, whatever else they know, and what they would conclude had your data "
+            f"never been used: no probability differs by more than a factor of {_factor(meaning.conclusions)}.{never}",
         ),
         (
             "Consequences",
@@ -196,7 +196,7 @@ def _percent(share: float) -> str:
 
 
 def _factor(value: float) -> str:
-    return "anything" if value == inf else f"{value:,.3g}" if value < 1e4 else f"{value:.1e}"
+    return "e^700 or more" if value == inf else f"{value:,.3g}" if value < 1e4 else f"{value:.1e}"
 
 
 def _small(value: float) -> str:

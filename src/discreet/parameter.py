@@ -35,8 +35,11 @@ def rational(name: str, value: Any, *, next_step: str = "Give an int, a float or
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, (Real, Decimal)):
-        if not isfinite(value):
-            raise _refuse(name, float(value), "a finite number", next_step)
+        # A signalling NaN cannot even be turned into a float.
+        if not (value.is_finite() if isinstance(value, Decimal) else isfinite(value)):
+            raise _refuse(
+                name, str(value) if isinstance(value, Decimal) else float(value), "a finite number", next_step
+            )
         return Fraction(value) if isinstance(value, Decimal) else Fraction(repr(float(value)))
     raise _refuse(name, value, "a number", next_step)
 

@@ -152,6 +152,14 @@ def test_what_a_gate_cannot_price_is_refused_with_a_sentence(gate, event):
         gate.charge(event)
 
 
+def test_a_refusal_names_the_one_step_that_has_no_price():
+    long = Compose((Repeat(Gaussian(100, 1), 10**6), Repeat(Compose((DiscreteGaussian(7, 1),)), 3)))
+    with pytest.raises(BudgetExceeded) as caught:
+        GATES[1].charge(long)
+    assert "DiscreteGaussian(sigma=Fraction(7, 1)" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
 def test_limits_are_rounded_down():
     assert pure_gate(Fraction(1, 3)).limit == (2**50 // 3,)
     exact = gaussian_limit(Fraction(1), Fraction(1, 10**6))

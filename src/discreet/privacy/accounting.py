@@ -3,7 +3,7 @@
 Composition is written here, once, for all of them: no formula of a single event ever sees a `Compose` or a `Repeat`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import reduce
 from math import inf
@@ -53,6 +53,19 @@ def total(event: Event, accounting: Accounting[Loss]) -> Loss:
             return accounting.times(total(part, accounting), times) if times else accounting.zero
         case _:
             return accounting.single(event)
+
+
+def leaves(event: Event) -> Iterator[Single]:
+    """The single events of which an event is made, each once for each place where it stands."""
+    match event:
+        case Compose(events):
+            for part in events:
+                yield from leaves(part)
+        case Repeat(part, times):
+            if times:
+                yield from leaves(part)
+        case _:
+            yield event
 
 
 def add_amounts(one: Amount, other: Amount) -> Amount:

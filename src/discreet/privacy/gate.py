@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.parameter import positive, probability
-from discreet.privacy.accounting import Amount, total
+from discreet.privacy.accounting import Amount, leaves, total
 from discreet.privacy.concentrated import divergence_limit
 from discreet.privacy.event import Event
 from discreet.privacy.gaussian import gaussian_limit
@@ -143,9 +143,14 @@ def delta_shares(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
 def _charge(kind: Kind, event: Event) -> Grains:
     loss = total(event, accounting_for(kind))
     amounts: tuple[Amount, ...] = loss if isinstance(loss, tuple) else (loss,)
-    if all(amount == inf for amount in amounts):
-        raise BudgetExceeded(f"a {kind} gate has no price for {event}; nothing was spent. {_ADVICE[kind]}")
+    if _is_infinite(loss):
+        culprit = next(part for part in leaves(event) if _is_infinite(total(part, accounting_for(kind))))
+        raise BudgetExceeded(f"a {kind} gate has no price for {culprit}; nothing was spent. {_ADVICE[kind]}")
     return tuple(_grains_up(amount) for amount in amounts)
+
+
+def _is_infinite(loss: Amount | tuple[Amount, ...]) -> bool:
+    return all(amount == inf for amount in (loss if isinstance(loss, tuple) else (loss,)))
 
 
 def _grains_up(amount: Amount) -> int:
