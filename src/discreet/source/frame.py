@@ -64,7 +64,7 @@ class Frame:
         """
         sensitivity = sensitivity_of(question, self.domain, self.unit)
         if isinstance(question, Marginal):
-            return Exact(self._marginal(question.columns).ravel(), sensitivity)
+            return Exact(self._counts(question.columns), sensitivity)
         return Exact(self._answers(linears(question)), sensitivity)
 
     def _answers(self, queries: Sequence[Linear]) -> NDArray[np.int64]:
@@ -85,12 +85,16 @@ class Frame:
         return prod(self.domain[name].size for name in scope) <= _COUNTED_CELLS
 
     def _marginal(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """How many rows are in each cell of some columns."""
-        cell, shape = np.zeros(self._rows, dtype=np.int64), tuple(self.domain[name].size for name in columns)
-        for name, size in zip(columns, shape, strict=True):
+        return self._counts(columns).reshape([self.domain[name].size for name in columns])
+
+    def _counts(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """How many rows are in each cell of some columns, the last column varying fastest."""
+        sizes = [self.domain[name].size for name in columns]
+        cell = np.zeros(self._rows, dtype=np.int64)
+        for name, size in zip(columns, sizes, strict=True):
             cell *= size
             cell += self._codes[name]
-        return np.bincount(cell, minlength=prod(shape)).reshape(shape)
+        return np.bincount(cell, minlength=prod(sizes))
 
     def _weights(self, product: Product) -> NDArray[np.int64]:
         """The weight of each row, without the coefficient."""
