@@ -4,7 +4,7 @@ from itertools import product
 from math import exp, inf
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter
@@ -30,12 +30,14 @@ def best_tests(with_me, without):
         yield sum(without[o] for o in chosen), sum(with_me[o] for o in chosen)
 
 
+@settings(deadline=None)
 @given(epsilons, deltas)
 def test_the_advantage_is_that_of_the_best_test_on_the_worst_mechanism(epsilon, delta):
     tests = list(best_tests(*leaky_response(epsilon, delta)))
     assert explain(epsilon=epsilon, delta=delta).advantage == pytest.approx(max(hit - alarm for alarm, hit in tests))
 
 
+@settings(deadline=None)
 @given(epsilons, deltas)
 def test_the_power_at_any_false_alarm_is_attained_by_the_worst_mechanism_and_never_exceeded(epsilon, delta):
     for alarm, hit in best_tests(*leaky_response(epsilon, delta)):
@@ -46,6 +48,7 @@ def test_the_power_at_any_false_alarm_is_attained_by_the_worst_mechanism_and_nev
     assert attained == pytest.approx(delta + (1 - delta) * exp(epsilon) / (1 + exp(epsilon)))
 
 
+@settings(deadline=None)
 @given(epsilons, deltas, st.floats(0.01, 0.99))
 def test_beliefs_leave_the_posterior_range_only_with_the_exceptional_probability(epsilon, delta, prior):
     meaning = explain(epsilon=epsilon, delta=delta)
@@ -64,6 +67,7 @@ def test_beliefs_leave_the_posterior_range_only_with_the_exceptional_probability
         assert meaning.exception == 0
 
 
+@settings(deadline=None)
 @given(epsilons)
 def test_without_delta_the_posterior_range_is_attained(epsilon):
     with_me, without = leaky_response(epsilon, 0)
@@ -86,6 +90,7 @@ def test_promising_the_odds_of_pure_privacy_when_delta_is_positive_would_be_wron
     assert meaning.odds == pytest.approx(exp(2))
 
 
+@settings(deadline=None)
 @given(epsilons)
 def test_conclusions_with_and_without_me_stay_within_the_square(epsilon):
     """002 Theorem 3.1 on a correlated prior: two tables, both of which change when I am removed."""
@@ -98,6 +103,7 @@ def test_conclusions_with_and_without_me_stay_within_the_square(epsilon):
         assert mine / theirs <= explain(epsilon=epsilon).conclusions * (1 + 1e-12)
 
 
+@settings(deadline=None)
 @given(epsilons, deltas, st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_utility_falls_no_further_than_promised(epsilon, delta, utilities):
     with_me, without = leaky_response(epsilon, delta)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, Mistake
@@ -49,6 +49,7 @@ def test_zero_is_a_probability_only_where_it_is_allowed():
         probability("delta", 0)
 
 
+@settings(deadline=None)
 @given(st.decimals(min_value=Decimal("1e-15"), max_value=Decimal("1e15"), places=10).filter(bool))
 def test_a_float_means_the_decimal_that_it_prints_as(value):
     assert rational("epsilon", float(value)) == Fraction(repr(float(value)))

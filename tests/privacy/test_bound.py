@@ -5,7 +5,7 @@ from math import inf, ulp
 
 import pytest
 from flint import arb
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Fault
@@ -17,6 +17,7 @@ fractions = st.fractions(max_denominator=10**30) | st.builds(
 )
 
 
+@settings(deadline=None)
 @given(fractions)
 def test_rounding_up_goes_up_and_not_far(value):
     rounded = round_up(value)
@@ -24,6 +25,7 @@ def test_rounding_up_goes_up_and_not_far(value):
     assert round_up(rounded) == rounded
 
 
+@settings(deadline=None)
 @given(fractions)
 def test_doubles_enclose_a_rational(value):
     assert float_below(value) <= value <= float_above(value)
@@ -37,6 +39,7 @@ def test_doubles_enclose_what_no_double_can_hold():
     assert float_above(Fraction(1, 10**400)) > 0 == float_below(Fraction(1, 10**400))
 
 
+@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**20), 10**20, max_denominator=10**20))
 def test_bounds_of_a_root_lie_on_both_sides_of_it(value):
     root = lambda: ball(value).sqrt()
@@ -65,6 +68,7 @@ def test_a_formula_without_a_finite_value_is_a_fault_not_a_number():
         above(lambda: arb(0).log())
 
 
+@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**40), 10**40, max_denominator=10**40))
 def test_a_search_ends_on_the_safe_side_of_the_edge(edge):
     found = least(lambda value: value >= edge)

@@ -142,6 +142,14 @@ def test_the_log_odds_of_a_normal_are_convex_above_zero(z):
         assert slope(ball(z)) > slope(-ball(z))
 
 
+@pytest.mark.parametrize("epsilon", SIZES[:5])
+def test_charging_a_pure_step_as_if_epsilon_were_mu_is_caught(epsilon):
+    with precision(500):
+        side = 1 / (1 + ball(epsilon).exp())
+        assert not lies_above((side, side), epsilon**2)
+        assert not lies_above(corner_of_range(epsilon, -epsilon / 2), epsilon**2 / 4)
+
+
 def test_half_the_range_is_half_the_price_for_small_steps():
     assert float(loss(Selection(Fraction(1, 1000))) / loss(Pure(Fraction(1, 1000)))) == pytest.approx(1 / 4, rel=1e-5)
 

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter
@@ -11,6 +11,7 @@ from discreet.interval import ball, precision
 from discreet.privacy import Gaussian, group_budget, group_rho, group_squared_mu, loss
 
 
+@settings(deadline=None)
 @given(
     size=st.fractions(Fraction(1, 1000), 20, max_denominator=1000),
     people=st.integers(1, 40),

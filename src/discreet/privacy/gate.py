@@ -144,7 +144,8 @@ def _charge(kind: Kind, event: Event) -> Grains:
     loss = total(event, accounting_for(kind))
     amounts: tuple[Amount, ...] = loss if isinstance(loss, tuple) else (loss,)
     if _is_infinite(loss):
-        culprit = next(part for part in leaves(event) if _is_infinite(total(part, accounting_for(kind))))
+        unpriced = (part for part in leaves(event) if _is_infinite(total(part, accounting_for(kind))))
+        culprit = next(unpriced, "these events together")
         raise BudgetExceeded(f"a {kind} gate has no price for {culprit}; nothing was spent. {_ADVICE[kind]}")
     return tuple(_grains_up(amount) for amount in amounts)
 
