@@ -89,7 +89,7 @@ def discrete_gaussian(
     >>> discrete_gaussian(sigma=10, sensitivity=1).event
     DiscreteGaussian(sigma=Fraction(10, 1), squared_sensitivity=Fraction(1, 1))
 
-    [CKS20, Thm. 4, Prop. 25]; proof, and why `gaussian` is the default: gaussian.md
+    [CKS20, Thm. 4]; proof, and why `gaussian` is the default: gaussian.md
     """
     calibrated = read_sensitivity(sensitivity, "l2_squared")
     spread = _sigma(

@@ -44,7 +44,7 @@ def noisy_max(*, epsilon: Number, sensitivity: Sensitivity | Number, noise: Nois
     >>> noisy_max(epsilon=1, sensitivity=1, noise="gumbel").event
     Selection(epsilon=Fraction(1, 1))
 
-    [MS20, Thm. 1, 3; DKSSWXZ21; 004 Alg. 3, Lemma 5]; proof, and a correction to 004 Ex. 2: noisy_max.md
+    [MS20; DKSSWXZ21; 004 Alg. 3, Lemma 5]; proof, and a correction to 004 Ex. 2: noisy_max.md
     """
     race = race_of(noise, epsilon=epsilon, sensitivity=sensitivity)
     if noise == "gumbel":

@@ -74,7 +74,7 @@ def sparse_vector(
     >>> watch.event, watch.error(0.95, queries=1000)
     (AboveThreshold(epsilon=Fraction(1, 1)), 99.0)
 
-    [LSL17, Alg. 7, Thm. 4, 5; 001]; proof for discrete noise, and the price of the usual mistakes: sparse_vector.md
+    [LSL17, Alg. 7; 001]; proof for discrete noise, and the price of the usual mistakes: sparse_vector.md
     """
     calibrated = _whole_moves(read_sensitivity(sensitivity, "linf"))
     level = whole("threshold", threshold, least=-(2**62), most=2**62)
