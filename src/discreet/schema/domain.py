@@ -17,7 +17,7 @@ class Domain:
     ((4, 3), 12, ['age', 'smoker'])
     >>> people["aeg"]
     Traceback (most recent call last):
-    discreet.errors.BadQuery: no column "aeg"; did you mean "age"?
+    discreet.errors.BadQuery: no column "aeg" in the domain; did you mean "age"?
     """
 
     columns: tuple[tuple[str, Column], ...]
@@ -65,7 +65,7 @@ class Domain:
         try:
             return self._by_name[name]
         except (KeyError, TypeError):
-            raise BadQuery(f'no column "{name}"; {did_you_mean(str(name), self)}') from None
+            raise BadQuery(f'no column "{name}" in the domain; {did_you_mean(str(name), self)}') from None
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._by_name
