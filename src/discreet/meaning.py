@@ -5,6 +5,7 @@ ordinary doubles, for reading; nothing is charged by them. Definitions, and the 
 """
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from math import exp, expm1, inf, log, tanh
 from typing import Any
 
@@ -14,6 +15,8 @@ from discreet.privacy.group import group_budget
 
 GROUPS = (2, 5, 10)
 FALSE_ALARM = 0.05
+# With delta > 0 no release is sure to keep the loss within epsilon; this much more, and few break it.
+MARGIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +90,15 @@ def explain(*, epsilon: Any, delta: Any = 0, rows: int | None = None) -> Meaning
     exact, exact_delta = positive("epsilon", epsilon), probability("delta", delta, zero=True)
     count = None if rows is None else whole("rows", rows, least=1)
     e, d = float(exact), float(exact_delta)
-    # With delta > 0 the loss exceeds 2 epsilon with a small probability, and may exceed epsilon with a large one.
-    slack = 1 if d == 0 else 2
-    exception = 0.0 if d == 0 else min(1.0, 2 * (1 + exp(-2 * e)) * d / -expm1(-e))
+    reach = _reach(e, d)
+    exception = 0.0 if d == 0 else min(1.0, 2 * (1 + exp(-reach)) * d / -expm1(-MARGIN * e))
     budgets = ((people, *group_budget(epsilon=exact, delta=exact_delta, people=people)) for people in GROUPS)
     return Meaning(
         epsilon=e,
         delta=d,
         rows=count,
-        odds=_exp(slack * e),
-        conclusions=_exp(2 * slack * e),
+        odds=_exp(reach),
+        conclusions=_exp(2 * reach),
         exception=exception,
         utility=exp(-e),
         power=best_power(epsilon=e, delta=d, false_alarm=FALSE_ALARM),
@@ -141,30 +143,32 @@ def _warnings(epsilon: float, delta: float, rows: int | None) -> tuple[str, ...]
 
 def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
     low, high = meaning.posterior(0.1)
-    never = (
-        "" if meaning.delta == 0 else f" A release breaks this with probability at most {_small(meaning.exception)}."
-    )
-    lost = "" if meaning.delta == 0 else f", less {meaning.delta:.1g} of the largest"
+    reach = _reach(meaning.epsilon, meaning.delta)
+    never, lost = "", ""
+    if meaning.delta:
+        never = f" A release breaks this with probability at most {_number(meaning.exception, digits=1)}."
+        lost = f", less {meaning.delta:g} of the largest"
     families = "; ".join(
-        f"{group.people} people, epsilon {group.epsilon:g}" + (f" and delta {group.delta:.1g}" if group.delta else "")
+        f"{group.people} people, epsilon {_number(group.epsilon, digits=6)}"
+        + (f" and delta {_number(group.delta, digits=1)}" if group.delta else "")
         for group in meaning.groups
     )
     return (
         (
             "Odds",
             "Even to someone who knows everyone else's data, the results change the odds that you took part by a "
-            f"factor of {_factor(meaning.odds)} at most: who gave it 10 % before ends between {_percent(low)} and "
-            f"{_percent(high)}.{never}",
+            f"factor of {_factor(reach)} at most: who gave it 10 % before ends between {_percent(low, up=False)} "
+            f"and {_percent(high)}.{never}",
         ),
         (
             "Conclusions",
             "Take what anyone concludes about you, whatever else they know, and what they would conclude had your data "
-            f"never been used: no probability differs by more than a factor of {_factor(meaning.conclusions)}.{never}",
+            f"never been used: no probability differs by more than a factor of {_factor(2 * reach)}.{never}",
         ),
         (
             "Consequences",
             "Whatever good may come to you of the results, taking part leaves you on average at least "
-            f"{_percent(meaning.utility)} of it{lost}.",
+            f"{_percent(meaning.utility, up=False)} of it{lost}.",
         ),
         (
             "The best test",
@@ -186,18 +190,24 @@ def _shift(prior: float, factor: float) -> float:
     return 1.0 if factor == inf else p * factor / (1 - p + p * factor)
 
 
+def _reach(epsilon: float, delta: float) -> float:
+    """How far the loss goes, up or down, but for exceptions."""
+    return (1 + MARGIN) * epsilon if delta else epsilon
+
+
 def _exp(value: float) -> float:
     return exp(value) if value < 700 else inf
 
 
-def _percent(share: float) -> str:
-    text = f"{100 * share:.3g}"
-    return f"{text} %" if share in (0, 1) or text not in ("100", "0") else ("nearly 100 %" if share > 0.5 else "0 %")
+def _number(value: float, *, up: bool = True, digits: int = 3) -> str:
+    """A few digits of a number, rounded so that "at most" (or "at least") stays true."""
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(value)):,g}"
 
 
-def _factor(value: float) -> str:
-    return "e^700 or more" if value == inf else f"{value:,.3g}" if value < 1e4 else f"{value:.1e}"
+def _factor(exponent: float) -> str:
+    return _number(exp(exponent)) if exponent < 700 else f"e^{exponent:g}"
 
 
-def _small(value: float) -> str:
-    return f"{value:.1g}"
+def _percent(share: float, *, up: bool = True) -> str:
+    return f"{_number(100 * share, up=up)} %"
