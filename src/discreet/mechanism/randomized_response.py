@@ -44,7 +44,7 @@ def randomized_response(
     >>> survey.law([0])
     Law((0,): 0.576117, (1,): 0.211942, (2,): 0.211942)
 
-    [Warner 1965; 000 Prop. 7], k categories: [KBR16]; proof: randomized_response.md
+    [War65; 000 Prop. 7], k categories: [KBR16]; proof: randomized_response.md
     """
     loss = positive("epsilon", epsilon)
     values_of = whole("categories", categories, least=2, most=2**31)
