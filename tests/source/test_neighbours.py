@@ -1,6 +1,7 @@
 """What one person can change: over all neighbouring small tables, never more than declared, and sometimes as much."""
 
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -39,9 +40,13 @@ UNITS = [
 ]
 
 
+@cache
+def frame_of(rows, domain, unit):
+    return Frame([{"who": who, "n": n, "c": c} for who, (n, c) in rows], domain=domain, unit=unit)
+
+
 def evaluate(rows, question, domain, unit):
-    table = [{"who": who, "n": n, "c": c} for who, (n, c) in rows]
-    exact = Frame(table, domain=domain, unit=unit).evaluate(question)
+    exact = frame_of(tuple(rows), domain, unit).evaluate(question)
     return unseal(exact, exact.sensitivity), exact.sensitivity
 
 

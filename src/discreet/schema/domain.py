@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from discreet.errors import BadQuery, BadSchema, did_you_mean
+from discreet.schema.cell import Cells
 from discreet.schema.column import Bins, Categories, Column, Integers
 
 
@@ -22,7 +23,7 @@ class Domain:
 
     columns: tuple[tuple[str, Column], ...]
 
-    def __init__(self, columns: Mapping[str, Column] | Iterable[tuple[str, Column]]) -> None:
+    def __init__(self, columns: Mapping[str, Cells] | Iterable[tuple[str, Cells]]) -> None:
         pairs = tuple(columns.items() if isinstance(columns, Mapping) else columns)
         if not pairs:
             raise BadSchema("the domain has no columns; it needs at least one. Declare those that may be asked about.")

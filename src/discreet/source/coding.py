@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadData
-from discreet.schema.column import ABOVE, BELOW, MISSING, Bins, Categories, Column, Integers
+from discreet.schema.cell import ABOVE, BELOW, MISSING
+from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.value import EPOCH, Kind, read
 from discreet.source.reading import RawColumn
 
