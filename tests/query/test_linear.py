@@ -192,6 +192,13 @@ def test_only_integers_are_added_up():
         total(SMALL, "b")
 
 
+def test_a_query_is_made_for_a_domain_and_from_a_predicate():
+    with pytest.raises(BadQuery, match=r"table\.domain"):
+        count({"a": Integers(0, 3)}, col("a") >= 2)
+    with pytest.raises(BadQuery, match="not a predicate"):
+        count(SMALL, "a >= 2")
+
+
 def test_a_query_for_one_domain_is_refused_by_another():
     query = count(SMALL, col("a") >= 2)
     with pytest.raises(BadQuery, match="other columns"):

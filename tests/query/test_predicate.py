@@ -1,4 +1,4 @@
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 import numpy as np
@@ -87,7 +87,7 @@ def test_the_value_may_stand_on_either_side_and_come_from_numpy():
     assert repr(np.int64(3) <= col("hours")) == "col('hours') >= 3"
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), [1], col("age"), b"x"])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), [1], col("age"), b"x", datetime(2024, 1, 1, 12)])
 def test_nothing_is_compared_with_what_is_not_a_value(value):
     with pytest.raises(BadQuery, match='"hours" is compared with'):
         col("hours") == value  # noqa: B015

@@ -140,6 +140,11 @@ def test_a_time_stamp_is_its_calendar_day_where_it_was_written():
     assert column.code("2024-02-29") == column.code(20240229) == 2, "what is not a date counts as missing"
 
 
+def test_a_time_stamp_at_midnight_may_be_an_edge():
+    column = Bins([pd.Timestamp("2024-01-01"), np.datetime64("2024-02-29")], upper=datetime(2024, 12, 31))
+    assert column == Bins([date(2024, 1, 1), DAY], upper=date(2024, 12, 31))
+
+
 def test_a_rule_that_names_a_value_means_that_value_and_adds_no_cell():
     column = Categories(["other", "a"])
     assert (column.size, column.code("zzz"), column.code(None)) == (2, 0, 0)
@@ -192,6 +197,8 @@ def test_labels_of_bins_say_what_is_in_them():
         (lambda: Bins([0, DAY], upper=DAY), "all dates"),
         (lambda: Bins(["a"], upper="b"), "'a'"),
         (lambda: Bins([True], upper=2), "True"),
+        (lambda: Bins([datetime(2024, 1, 1, 12)], upper=DAY), "time of day"),
+        (lambda: Categories([datetime(2024, 1, 1, 12)]), "a day"),
     ],
 )
 def test_a_column_that_makes_no_sense_is_refused_by_name(make, said):

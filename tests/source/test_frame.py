@@ -1,3 +1,6 @@
+import datetime
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -70,6 +73,57 @@ def test_a_table_that_does_not_fit_its_schema_is_refused_without_its_values(data
     with pytest.raises(BadData, match=said) as refused:
         Frame(data, domain=AGES)
     assert "123" not in str(refused.value)
+
+
+DAYS = [datetime.date(2024, 1, 1), None, datetime.date(2024, 3, 1)]
+ZONED = [
+    datetime.datetime(2024, 1, 1, 23, tzinfo=datetime.UTC),
+    None,
+    datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC),
+]
+SINCE = Bins([datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)], upper=datetime.date(2024, 12, 31))
+LETTERS = Categories(["a", "b"], missing="missing")
+PRICES = Bins([0, Decimal("0.3")], upper=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        (pd.Series(["a", None, "b"], dtype="category"), LETTERS),
+        (pd.Series(["a", None, "b"], dtype="str"), LETTERS),
+        (pd.Series(["a", None, "b"], dtype=pd.ArrowDtype(pa.string())), LETTERS),
+        (pl.Series(["a", None, "b"], dtype=pl.Categorical), LETTERS),
+        (pl.Series(["a", None, "b"], dtype=pl.Enum(["b", "a"])), LETTERS),
+        (pa.array(["a", None, "b"]).dictionary_encode(), LETTERS),
+        (pa.array(["a", None, "b"], pa.large_string()), LETTERS),
+        (pa.array(["a", None, "b"], pa.string_view()), LETTERS),
+        (pa.chunked_array([["a"], [None, "b"]]), LETTERS),
+        (pd.Series([2**53 + 1, None, 2**53], dtype="Int64"), Categories([2**53 + 1, 2**53], missing="missing")),
+        (pl.Series([2**53 + 1, None, 2**53]), Categories([2**53 + 1, 2**53], missing="missing")),
+        (pa.array([2**53 + 1, None, 2**53]), Categories([2**53 + 1, 2**53], missing="missing")),
+        (pa.array([2**64 - 1, None, 0], pa.uint64()), Categories([2**64 - 1, 0], missing="missing")),
+        (pd.Series([0.25, None, 0.3], dtype=pd.ArrowDtype(pa.float64())), PRICES),
+        (pl.Series([Decimal("0.29"), None, Decimal("0.30")]), PRICES),
+        (pa.array([Decimal("0.29"), None, Decimal("0.30")]), PRICES),
+        (pl.Series(DAYS), SINCE),
+        (pa.array(DAYS, pa.date32()), SINCE),
+        (pa.array(DAYS, pa.date64()), SINCE),
+        (pa.array(ZONED, pa.timestamp("ns", "UTC")), SINCE),
+        (pl.Series(ZONED, dtype=pl.Datetime("ns", "UTC")), SINCE),
+        (pd.Series(ZONED, dtype="datetime64[ns, UTC]"), SINCE),
+        (pd.Series(DAYS, dtype="datetime64[s]"), SINCE),
+        (pd.Series([False, None, True], dtype="boolean"), Boolean(missing="missing")),
+        (pl.Series([False, None, True]), Boolean(missing="missing")),
+        (pa.array([False, None, True]), Boolean(missing="missing")),
+    ],
+    ids=lambda each: f"{type(each).__module__.split('.')[0]} {getattr(each, 'dtype', getattr(each, 'type', ''))}",
+)
+def test_every_type_of_column_is_read_exactly_with_its_gaps(values, column):
+    frame = Frame({"x": values, "place": [0, 1, 2]}, domain=Domain({"place": Integers(0, 2), "x": column}))
+    cells = np.array(opened(frame, Marginal(("place", "x")))).reshape(4, -1)
+    missing = column.code(None)
+    assert cells[:3].argmax(axis=1).tolist() == [0, missing, 1]
+    assert cells.sum() == 3
 
 
 def test_columns_of_different_lengths_are_refused():

@@ -40,6 +40,8 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
     >>> len(decompose((col("a") == True) | (col("b") == True), Domain({"a": Boolean(), "b": Boolean()})))
     2
     """
+    if not isinstance(domain, Domain):
+        raise BadQuery(f"a query is made for a Domain, not for a {type(domain).__name__}. Give table.domain.")
     scope = columns_of(predicate)
     for name in scope:
         column_of(domain, name)

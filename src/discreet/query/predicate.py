@@ -9,6 +9,7 @@ in an extra cell ("other", "missing") satisfies no comparison, so it satisfies t
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import isinf
 from typing import Any, Literal, NoReturn
 
@@ -221,6 +222,10 @@ def _askable(column: str, value: Any) -> Any:
             raise BadQuery(f'"{column}" is compared with {value!r}; nothing equals a missing value. Use .is_missing().')
         case ("number", number) if isinf(number):
             raise BadQuery(f'"{column}" is compared with {value!r}; a value is finite. Leave that side open.')
+        case ("date", _) if isinstance(value, datetime):
+            raise BadQuery(
+                f'"{column}" is compared with {value!r}; dates are kept by the day, without a time. Give a date.'
+            )
         case ("unreadable", _):
             raise BadQuery(
                 f'"{column}" is compared with a {type(value).__name__}; a value is a boolean, a number, a text or a '

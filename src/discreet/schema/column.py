@@ -13,6 +13,7 @@ An extra cell satisfies no comparison. How raw values are compared is said in `v
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import isinf
 
 from discreet.errors import BadSchema
@@ -52,9 +53,10 @@ class Categories(Cells):
             raise BadSchema("values is empty; a column has at least one value. List those that may occur.")
         readings = tuple(map(read, values))
         for value, reading in zip(values, readings, strict=True):
-            if reading[0] in ("missing", "unreadable") or (reading[0] == "number" and isinf(reading[1])):
+            infinite = reading[0] == "number" and isinf(reading[1])
+            if infinite or reading[0] in ("missing", "unreadable") or isinstance(value, datetime):
                 raise BadSchema(
-                    f"values has {value!r}; a category is a boolean, a finite number, a text or a date. "
+                    f"values has {value!r}; a category is a boolean, a finite number, a text or a day. "
                     'For missing values say missing="missing".'
                 )
         codes = {reading: cell for cell, reading in reversed(list(enumerate(readings)))}

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from fractions import Fraction
 from math import floor, isinf
 from typing import Any
@@ -90,10 +90,11 @@ class Bins(Cells):
             raise BadSchema("starts is empty; there is at least one bin. Give the first value of each.")
         readings = [read(edge) for edge in (*starts, upper)]
         for edge, (kind, number) in zip((*starts, upper), readings, strict=True):
-            if kind not in ("number", "date") or isinf(number) or kind != readings[0][0]:
+            mixed = kind not in ("number", "date") or isinf(number) or kind != readings[0][0]
+            if mixed or isinstance(edge, datetime):
                 raise BadSchema(
                     f"the bins have an edge {edge!r}; edges are all finite numbers or all dates. "
-                    "Give numbers, or datetime.date values."
+                    "Give numbers, or datetime.date values without a time of day."
                 )
         edges = [number for _, number in readings]
         for before, after, name in zip(edges, edges[1:], (*starts[1:], None), strict=False):

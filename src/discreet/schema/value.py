@@ -4,7 +4,7 @@ Kinds never mix: True is not 1 and "1" is not 1. Within a kind, equal means equa
 1.0, Decimal(1) and numpy's int8(1) are one number; a time stamp is its calendar day; "a" and "A" are two texts.
 """
 
-from datetime import date
+from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isinf, isnan
@@ -78,11 +78,14 @@ def _decimal(value: Decimal) -> Reading:
 
 
 def plain(value: Any) -> Any:
-    """A numpy scalar as the Python value it holds, so that it prints as one; anything else as it is.
+    """The Python value that a numpy scalar holds, and the day that a time stamp at midnight means; others as they are.
 
-    >>> plain(np.int64(3)), plain("a")
-    (3, 'a')
+    >>> plain(np.int64(3)), plain(np.datetime64("2024-02-29T00:00")), plain("a")
+    (3, datetime.date(2024, 2, 29), 'a')
     """
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[D]")
-    return value.item() if isinstance(value, np.generic) else value
+        value = value.astype("datetime64[us]")
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, datetime) and read(value)[0] == "date" and value.time() == time.min:
+        return value.date()
+    return value
