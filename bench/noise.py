@@ -10,10 +10,10 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-import machine
 import numpy as np
 from scipy.stats import spearmanr
 
+import machine
 from discreet.noise import discrete_gaussian, discrete_laplace, kernel, rounded_gaussian
 from discreet.noise.inversion import settle
 from discreet.noise.sample import _gaussian_shape, _laplace_shape
@@ -128,8 +128,8 @@ def main():
     for name, value in told.items():
         print(f"{name:34}{value:11.3f}")
     print(
-        f"\nundecided by the float kernel at scale 1e9: about {2 * _gaussian_shape(Fraction(10**9)).margin:.1e} of the draws; "
-        f"table error {kernel.ERROR:.1e}"
+        f"\nundecided by the float kernel at scale 1e9: about {2 * _gaussian_shape(Fraction(10**9)).margin:.1e} "
+        f"of the draws; table error {kernel.ERROR:.1e}"
     )
     out = Path("out")
     out.mkdir(exist_ok=True)

@@ -4,12 +4,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 from flint import arb
-from statistical import assert_follows, rejects
 
 from discreet.errors import BadParameter
 from discreet.noise import bernoulli, bernoulli_exp, coin, uniform_below
 from discreet.noise.coin import _threshold
 from discreet.noise.inversion import Digits
+from statistical import assert_follows, rejects
 
 PROBABILITIES = {
     "a third": (lambda size=None: bernoulli(Fraction(1, 3), size), 1 / 3),

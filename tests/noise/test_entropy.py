@@ -92,6 +92,6 @@ def test_the_noise_ignores_every_seed():
     draws = []
     for _ in range(2):
         random.seed(0)
-        np.random.seed(0)  # noqa: NPY002
+        np.random.seed(0)
         draws.append(uniform_below(2**62, 50).tolist())
     assert draws[0] != draws[1]

@@ -19,7 +19,7 @@ NAMES = [f"{make} {float(scale):g}" for make in ("laplace", "gaussian") for scal
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
 
 
-class OutOfDigits(Exception):
+class OutOfDigitsError(Exception):
     pass
 
 
@@ -34,11 +34,11 @@ def walk(decide, depth):
             try:
                 return next(bits)
             except StopIteration:
-                raise OutOfDigits from None
+                raise OutOfDigitsError from None
 
         try:
             result = decide(Digits(0, 0, next_bit, width=1))
-        except OutOfDigits:
+        except OutOfDigitsError:
             if len(path) == depth:
                 undecided += Fraction(1, 2**depth)
             else:
@@ -118,9 +118,7 @@ def test_machine_code_and_plain_python_agree_on_the_same_words(shape):
     words = random_words(3, 3000) + crafted_words()
     out = np.empty(len(words) // 2, dtype=np.int64)
     machine = compiled._compiled(kernel.integers)
-    machine(
-        np.array(words, dtype=np.int64), shape.table().array, float(shape.scale), shape.offset, shape.margin, out
-    )
+    machine(np.array(words, dtype=np.int64), shape.table().array, float(shape.scale), shape.offset, shape.margin, out)
     assert out.tolist() == by_kernel(shape, words)
 
 

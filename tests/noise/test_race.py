@@ -5,7 +5,6 @@ from math import exp, factorial, inf
 import numpy as np
 import pytest
 from flint import arb
-from statistical import assert_follows, rejects
 
 from discreet.errors import BadParameter
 from discreet.interval import precision
@@ -13,6 +12,7 @@ from discreet.noise import compiled, exponential_race, gumbel_race, kernel
 from discreet.noise.inversion import Digits
 from discreet.noise.race import _noise, decide
 from discreet.noise.table import exponential_table
+from statistical import assert_follows, rejects
 
 SCORES = [[0, 0], [0, 1, 2], [3, 3, 0, 5], [Fraction(1, 3), Fraction(1, 2), 0]]
 
@@ -66,7 +66,9 @@ def test_the_floats_bound_the_noise_that_the_digits_give(gumbel):
     rng = np.random.default_rng(5)
     words = rng.integers(-(2**63), 2**63, size=2_000).tolist()
     # Uniforms near 0 and near 1, where logarithms are steep.
-    words += [w for bit in range(1, 62) for w in ((1 << bit), 7)] + [w for bit in range(5, 62) for w in (-(1 << bit), 7)]
+    words += [w for bit in range(1, 62) for w in ((1 << bit), 7)] + [
+        w for bit in range(5, 62) for w in (-(1 << bit), 7)
+    ]
     lower, upper = noise_by_kernel(words, gumbel=gumbel)
     for i in range(len(lower)):
         prefix = ((words[2 * i] >> 1) & kernel.MASK) << 62 | (words[2 * i + 1] & kernel.MASK)
