@@ -108,11 +108,12 @@ def test_neighbours_are_what_exchanging_one_persons_rows_can_do(unit):
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.describe)
 @pytest.mark.parametrize("query", [[[1, 0]], [[2, -1]], [[0, 1, 3], [1, 1, 0]]])
-def test_computed_sensitivities_are_the_largest_moves_over_all_pairs(query, unit):
+@pytest.mark.parametrize("droppable", [False, True])
+def test_computed_sensitivities_are_the_largest_moves_over_all_pairs(query, unit, droppable):
     """The brute force behind the formulas of privacy/sensitivity.py."""
-    claimed = matrix_sensitivity(query, unit)
+    claimed = matrix_sensitivity(query, unit, droppable=droppable)
     moves = []
-    for one, other in verify.neighboring_tables(len(query[0]), 4, unit):
+    for one, other in verify.neighboring_tables(len(query[0]), 4, unit, droppable=droppable):
         moves.append([sum(w * (b - a) for w, a, b in zip(row, one, other, strict=True)) for row in query])
     assert max(sum(map(abs, move)) for move in moves) == claimed.l1
     assert max(sum(value**2 for value in move) for move in moves) == claimed.l2_squared
@@ -124,6 +125,14 @@ def test_computed_sensitivities_are_the_largest_moves_over_all_pairs(query, unit
 def test_the_four_relations_differ():
     counts = [len(list(verify.neighboring_tables(2, 2, unit))) for unit in (ADD, REPLACE, ADD_PERSON, REPLACE_PERSON)]
     assert counts == [6, 3, 9, 15]
+
+
+def test_a_row_that_may_be_dropped_takes_its_whole_effect_with_it():
+    make = lambda s: laplace(epsilon=1, sensitivity=s)
+    assert verify.check(make, [[10, 12]], REPLACE, droppable=True).tight
+    careless = lambda _: laplace(epsilon=1, sensitivity=2)
+    assert verify.check(careless, [[10, 12]], REPLACE).tight
+    assert verify.check(careless, [[10, 12]], REPLACE, droppable=True).refuted
 
 
 def test_a_function_can_be_the_query():

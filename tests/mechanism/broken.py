@@ -217,8 +217,9 @@ def query_noise_reused(epsilon, *, threshold):
     return Interactive(AboveThreshold(Fraction(epsilon)), _never, _never, _never, law)
 
 
-def sparse_vector_monotone_by_mistake(epsilon, *, threshold, hits, one_way):
-    """Query noise cΔ/e₂ although the queries move in opposite ways."""
+def sparse_vector_one_way_by_mistake(epsilon, *, threshold, hits):
+    """Query noise cΔ/e₂ although the queries move in opposite ways: the promise `one_way` broken."""
+    half = Fraction(epsilon) / 2
     return sparse_vector(
-        epsilon=epsilon, epsilon_threshold=Fraction(epsilon) / 2, sensitivity=one_way, threshold=threshold, hits=hits
+        epsilon=epsilon, epsilon_threshold=half, sensitivity=1, threshold=threshold, hits=hits, one_way=True
     )

@@ -74,6 +74,19 @@ def test_a_value_that_nobody_can_move_needs_no_mechanism(make):
         make(epsilon=1, sensitivity=Sensitivity(Fraction(0), Fraction(0), Fraction(0)))
 
 
+def test_a_scale_that_cannot_be_drawn_is_refused_before_anything_is_paid():
+    for make in (
+        lambda: laplace(epsilon=1e-15, sensitivity=1e15),
+        lambda: exponential(epsilon=1e-10, sensitivity=1e10),
+        lambda: noisy_max(epsilon=1e-10, sensitivity=1e10),
+        lambda: sparse_vector(epsilon=1e-10, sensitivity=10**10, threshold=0),
+        lambda: gaussian(sigma=2**51, sensitivity=1),
+        lambda: gaussian(epsilon=1e-9, delta=1e-9, sensitivity=1e10),
+    ):
+        with pytest.raises(BadParameter, match=r"(scale|rate|sigma) is .*; it must be between"):
+            make()
+
+
 @pytest.mark.parametrize("delta", [0, 1, 2, -0.5, float("nan"), "0.1", True], ids=repr)
 @pytest.mark.parametrize("make", [gaussian, discrete_gaussian])
 def test_a_bad_delta_is_refused(make, delta):

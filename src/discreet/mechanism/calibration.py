@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
+from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive, probability
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact, unseal
@@ -33,6 +34,12 @@ def read_sensitivity(sensitivity: Sensitivity | Number, norm: Norm) -> Sensitivi
             "A value that no person can move is public: answer it without a mechanism."
         )
     return sensitivity
+
+
+def read_scale(name: str, value: Number) -> Fraction:
+    """A scale that the samplers can draw. Checked when the mechanism is built: after paying it would be too late."""
+    step = "The scale is sensitivity over epsilon: bring them nearer to each other."
+    return positive(name, value, at_most=LARGEST_SCALE, next_step=step)
 
 
 def opened(exact: Exact, calibrated: Sensitivity, norm: Norm) -> NDArray[np.int64]:

@@ -57,7 +57,8 @@ def exponential(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechan
 
 def selection_rate(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
     """How much a point of score is worth: epsilon over the farthest that two scores can move apart."""
-    return epsilon / (sensitivity.linf if sensitivity.monotone else 2 * sensitivity.linf)
+    apart = sensitivity.linf if sensitivity.monotone else 2 * sensitivity.linf
+    return positive("rate", epsilon / apart, next_step="The rate is epsilon over sensitivity: bring them nearer.")
 
 
 def exponential_law(scores: Sequence[Any], rate: Fraction) -> Law:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import opened, read_failure, read_sensitivity
+from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
+from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive, probability, whole
 from discreet.privacy import event
 from discreet.privacy.sensitivity import Sensitivity
@@ -118,12 +119,12 @@ def _sigma(
 ) -> Fraction:
     match sigma, epsilon, delta:
         case (given, None, None) if given is not None:
-            return positive("sigma", given)
+            return positive("sigma", given, at_most=LARGEST_SCALE, next_step="Give a positive number, say 10.")
         case (None, loss, chance) if loss is not None and chance is not None:
             # Only this way needs the interval arithmetic of the accountings.
             from discreet.privacy.calibrate import calibrate
 
-            return calibrate(make_event, epsilon=loss, delta=probability("delta", chance), by=by)
+            return read_scale("sigma", calibrate(make_event, epsilon=loss, delta=probability("delta", chance), by=by))
     raise BadParameter(
         f"sigma is {sigma!r}, epsilon is {epsilon!r} and delta is {delta!r}; the noise must be given in one way. "
         "Give sigma alone, or epsilon and delta."

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.mechanism.calibration import opened, read_failure, read_sensitivity
+from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
@@ -42,7 +42,7 @@ def laplace(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechanism[
     """
     loss = positive("epsilon", epsilon)
     calibrated = read_sensitivity(sensitivity, "l1")
-    scale = calibrated.l1 / loss
+    scale = read_scale("scale", calibrated.l1 / loss)
 
     def release(exact: Exact) -> NDArray[np.int64]:
         values = opened(exact, calibrated, "l1")

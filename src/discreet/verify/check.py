@@ -71,6 +71,7 @@ def check(
     rows: int = 2,
     cells: int | None = None,
     sensitivity: Sensitivity | None = None,
+    droppable: bool = False,
     epsilon: Number | None = None,
 ) -> Verdict:
     """Check a mechanism's claim on a query over *all* neighbouring tables with at most so many rows.
@@ -78,7 +79,8 @@ def check(
     `query` is a matrix, `query[i][x]` being what a row in cell x adds to value i, whose sensitivity is computed; or
     any function from a table (the number of rows in each cell) to integers, and then `cells` and `sensitivity` are
     needed. `mechanism_for(sensitivity)` builds the mechanism. What is claimed is read off its event: an epsilon, or,
-    for events that have none (and wherever `epsilon` is given), a delta at that epsilon.
+    for events that have none (and wherever `epsilon` is given), a delta at that epsilon. Say `droppable` if the schema
+    drops rows outside its domain: a replaced row may then vanish.
 
     >>> from discreet.mechanism import laplace
     >>> check(lambda s: laplace(epsilon=1, sensitivity=s), [[1, 0], [0, 1]], Unit(neighbors="replace_one"))
@@ -96,8 +98,9 @@ def check(
     else:
         matrix = np.asarray(query, dtype=np.int64)
         evaluate, count = (lambda table: (matrix @ np.array(table, dtype=np.int64)).tolist()), matrix.shape[1]
-        moves = matrix_sensitivity(matrix, unit) if sensitivity is None else sensitivity
-    near = [(tuple(evaluate(one)), tuple(evaluate(other))) for one, other in neighboring_tables(count, rows, unit)]
+        moves = matrix_sensitivity(matrix, unit, droppable=droppable) if sensitivity is None else sensitivity
+    neighbors = neighboring_tables(count, rows, unit, droppable=droppable)
+    near = [(tuple(evaluate(one)), tuple(evaluate(other))) for one, other in neighbors]
     pairs = dict.fromkeys(pair for pair in near if pair[0] != pair[1])
     return check_pairs(mechanism_for(moves), pairs, epsilon=epsilon)
 

@@ -21,8 +21,8 @@ def tables(cells: int, rows: int) -> list[Table]:
     return [counts for counts in product(range(rows + 1), repeat=cells) if sum(counts) <= rows]
 
 
-def are_neighbors(one: Table, other: Table, unit: Unit) -> bool:
-    """Whether one person can make the difference.
+def are_neighbors(one: Table, other: Table, unit: Unit, *, droppable: bool = False) -> bool:
+    """Whether one person can make the difference. A `droppable` row may be exchanged for one that no cell counts.
 
     >>> are_neighbors((1, 0), (0, 1), Unit()), are_neighbors((1, 0), (0, 1), Unit(neighbors="replace_one"))
     (False, True)
@@ -34,12 +34,12 @@ def are_neighbors(one: Table, other: Table, unit: Unit) -> bool:
     if unit.neighbors == "add_remove":
         return min(gained, lost) == 0 and max(gained, lost) <= unit.contributions
     if unit.key is None:
-        return gained == lost == 1
+        return max(gained, lost) == 1 if droppable else gained == lost == 1
     # A person may be exchanged for one with fewer rows, or with none.
     return max(gained, lost) <= unit.contributions
 
 
-def neighboring_tables(cells: int, rows: int, unit: Unit) -> Iterator[tuple[Table, Table]]:
+def neighboring_tables(cells: int, rows: int, unit: Unit, *, droppable: bool = False) -> Iterator[tuple[Table, Table]]:
     """Every pair of neighbours among `tables(cells, rows)`, once.
 
     >>> len(list(neighboring_tables(2, 2, Unit())))
@@ -48,7 +48,7 @@ def neighboring_tables(cells: int, rows: int, unit: Unit) -> Iterator[tuple[Tabl
     every = tables(cells, rows)
     for place, one in enumerate(every):
         for other in every[place + 1 :]:
-            if are_neighbors(one, other, unit):
+            if are_neighbors(one, other, unit, droppable=droppable):
                 yield one, other
 
 
