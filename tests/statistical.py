@@ -13,7 +13,7 @@ serves power.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -128,8 +128,3 @@ def _pool(
         expected[-1] += last_expected
     return observed, expected
 
-
-def laplace_probabilities(scale: float, reach: int) -> dict[int, float]:
-    """The discrete Laplace law as doubles, for tests that need no rigour: Pr[k] = (1 − a)/(1 + a)·a^|k|."""
-    a = exp(-1 / scale)
-    return {k: (1 - a) / (1 + a) * a ** abs(k) for k in range(-reach, reach + 1)}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import Fault
 from discreet.interval import ball, precision
-from discreet.privacy.bound import above, below, float_above, float_below, greatest, least, round_up
+from discreet.privacy.bound import above, below, float_above, float_below, greatest, least, round_up, surely_at_most
 
 fractions = st.fractions(max_denominator=10**30) | st.builds(
     lambda top, power: Fraction(top) * Fraction(10) ** power, st.integers(-(10**40), 10**40), st.integers(-400, 200)
@@ -45,6 +45,13 @@ def test_bounds_of_a_root_lie_on_both_sides_of_it(value):
     root = lambda: ball(value).sqrt()
     assert below(root) ** 2 <= value <= above(root) ** 2
     assert above(root) <= below(root) * (1 + Fraction(1, 2**60))
+
+
+def test_a_ball_that_stays_wide_is_bounded_by_its_ends_not_its_middle():
+    wide = lambda: arb(1, 0.5)
+    assert below(wide) <= Fraction(1, 2) < Fraction(3, 2) <= above(wide)
+    assert not surely_at_most(wide, Fraction(1))
+    assert surely_at_most(wide, Fraction(8, 5))
 
 
 def test_rounding_to_nearest_instead_of_up_is_caught():

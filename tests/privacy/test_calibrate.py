@@ -1,7 +1,7 @@
 """How much noise a budget asks for."""
 
 from fractions import Fraction
-from math import inf, log
+from math import inf, log, sqrt
 from statistics import NormalDist
 
 import pytest
@@ -67,6 +67,11 @@ def test_the_exact_sigma_meets_the_budget(budget, tail):
 @pytest.mark.parametrize("tail", [1e-2, 1e-6, 1e-12])
 def test_the_lectures_sigma_is_enough_for_small_epsilon_and_never_less_than_ours(budget, tail):
     assert lecture_sigma(epsilon=budget, delta=tail) > gaussian_sigma(epsilon=budget, delta=tail)
+
+
+def test_the_lectures_sigma_grows_with_the_sensitivity():
+    assert float(lecture_sigma(epsilon=1, delta=1e-6, squared_sensitivity=9)) == pytest.approx(6 * sqrt(log(1e6)))
+    assert lecture_sigma(epsilon=1, delta=1e-6, squared_sensitivity=9) ** 2 >= 36 * Fraction(log(1e6) * (1 - 1e-15))
 
 
 def test_the_lectures_sigma_is_too_little_for_large_epsilon():

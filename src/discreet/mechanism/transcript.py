@@ -34,7 +34,7 @@ def transcript_law(
 
     true = read_integers(values)
     tables = [true, *(read_integers(other, "beside") for other in beside)]
-    require_few(sum(comb(len(true), found) for found in range(hits + 1)))
+    require_few(sum(comb(len(true), above) for above in range(hits + 1)))
     threshold_scale, query_scale, value_scale = scales
     reach = ceil(84 * threshold_scale) + 1
     shifts = range(-reach, reach + 1)
