@@ -127,4 +127,3 @@ def _pool(
         observed[-1] += last_observed
         expected[-1] += last_expected
     return observed, expected
-

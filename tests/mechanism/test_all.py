@@ -8,6 +8,8 @@ from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import discreet.mechanism
 from discreet import noise
@@ -30,7 +32,7 @@ from discreet.mechanism import (
     sparse_vector,
 )
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from mechanism.common import ADD, ONE, ONE_WAY, sealed
+from mechanism.common import ADD, ONE, ONE_WAY, UNITS, sealed
 
 BAD_EPSILONS = [0, -1, float("nan"), float("inf"), 1e-320, "1", True, None, np.float64("nan"), 1e300, [1]]
 
@@ -128,6 +130,27 @@ def test_parameters_that_change_privacy_cannot_be_given_by_position():
     ):
         with pytest.raises(TypeError):
             make(1, 1)
+
+
+# --- Any query, any relation ------------------------------------------------------------------------------------------
+
+
+@st.composite
+def queries(draw):
+    cells, values = draw(st.integers(2, 3)), draw(st.integers(1, 3))
+    weights = st.lists(st.integers(-2, 2), min_size=cells, max_size=cells)
+    return draw(st.lists(weights, min_size=values, max_size=values))
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(query=queries(), unit=st.sampled_from(UNITS), epsilon=st.fractions(Fraction(1, 10), 4, max_denominator=10))
+def test_on_any_small_query_laplace_is_tight_and_selections_hold(query, unit, epsilon):
+    moves = matrix_sensitivity(query, unit)
+    if not moves.linf:
+        return
+    assert verify.check(lambda s: laplace(epsilon=epsilon, sensitivity=s), query, unit).tight
+    for make in (exponential, noisy_max):
+        assert verify.check(lambda s, make=make: make(epsilon=epsilon, sensitivity=s), query, unit).holds
 
 
 # --- Record and replay -----------------------------------------------------------------------------------------------
