@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet.mechanism
-from discreet import noise
+from discreet import noise, verify
 from discreet.errors import BadParameter, DiscreetError
 from discreet.mechanism import (
     above_threshold,
