@@ -12,6 +12,7 @@ from discreet.mechanism import exponential, gaussian, laplace, noisy_max, random
 from discreet.mechanism.protocol import BITS, Interactive, Law, Mechanism
 from discreet.noise.law import laplace_mass, laplace_tail
 from discreet.privacy.event import AboveThreshold, Pure
+from discreet.privacy.sensitivity import Sensitivity
 
 
 def _never(*_, **__):
@@ -218,8 +219,6 @@ def query_noise_reused(epsilon, *, threshold):
 
 
 def sparse_vector_one_way_by_mistake(epsilon, *, threshold, hits):
-    """Query noise cΔ/e₂ although the queries move in opposite ways: the promise `one_way` broken."""
-    half = Fraction(epsilon) / 2
-    return sparse_vector(
-        epsilon=epsilon, epsilon_threshold=half, sensitivity=1, threshold=threshold, hits=hits, one_way=True
-    )
+    """Query noise cΔ/e₂ although the queries move in opposite ways: a direction claimed and not kept."""
+    half, up = Fraction(epsilon) / 2, Sensitivity(Fraction(1), Fraction(1), Fraction(1), direction=1)
+    return sparse_vector(epsilon=epsilon, epsilon_threshold=half, sensitivity=up, threshold=threshold, hits=hits)

@@ -17,7 +17,7 @@ REPLACE_PERSON = Unit(key="person", contributions=2, neighbors="replace_one")
 UNITS = [ADD, REPLACE, ADD_PERSON, REPLACE_PERSON]
 
 ONE = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1))
-ONE_WAY = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1), monotone=True)
+ONE_WAY = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1), direction=1)
 
 
 def sealed(values, sensitivity=ONE):

@@ -43,7 +43,7 @@ def test_no_score_moves_further_than_the_imbalances(at, unit):
 
 def test_taking_the_scores_for_monotone_is_refuted():
     moves = scalar_sensitivity(-1, 1, ADD)
-    one_way = Sensitivity(moves.l1, moves.l2_squared, moves.linf, monotone=True)
+    one_way = Sensitivity(moves.l1, moves.l2_squared, moves.linf, direction=1)
     eager = noisy_max(epsilon=1, sensitivity=one_way)
 
     def law(imbalances, beside=()):

@@ -36,7 +36,7 @@ def apart(below, above):
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.describe)
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
 def test_the_claimed_epsilon_holds_over_all_small_tables(stream, unit):
-    make = lambda moves: sparse_vector(epsilon=4, sensitivity=moves, threshold=1, hits=2, one_way=moves.monotone)
+    make = lambda moves: sparse_vector(epsilon=4, sensitivity=moves, threshold=1, hits=2)
     assert verify.check(make, stream, unit).holds
 
 
@@ -49,31 +49,33 @@ def test_it_holds_with_released_values_too(unit):
 @pytest.mark.parametrize("one_way", [False, True])
 def test_released_values_with_fresh_noise_add_at_most_their_own_epsilon(one_way):
     pairs = [([0] * 3 + [1], [1] * 3 + [2 if one_way else 0])]
-    common = {"epsilon_threshold": Fraction(1, 3), "sensitivity": 1, "threshold": 2, "one_way": one_way}
+    moves = ONE_WAY if one_way else ONE
+    common = {"epsilon_threshold": Fraction(1, 3), "sensitivity": moves, "threshold": 2}
     plain, told = sparse_vector(epsilon=1, **common), sparse_vector(epsilon=2, epsilon_values=1, **common)
     difference = verify.check_pairs(told, pairs).exact.upper - verify.check_pairs(plain, pairs).exact.upper
     assert 0 < difference <= 1 + 1e-12
 
 
-def test_a_count_and_its_negative_both_say_one_way_so_the_promise_must_be_the_callers():
+def test_a_count_and_its_negative_do_not_fit_in_one_run_of_smaller_noise():
     count, negative = matrix_sensitivity([[1, 0]], ADD), matrix_sensitivity([[-1, 0]], ADD)
-    assert count == negative
-    assert count.monotone
-    # What the flag alone would have allowed: such a stream is the worst case, not the best.
+    assert (count.direction, negative.direction) == (1, -1)
+    watch = sparse_vector(epsilon=1, sensitivity=count, threshold=2, hits=2)
+    watch.step(watch.init(), sealed(1, count))
+    for other in (negative, ONE):
+        with pytest.raises(SealBroken):
+            watch.step(watch.init(), sealed(1, other))
+    # What a flag without a direction would have allowed: such a stream is the worst case, not the best.
     broken = sparse_vector_one_way_by_mistake(1, threshold=2, hits=2)
     stream = [[1, 0]] * 4 + [[-1, 0]] * 2
     assert verify.check(lambda _: broken, stream, ADD).refuted
-    right = lambda moves: sparse_vector(epsilon=1, sensitivity=count, threshold=2, hits=2)
-    assert verify.check(right, stream, ADD).holds
+    assert verify.check(
+        lambda moves: sparse_vector(epsilon=1, sensitivity=moves, threshold=2, hits=2), stream, ADD
+    ).holds
 
 
-def test_the_promise_is_checked_as_far_as_a_sealed_value_can():
-    watch = sparse_vector(epsilon=1, sensitivity=1, threshold=0, one_way=True)
+def test_noise_for_both_ways_serves_one_way_too():
+    watch = sparse_vector(epsilon=1, sensitivity=1, threshold=0)
     watch.step(watch.init(), sealed(1, ONE_WAY))
-    with pytest.raises(SealBroken):
-        watch.step(watch.init(), sealed(1, ONE))
-    with pytest.raises(BadParameter, match="one_way is 1"):
-        sparse_vector(epsilon=1, sensitivity=1, threshold=0, one_way=1)
 
 
 def test_the_whole_run_costs_no_more_than_claimed_however_long_and_comes_near():

@@ -46,7 +46,7 @@ def opened(exact: Exact, calibrated: Sensitivity, norm: Norm) -> NDArray[np.int6
     """The true integers, if they move no further than the noise was calibrated for, in the one norm that it uses."""
     if isinstance(exact, Exact):
         moves = {name: getattr(calibrated if name == norm else exact.sensitivity, name) for name in NORMS}
-        calibrated = Sensitivity(**moves, monotone=calibrated.monotone and norm == "linf")
+        calibrated = Sensitivity(**moves, direction=calibrated.direction if norm == "linf" else 0)
     return unseal(exact, calibrated)
 
 

@@ -41,7 +41,7 @@ def quantile(
     count = whole("cells", cells, least=1)
     above, below = _ratio(at)
     moves = scalar_sensitivity(-above, below - above, unit)
-    calibrated = Sensitivity(moves.l1, moves.l2_squared, moves.linf, monotone=False)
+    calibrated = Sensitivity(moves.l1, moves.l2_squared, moves.linf, direction=0)
     choose = noisy_max(epsilon=epsilon, sensitivity=calibrated, noise=noise)
     race = race_of(noise, epsilon=epsilon, sensitivity=calibrated)
 

@@ -31,13 +31,11 @@ class Run:
     noisy_threshold: int = field(repr=False)
 
 
-def above_threshold(
-    *, epsilon: Number, sensitivity: Sensitivity | Number, threshold: int, one_way: bool = False
-) -> Interactive[Run, Answer]:
+def above_threshold(*, epsilon: Number, sensitivity: Sensitivity | Number, threshold: int) -> Interactive[Run, Answer]:
     """Say of each value in a stream whether it is above a threshold, until the first that is.
 
-    Releases whether v_t + b_t ≥ T + a, with a ~ Lap(2Δ/e) and b_t ~ Lap(4Δ/e) (2Δ/e if `one_way`), discrete.
-    The whole run, however long, is e-DP.
+    Releases whether v_t + b_t ≥ T + a, with a ~ Lap(2Δ/e) and b_t ~ Lap(4Δ/e) (2Δ/e if neighbours move all values
+    the same way), discrete. The whole run, however long, is e-DP.
 
     where e is `epsilon`, Δ the largest move of one value (linf), T is `threshold` and v_t the exact value at time t.
 
@@ -47,9 +45,7 @@ def above_threshold(
     [DR14, Thm. 3.23]; proof, and the price of the usual mistakes: sparse_vector.md
     """
     half = positive("epsilon", epsilon) / 2
-    return sparse_vector(
-        epsilon=epsilon, epsilon_threshold=half, sensitivity=sensitivity, threshold=threshold, one_way=one_way
-    )
+    return sparse_vector(epsilon=epsilon, epsilon_threshold=half, sensitivity=sensitivity, threshold=threshold)
 
 
 def sparse_vector(
@@ -60,21 +56,19 @@ def sparse_vector(
     hits: int = 1,
     epsilon_threshold: Number | None = None,
     epsilon_values: Number | None = None,
-    one_way: bool = False,
 ) -> Interactive[Run, Answer]:
     """Say of each value in a stream whether it is above a threshold, until so many are.
 
     Releases whether v_t + b_t ≥ T + a, with a ~ Lap(Δ/e₁) drawn once and b_t ~ Lap(2cΔ/e₂) fresh each time (cΔ/e₂ if
-    `one_way`), discrete; with e₃, of each value above also v_t + Lap(cΔ/e₃), fresh.
+    neighbours move all values the same way), discrete; with e₃, of each value above also v_t + Lap(cΔ/e₃), fresh.
     The whole run, however long, is (e₁ + e₂ + e₃)-DP. After the last hit it refuses.
 
     where c is `hits`, e₁ `epsilon_threshold`, e₃ `epsilon_values`, e₂ what they leave of `epsilon`, Δ the largest move
     of one value (linf), T is `threshold` and v_t the exact value at time t. Without e₁, e₁ : e₂ is about 1 : (2c)^⅔
     (1 : c^⅔), which makes the noise of the comparison smallest.
 
-    `one_way` is your promise that neighbours move *all values of the stream* in the same direction, as they do counts
-    under `add_remove`. A sealed value knows only that its own move has one direction (`sensitivity.monotone`, which is
-    checked), not which: a count and its negative both do.
+    A sensitivity with a direction (counts under `add_remove`) gets the smaller noise, and every value of the stream
+    must then move in that direction: a count and the negative of a count do not fit in one run.
 
     `error(confidence, queries=k)` is an α such that, with this probability, each of k values called above is at least
     T − α and each called below is less than T + α.
@@ -85,14 +79,14 @@ def sparse_vector(
 
     [LSL17, Alg. 7; 001]; proof for discrete noise, and the price of the usual mistakes: sparse_vector.md
     """
-    calibrated = _moves(read_sensitivity(sensitivity, "linf"), one_way=one_way)
+    calibrated = _whole_moves(read_sensitivity(sensitivity, "linf"))
     level = whole("threshold", threshold, least=-(2**62), most=2**62)
     most = whole("hits", hits, least=1, most=10**6)
     total = positive("epsilon", epsilon)
-    first, second, third = _split(total, epsilon_threshold, epsilon_values, most, one_way)
+    first, second, third = _split(total, epsilon_threshold, epsilon_values, most, calibrated.monotone)
     moves = calibrated.linf
     threshold_scale = read_scale("scale", moves / first)
-    query_scale = read_scale("scale", most * moves / second * (1 if one_way else 2))
+    query_scale = read_scale("scale", most * moves / second * (1 if calibrated.monotone else 2))
     value_scale = read_scale("scale", most * moves / third) if third else None
 
     def init() -> Run:
@@ -140,15 +134,13 @@ def run_stream(mechanism: Interactive[Run, Answer], stream: Iterable[Exact]) -> 
     return tuple(answers)
 
 
-def _moves(sensitivity: Sensitivity, *, one_way: bool) -> Sensitivity:
-    if not isinstance(one_way, bool):
-        raise BadParameter(f"one_way is {one_way!r}; it must be True or False. Leave it out if you are not sure.")
+def _whole_moves(sensitivity: Sensitivity) -> Sensitivity:
     if sensitivity.linf.denominator != 1:
         raise BadParameter(
             f"the linf sensitivity is {sensitivity.linf}; sparse vector needs a whole number, because its proof shifts "
             "integers by it. Round it down: integers that move by at most that move by at most its whole part."
         )
-    return replace(sensitivity, monotone=one_way)
+    return sensitivity
 
 
 def _split(

@@ -7,25 +7,33 @@ largest distance that exchanging, adding or removing one person's rows can make,
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.schema.unit import Unit
 
+Direction = Literal[-1, 0, 1]
+
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """The largest change between neighbours: the sum of the moves, their squared length, and the largest one.
 
-    `monotone` says that neighbours move all values the same way, which sparse vector and noisy-max can use.
+    `direction` is the way in which a further person moves all values: 1 is up (counts under `add_remove`), −1 is down,
+    0 is some up and some down, or not known. Selections and sparse vector need less noise where there is one.
     """
 
     l1: Fraction
     l2_squared: Fraction
     linf: Fraction
-    monotone: bool = False
+    direction: Direction = 0
+
+    @property
+    def monotone(self) -> bool:
+        """Whether neighbours move all values the same way."""
+        return self.direction != 0
 
     def covers(self, other: "Sensitivity") -> bool:
         """Whether noise calibrated to this is enough for a vector that moves like `other`."""
@@ -33,7 +41,7 @@ class Sensitivity:
             other.l1 <= self.l1
             and other.l2_squared <= self.l2_squared
             and other.linf <= self.linf
-            and (other.monotone or not self.monotone)
+            and self.direction in (0, other.direction)
         )
 
 
@@ -41,7 +49,7 @@ def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool
     """Of one sum of per-row weights between `lowest` and `highest`.
 
     >>> scalar_sensitivity(0, 1, Unit())
-    Sensitivity(l1=Fraction(1, 1), l2_squared=Fraction(1, 1), linf=Fraction(1, 1), monotone=True)
+    Sensitivity(l1=Fraction(1, 1), l2_squared=Fraction(1, 1), linf=Fraction(1, 1), direction=1)
     >>> scalar_sensitivity(10, 12, Unit(neighbors="replace_one")).l1
     Fraction(2, 1)
     """
@@ -85,7 +93,7 @@ def matrix_sensitivity(
         l1=Fraction(rows * norms[0]),
         l2_squared=Fraction(rows**2 * norms[1]),
         linf=Fraction(rows * norms[2]),
-        monotone=unit.neighbors == "add_remove" and bool(table.min() >= 0 or table.max() <= 0),
+        direction=_direction(int(table.min()), int(table.max()), unit),
     )
 
 
@@ -96,13 +104,19 @@ def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppa
     Fraction(2, 1)
     """
     each = [scalar_sensitivity(low, high, unit, droppable=droppable) for low, high in ranges]
-    one_way = min(low for low, _ in ranges) >= 0 or max(high for _, high in ranges) <= 0
     return Sensitivity(
         l1=sum((one.l1 for one in each), Fraction(0)),
         l2_squared=sum((one.l2_squared for one in each), Fraction(0)),
         linf=max(one.linf for one in each),
-        monotone=unit.neighbors == "add_remove" and one_way,
+        direction=_direction(min(low for low, _ in ranges), max(high for _, high in ranges), unit),
     )
+
+
+def _direction(lowest: int, highest: int, unit: Unit) -> Direction:
+    """The way in which the rows of a further person move values, if each of them weighs between these."""
+    if unit.neighbors != "add_remove":
+        return 0
+    return 1 if lowest >= 0 else -1 if highest <= 0 else 0
 
 
 def _norms(moves: NDArray[Any]) -> tuple[int, int, int]:

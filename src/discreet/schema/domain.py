@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import overload
 
 from discreet.errors import BadQuery, BadSchema, did_you_mean
 from discreet.schema.cell import Cells
