@@ -5,8 +5,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from discreet.noise import kernel
 from discreet.noise.entropy import Words
 from discreet.noise.table import Table
@@ -52,9 +50,4 @@ def _let_numba_use_the_plain_functions() -> None:
 
     @overload(kernel.leading_zeros)
     def implementation(high: int) -> Any:
-        return _leading_zeros_by_bits
-
-
-def _leading_zeros_by_bits(high: int) -> Any:
-    # Reading the exponent off the float's bits: a call of frexp costs as much as the rest of the draw.
-    return 1075 - (np.float64(high >> 9).view(np.int64) >> 52)
+        return kernel.leading_zeros_by_bits
