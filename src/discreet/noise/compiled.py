@@ -47,7 +47,8 @@ def _let_numba_use_the_plain_functions() -> None:
     from numba.extending import overload, register_jitable
 
     register_jitable(kernel.quantile)
+    register_jitable(kernel.evaluate)
 
-    @overload(kernel.leading_zeros)
-    def implementation(high: int) -> Any:
-        return kernel.leading_zeros_by_bits
+    @overload(kernel.split)
+    def implementation(value: float) -> Any:
+        return kernel.split_by_bits

@@ -10,7 +10,7 @@ A draw uses two words: one bit for the sign and 2 × 62 digits of a tail probabi
 """
 
 from collections.abc import MutableSequence, Sequence
-from math import floor, frexp, inf, ldexp, log, nan
+from math import floor, frexp, inf, log, nan
 
 import numpy as np
 
@@ -18,9 +18,8 @@ import numpy as np
 OCTAVES, CELLS, TERMS = 48, 64, 7
 DIGITS = 62
 MASK = (1 << DIGITS) - 1
-# What brings the first 53 bits, with so many zeros in front, to [64, 128).
-PLACES = tuple(2.0 ** (octave - 46) for octave in range(OCTAVES))
-ROWS = tuple(TERMS * CELLS * octave for octave in range(OCTAVES))
+# A row of coefficients for each cell; the rows of two octaves stand empty in front, so that no index is a small number.
+OCTAVE = TERMS * CELLS
 
 # |quantile(…) − the true quantile|, for both tables and every u: proved in inversion.md, recomputed cell by cell with
 # rigorous intervals in tests/noise/test_table.py.
@@ -30,31 +29,34 @@ LN2 = log(2.0)
 UNDECIDED = -(1 << 63)
 
 
-def leading_zeros(high: int) -> int:
-    """How many of the 62 bits before the first one; 53 or more where the first 53 bits are zero."""
-    # 53 bits convert to a float exactly, so its exponent is the true one.
-    return 53 - frexp(float(high >> 9))[1]
+def split(value: float) -> tuple[float, int]:
+    """A float as mantissa·2^exponent with the mantissa in [1/2, 1)."""
+    return frexp(value)
 
 
-def leading_zeros_by_bits(high: int) -> int:
+def split_by_bits(value: float) -> tuple[float, int]:
     """The same for machine code, off the bits of the float: there a call of frexp costs as much as all the rest."""
-    return 1075 - int(np.float64(high >> 9).view(np.int64) >> 52)
+    bits = np.float64(value).view(np.int64)
+    return float(np.int64((bits & 0xFFFFFFFFFFFFF) | (1022 << 52)).view(np.float64)), int((bits >> 52) - 1022)
 
 
 def quantile(high: int, low: int, table: Sequence[float]) -> float:
     """The point that leaves mass T above it, within `ERROR` for every u; nan beyond the table."""
-    octave = leading_zeros(high)
-    if octave >= OCTAVES:
+    # The first 106 digits with one rounding. Shifting integers to the first one would be exact, but Python takes a
+    # little longer for longer integers, and for those above 256, and so for larger noise.
+    return evaluate(float(high >> 9) + float((high & 511) << 44 | low >> 18) * 2.0**-53, table)
+
+
+def evaluate(digits: float, table: Sequence[float]) -> float:
+    """The polynomial of the cell in which T = digits/2^54 lies; nan beyond the table."""
+    mantissa, exponent = split(digits)
+    octave = 53 - exponent
+    if octave < 0 or octave >= OCTAVES:
         return nan
-    # The digits from the first one on, as a float in [64, 128): its whole part is the cell. Shifting integers by the
-    # octave would be exact, but Python takes a little longer for longer ones, and so for larger noise. For the same
-    # reason the rows before the first cell stand empty: Python has the integers up to 256 ready made, others not.
-    place = (float(high >> 9) + float((high & 511) << 44 | low >> 18) * 2.0**-53) * PLACES[octave]
-    if place >= 128.0:
-        return nan
+    place = mantissa * 128.0
     cell = int(place)
     x = place - cell - 0.5
-    at = ROWS[octave] + TERMS * cell
+    at = OCTAVE * (octave + 1) + TERMS * cell
     y = table[at + 6]
     y = y * x + table[at + 5]
     y = y * x + table[at + 4]
@@ -127,8 +129,8 @@ def contest(
             if not noise > 2.0**-30:
                 continue
             slack += 4.0 * ERROR / noise
-            fraction, exponent = frexp(noise)
-            noise = quantile(int(ldexp(fraction, DIGITS)), 0, table) - (exponent + 1) * LN2
+            mantissa, exponent = split(noise)
+            noise = evaluate(mantissa * 2.0**53, table) - (exponent + 1) * LN2
         value = bonus[i] + noise
         if value == value:
             lower[i], upper[i] = value - slack, value + slack

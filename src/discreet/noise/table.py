@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.noise.kernel import CELLS, OCTAVES, TERMS
+from discreet.noise.kernel import CELLS, OCTAVE, OCTAVES, TERMS
 
 if TYPE_CHECKING:
     from flint import arb
 
 
 class Table(NamedTuple):
-    """The coefficients, seven for each cell, after 64 empty rows: for Python and for machine code."""
+    """The coefficients, seven for each cell, after 128 empty rows: for Python and for machine code."""
 
     # Packed: a tuple of float objects is spread over memory, and the rarer cells, of larger noise, would be slower.
     plain: "array[float]"
@@ -56,7 +56,7 @@ def normal_table() -> Table:
 
 
 def _table(coefficients: "Iterable[arb]") -> Table:
-    plain = array("d", [0.0] * (CELLS * TERMS) + [float(c) for c in coefficients])
+    plain = array("d", [0.0] * (2 * OCTAVE) + [float(c) for c in coefficients])
     return Table(plain, np.array(plain))
 
 
