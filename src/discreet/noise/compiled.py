@@ -34,11 +34,13 @@ def _compiled(loop: Callable[..., None]) -> Callable[..., None]:
     from numba import njit
 
     _let_numba_use_the_plain_functions()
+    # A fused multiply-add omits a rounding, so the error budget of the kernel covers it.
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}}
     try:
-        machine_code: Callable[..., None] = njit(loop, cache=True, nogil=True)
+        machine_code: Callable[..., None] = njit(loop, cache=True, **options)
     except RuntimeError:
         # There is no folder to write to: compile anew in each process.
-        machine_code = njit(loop, nogil=True)
+        machine_code = njit(loop, **options)
     return machine_code
 
 
