@@ -1,10 +1,9 @@
 """Exact noise: samples a second beside OpenDP and inexact numpy, and how much the time of a draw tells of its size.
 
-Run: python bench/noise.py [--draws N]     Writes out/noise.csv and out/noise.png.
+Run: python bench/noise.py [--draws N]     Writes results/noise.md and results/noise.png beside it.
 """
 
 import argparse
-import csv
 import gc
 import time
 from fractions import Fraction
@@ -19,6 +18,12 @@ from discreet.noise.inversion import settle
 from discreet.noise.sample import _gaussian_shape, _laplace_shape
 
 SCALES = [1, 10**3, 10**6, 10**9]
+RESULTS = Path(__file__).parent / "results"
+PEERS = [
+    ("discrete Laplace", "OpenDP integer Laplace"),
+    ("rounded Gaussian", "OpenDP integer Gaussian"),
+    ("discrete Gaussian", "OpenDP integer Gaussian"),
+]
 
 
 def opendp_samplers():
@@ -36,29 +41,26 @@ def opendp_samplers():
     return {"OpenDP integer Laplace": laplace, "OpenDP integer Gaussian": gaussian}
 
 
-def rate(sampler, scale, draws, repeats):
-    """Samples a CPU second: the median of some runs, after one that warms up."""
-    sampler(scale, draws)
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        sampler(scale, draws)
-        times.append(time.process_time() - start)
-    return draws / float(np.median(times))
-
-
-def speed(draws):
+def speed(draws, rounds=5):
+    """Samples a CPU second: all samplers take turns, so that what else the machine does hits them alike; medians."""
     generator = np.random.default_rng()
-    ours = {
-        "discrete Laplace": discrete_laplace,
-        "rounded Gaussian": rounded_gaussian,
-        "discrete Gaussian": discrete_gaussian,
-        "numpy normal + rint (not exact)": lambda scale, size: np.rint(generator.normal(0, scale, size)),
+    samplers = {
+        "discrete Laplace": (discrete_laplace, draws),
+        "rounded Gaussian": (rounded_gaussian, draws),
+        "discrete Gaussian": (discrete_gaussian, draws),
+        "numpy normal + rint (not exact)": (lambda scale, size: np.rint(generator.normal(0, scale, size)), draws),
+        **{name: (sampler, draws // 20) for name, sampler in opendp_samplers().items()},
     }
-    table = {name: [rate(sampler, s, draws, 5) for s in SCALES] for name, sampler in ours.items()}
-    for name, sampler in opendp_samplers().items():
-        table[name] = [rate(sampler, s, draws // 5, 1) for s in SCALES]
-    return table
+    times = {name: [[] for _ in SCALES] for name in samplers}
+    for turn in range(rounds + 1):
+        for at, scale in enumerate(SCALES):
+            for name, (sampler, size) in samplers.items():
+                start = time.process_time()
+                sampler(scale, size)
+                # The first turn warms up: tables, machine code, caches.
+                if turn:
+                    times[name][at].append((time.process_time() - start) / size)
+    return {name: [1 / float(np.median(taken)) for taken in rows] for name, rows in times.items()}
 
 
 def correlation(one_draw, draws=20_000):
@@ -110,34 +112,30 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=1_000_000)
     draws = parser.parse_args().draws
-    print(machine.describe("opendp"))
-    table = speed(draws)
-    print(f"\nsamples a CPU second, {draws:,} draws\n")
-    print(f"{'':34}" + "".join(f"{f'{s:.0e}':>11}" for s in SCALES))
-    for name, rates in table.items():
-        print(f"{name:34}" + "".join(f"{r:11.2e}" for r in rates))
-    for ours, peer in (
-        ("discrete Laplace", "Laplace"),
-        ("rounded Gaussian", "Gaussian"),
-        ("discrete Gaussian", "Gaussian"),
-    ):
-        ratios = [a / b for a, b in zip(table[ours], table[f"OpenDP integer {peer}"], strict=True)]
-        print(f"{ours + ' / OpenDP':34}" + "".join(f"{r:10.0f}×" for r in ratios))
-    told = timing()
-    print("\nSpearman correlation of the time of one draw with |noise|, scale 100\n")
-    for name, value in told.items():
-        print(f"{name:34}{value:11.3f}")
-    print(
-        f"\nundecided by the float kernel at scale 1e9: about {2 * _gaussian_shape(Fraction(10**9)).margin:.1e} "
-        f"of the draws; table error {kernel.ERROR:.1e}"
-    )
-    out = Path("out")
-    out.mkdir(exist_ok=True)
-    with (out / "noise.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["sampler", *SCALES])
-        writer.writerows([name, *rates] for name, rates in table.items())
-    draw_figure(table, out / "noise.png")
+    table, told = speed(draws), timing()
+    text = report(table, told, draws)
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "noise.md").write_text(text)
+    draw_figure(table, RESULTS / "noise.png")
+
+
+def report(table, told, draws):
+    lines = ["# Noise", "", machine.describe("opendp"), "", f"## Samples a CPU second, {draws:,} draws, one core", ""]
+    lines += ["| scale | " + " | ".join(f"{s:,}" for s in SCALES) + " |", "|---" * (1 + len(SCALES)) + "|"]
+    lines += [f"| {name} | " + " | ".join(f"{r:.1e}" for r in rates) + " |" for name, rates in table.items()]
+    for ours, peer in PEERS:
+        ratios = [a / b for a, b in zip(table[ours], table[peer], strict=True)]
+        lines.append(f"| {ours} / {peer} | " + " | ".join(f"{r:.0f}×" for r in ratios) + " |")
+    lines += ["", "## Spearman correlation of the time of one draw with |noise|, scale 100", ""]
+    lines += ["| sampler | correlation |", "|---|---|"]
+    lines += [f"| {name} | {value:.3f} |" for name, value in told.items()]
+    undecided = 2 * _gaussian_shape(Fraction(10**9)).margin
+    lines += [
+        "",
+        f"The float kernel, of error {kernel.ERROR:.1e}, leaves {undecided:.1e} of the draws at scale 10⁹ undecided.",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def draw_figure(table, path):

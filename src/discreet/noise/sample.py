@@ -16,7 +16,7 @@ from discreet.noise.inversion import Shape, digits_of, draw
 from discreet.noise.table import exponential_table, normal_table
 from discreet.parameter import positive, whole
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 15
 
 # At most this, so that every draw fits 64 bits with room to spare.
 LARGEST_SCALE = Fraction(2**50)
