@@ -48,7 +48,7 @@ def explain(
 
 @app.command()
 def demo() -> None:
-    """Ask thousands of questions of a bundled census table, on one budget."""
+    """A made-up town on one budget: ask, pay, answer, and see what it means."""
     from discreet.demo import run
 
     run()

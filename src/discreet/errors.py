@@ -74,11 +74,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("aeg", ["age", "sex"])
     'did you mean "age"?'
     >>> did_you_mean("height", ["age", "sex"])
-    'it has "age", "sex"'
+    'it has "age", "sex".'
     """
     known = list(known)
     close = get_close_matches(word, known, n=1)
     if close:
         return f'did you mean "{close[0]}"?'
     shown = ", ".join(f'"{name}"' for name in known[:8])
-    return f"it has {shown}" + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+    return f"it has {shown}" + (f" and {len(known) - 8} more." if len(known) > 8 else ".")
