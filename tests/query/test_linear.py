@@ -8,6 +8,7 @@ from discreet.query import Linear, Marginal, col, count, everyone, fraction, mea
 from discreet.query.box import MOST_BOXES, decompose, truth
 from discreet.query.product import Factor, interval_product, merge, product
 from discreet.schema import Boolean, Categories, Domain, Integers
+from strategies import combined
 
 SMALL = Domain(
     {
@@ -27,15 +28,7 @@ atoms = st.one_of(
     st.builds(lambda values: col("d").isin(values), st.lists(st.integers(-2, 1))),
     st.just(everyone),
 )
-predicates = st.recursive(
-    atoms,
-    lambda inner: st.one_of(
-        st.builds(lambda p, q: p & q, inner, inner),
-        st.builds(lambda p, q: p | q, inner, inner),
-        st.builds(lambda p: ~p, inner),
-    ),
-    max_leaves=10,
-)
+predicates = combined(atoms, max_leaves=10)
 queries = st.recursive(
     st.one_of(
         st.builds(lambda where: count(SMALL, where), predicates),

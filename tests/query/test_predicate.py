@@ -10,6 +10,7 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.query import col, everyone
 from discreet.query.cells import mask_of
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
+from strategies import combined
 
 DAY = date(2024, 2, 29)
 PEOPLE = Domain(
@@ -37,15 +38,7 @@ atoms = st.one_of(
     st.just(col("rate") >= Decimal("0.3")),
     st.just(everyone),
 )
-predicates = st.recursive(
-    atoms,
-    lambda inner: st.one_of(
-        st.builds(lambda p, q: p & q, inner, inner),
-        st.builds(lambda p, q: p | q, inner, inner),
-        st.builds(lambda p: ~p, inner),
-    ),
-    max_leaves=8,
-)
+predicates = combined(atoms, max_leaves=8)
 
 
 @given(predicates)

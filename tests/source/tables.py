@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.query import col, everyone
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
+from strategies import combined
 
 DAY = date(2024, 2, 29)
 DOMAIN = Domain(
@@ -110,12 +111,4 @@ ATOMS = st.one_of(
     st.just(col("since") < DAY),
     st.just(everyone),
 )
-PREDICATES = st.recursive(
-    ATOMS,
-    lambda inner: st.one_of(
-        st.builds(lambda p, q: p & q, inner, inner),
-        st.builds(lambda p, q: p | q, inner, inner),
-        st.builds(lambda p: ~p, inner),
-    ),
-    max_leaves=6,
-)
+PREDICATES = combined(ATOMS, max_leaves=6)
