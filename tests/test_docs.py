@@ -55,8 +55,9 @@ def test_every_reference_key_is_in_the_bibliography():
     keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "references.bib").read_text(), flags=re.M))
     cited = {}
     for path in [*PAGES, *PROOFS, *sorted((ROOT / "src").rglob("*.py"))]:
-        for key in re.findall(r"\[([A-Z][A-Za-z]*\d\d)[],;: ]", path.read_text()):
-            cited.setdefault(key, name(path))
+        for bracket in re.findall(r"\[([^\][]*)\]", path.read_text()):
+            for key in re.findall(r"\b[A-Z][A-Za-z]+\d\d\b", bracket):
+                cited.setdefault(key, name(path))
     assert len(cited) > 5
     assert not {key: where for key, where in cited.items() if key not in keys}
 
