@@ -1,5 +1,7 @@
 """One question, one answer, one price: for scripts and first steps. The curator answers many on one budget."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from discreet.answer import Answer
@@ -35,9 +37,12 @@ def histogram(table: Table, *columns: str, epsilon: Number, confidence: Number =
     >>> dp.histogram(people, "sex", epsilon=1).value.shape
     (2,)
     """
-    answer = _answer(table, Marginal(columns), epsilon, confidence)
-    shape = table.domain.project(columns).shape
-    return Answer(np.reshape(answer.value, shape), answer.error, answer.confidence, answer.cost, answer.neighbors)
+    if not columns:
+        raise BadQuery("histogram() was given no column; it needs at least one. Use count() for the number of rows.")
+    question = Marginal(columns)
+    shape = question.shape(table.domain)
+    answer = _answer(table, question, epsilon, confidence)
+    return replace(answer, value=np.reshape(answer.value, shape))
 
 
 def _answer(table: Table, question: Question, epsilon: Number, confidence: Number) -> Answer:

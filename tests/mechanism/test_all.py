@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import discreet.mechanism
 from discreet import noise, verify
-from discreet.errors import BadParameter, DiscreetError
+from discreet.errors import BadParameter, DiscreetError, TooLarge
 from discreet.mechanism import (
     above_threshold,
     best_price,
@@ -258,3 +258,18 @@ def test_the_release_of_a_vector_keeps_its_length_and_type():
         assert noisy.dtype == np.int64
         assert noisy.shape == (2,)
         assert abs(noisy[0] - 10**12) < 10**4
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda: laplace(epsilon=Fraction(1, 10**9), sensitivity=1).law([0]),
+        lambda: laplace(epsilon=1, sensitivity=10**9).law([0], beside=[[10**9]]),
+        lambda: gaussian(sigma=10**9, sensitivity=1).law([0], beside=[[1]]),
+        lambda: discrete_gaussian(sigma=10**9, sensitivity=1).law([0]),
+        lambda: sparse_vector(epsilon=Fraction(1, 10**9), sensitivity=1, threshold=0).law([0]),
+    ],
+)
+def test_a_law_too_long_to_list_is_refused_at_once(law):
+    with pytest.raises(TooLarge, match="at most"):
+        law()

@@ -75,7 +75,8 @@ def test_a_count_and_its_negative_do_not_fit_in_one_run_of_smaller_noise():
 
 def test_noise_for_both_ways_serves_one_way_too():
     watch = sparse_vector(epsilon=1, sensitivity=1, threshold=0)
-    watch.step(watch.init(), sealed(1, ONE_WAY))
+    _, answer = watch.step(watch.init(), sealed(10**6, ONE_WAY))
+    assert answer is True
 
 
 def test_the_whole_run_costs_no_more_than_claimed_however_long_and_comes_near():

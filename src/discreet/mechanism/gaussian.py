@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet import noise
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
-from discreet.mechanism.independent import independent_law
+from discreet.mechanism.independent import independent_law, require_few
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive, probability, whole
@@ -170,6 +170,7 @@ def _windowed_law(
         from flint import arb
 
         reach = ceil(REACH * sigma) + 1
+        require_few(high - low + 2 * reach + 1)
         masses: dict[int, arb] = {}
         for y in range(low - reach, high + reach + 1):
             away = abs(y - value)

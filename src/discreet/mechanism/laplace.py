@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
-from discreet.mechanism.independent import independent_law
+from discreet.mechanism.independent import independent_law, require_few
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.privacy import event
@@ -104,5 +104,6 @@ def clamped(value: int, low: int, high: int, scale: Fraction) -> "tuple[dict[Any
 
     if low == high:
         return {low: arb(1)}, arb(0)
+    require_few(high - low + 1)
     masses = {y: laplace_mass(y - value, scale) for y in range(low + 1, high)}
     return {low: laplace_tail(value - low, scale), **masses, high: laplace_tail(high - value, scale)}, arb(0)

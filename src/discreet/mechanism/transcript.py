@@ -37,6 +37,7 @@ def transcript_law(
     require_few(sum(comb(len(true), above) for above in range(hits + 1)))
     threshold_scale, query_scale, value_scale = scales
     reach = ceil(84 * threshold_scale) + 1
+    require_few(2 * reach + 1)
     shifts = range(-reach, reach + 1)
 
     with precision(BITS):
