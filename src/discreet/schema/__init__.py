@@ -2,6 +2,7 @@
 
 from discreet.schema.column import Bins, Boolean, Categories, Column, Integers
 from discreet.schema.domain import Domain
+from discreet.schema.schema import Schema
 from discreet.schema.unit import Neighbors, Unit
 
-__all__ = ["Bins", "Boolean", "Categories", "Column", "Domain", "Integers", "Neighbors", "Unit"]
+__all__ = ["Bins", "Boolean", "Categories", "Column", "Domain", "Integers", "Neighbors", "Schema", "Unit"]
