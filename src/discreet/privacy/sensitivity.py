@@ -56,13 +56,18 @@ def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool
     return matrix_sensitivity([[lowest, highest]], unit, droppable=droppable)
 
 
-def histogram_sensitivity(cells: int, unit: Unit, *, droppable: bool = False) -> Sensitivity:
-    """Of the counts of all cells together: each row counts in exactly one.
+def histogram_sensitivity(
+    cells: int, unit: Unit, *, weights: tuple[int, int] = (1, 1), droppable: bool = False
+) -> Sensitivity:
+    """Of the sums in all cells together: each row adds its weight, between the two given, to exactly one of them.
+
+    Exact if a row of any cell can have either weight, and an upper bound otherwise.
 
     >>> histogram_sensitivity(10, Unit()).l1, histogram_sensitivity(10, Unit(neighbors="replace_one")).l1
     (Fraction(1, 1), Fraction(2, 1))
     """
-    return matrix_sensitivity(np.eye(min(cells, 2), dtype=np.int64), unit, droppable=droppable)
+    effects = np.kron(np.eye(min(cells, 2), dtype=object), np.array([weights], dtype=object))
+    return matrix_sensitivity(effects, unit, droppable=droppable)
 
 
 def matrix_sensitivity(

@@ -113,13 +113,17 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """The vector query of all cells of some columns, the last column varying fastest; of none, the number of rows.
+    """The vector query of all cells of some columns, the last column varying fastest; of none, one number.
+
+    In each cell it counts the rows or, with a `weight`, adds up that linear query over the rows of the cell: what SQL
+    calls GROUP BY.
 
     >>> Marginal(("age", "sex"))
     Marginal(columns=('age', 'sex'))
     """
 
     columns: tuple[str, ...]
+    weight: Linear | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, str) or not all(isinstance(name, str) for name in self.columns):
@@ -127,6 +131,17 @@ class Marginal:
         object.__setattr__(self, "columns", tuple(self.columns))
         if len(set(self.columns)) < len(self.columns):
             raise BadQuery(f"columns is {self.columns!r}; each column is named once. Remove one.")
+        if self.weight is not None and not isinstance(self.weight, Linear):
+            raise BadQuery(f"weight is a {type(self.weight).__name__}; it must be a Linear, say count(domain, where).")
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The columns that it depends on, sorted."""
+        return tuple(sorted({*self.columns, *(() if self.weight is None else self.weight.scope)}))
+
+    def __repr__(self) -> str:
+        weight = "" if self.weight is None else f", weight={self.weight!r}"
+        return f"Marginal(columns={self.columns!r}{weight})"
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         """How many cells each of the columns has."""

@@ -20,9 +20,8 @@ from discreet.schema.unit import Unit
 
 Question = Linear | Marginal | Ratio | Sequence[Linear] | Workload[Linear]
 
-# A table has fewer than 2^31 rows and a row weighs at most 2^32, so that no sum leaves 64 bits. Were the limit on the
-# sum itself, then the rows would decide whether a question fails.
-MOST_ROWS, LARGEST_WEIGHT = 2**31 - 1, 2**32
+# A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
+LARGEST_WEIGHT = 2**32
 
 # Entries of the answer to one question, and entries of the matrix for which the sensitivity is computed exactly.
 MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
@@ -65,8 +64,17 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
                 f"the marginal of {', '.join(question.columns)} has {cells} cells; the limit is {MOST_ANSWERS}. "
                 "Ask for fewer columns."
             )
-        return histogram_sensitivity(cells, unit, droppable=droppable)
+        weights = (1, 1) if question.weight is None else _weights([question.weight], domain)[0]
+        return histogram_sensitivity(cells, unit, weights=weights, droppable=droppable)
     queries = linears(question)
+    ranges = _weights(queries, domain)
+    if len(queries) == 1:
+        return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
+    return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
+
+
+def _weights(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
+    """The lowest and the highest weight of a row in each query."""
     ranges = [query.range(domain) for query in queries]
     heaviest = max(abs(end) for ends in ranges for end in ends)
     if heaviest > LARGEST_WEIGHT:
@@ -74,9 +82,7 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
             f"a row may weigh up to {heaviest} in this query; the limit is {LARGEST_WEIGHT}. "
             "Declare a smaller range, or a coarser unit."
         )
-    if len(queries) == 1:
-        return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
-    return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
+    return ranges
 
 
 def _joint(queries: Sequence[Linear], domain: Domain, unit: Unit) -> Sensitivity | None:
