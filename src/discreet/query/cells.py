@@ -24,7 +24,7 @@ MOST_WEIGHTS = 2**22
 
 
 def mask_of(atom: Atom, domain: Domain) -> Mask:
-    """The cells of the atom's column that satisfy it; the extra cells satisfy no comparison.
+    """The cells of the atom's column that satisfy it; the extra cells satisfy no comparison but = with their label.
 
     >>> from discreet.query.predicate import col
     >>> mask_of(col("age") >= 65, Domain({"age": Bins([17, 25, 65], upper=90)}))
@@ -42,12 +42,12 @@ def mask_of(atom: Atom, domain: Domain) -> Mask:
             mask[-1] = True
         case IsIn(_, values):
             for value in values:
-                mask[_equal(name, column, value)] = True
+                mask[_cell(name, column, value)] = True
         case Compare(_, "==", value):
-            mask[_equal(name, column, value)] = True
+            mask[_cell(name, column, value)] = True
         case Compare(_, "!=", value):
             mask[: column.inside] = True
-            mask[_equal(name, column, value)] = False
+            mask[_cell(name, column, value)] = False
         case Compare(_, operator, value):
             edge = _edge(name, column, operator, value)
             mask[slice(0, edge) if operator in ("<", "<=") else slice(edge, column.inside)] = True
@@ -65,16 +65,30 @@ def column_of(domain: Domain, name: str) -> Column:
     return column
 
 
-def _equal(name: str, column: Column, value: Any) -> slice:
+def _cell(name: str, column: Column, value: Any) -> int:
+    """The one cell that a value or a label means: answers show "25 to 64" and "other", so these can be asked for."""
+    if not isinstance(value, str) or column.locate(value) >= 0:
+        return _equal(name, column, value)
+    if value in column.extra:
+        return column.inside + column.extra.index(value)
+    if not isinstance(column, Bins):
+        return _equal(name, column, value)
+    labels = column.labels
+    if value not in labels:
+        raise BadQuery(f'column "{name}" has no bin {_shown(value)}; {did_you_mean(value, labels)}')
+    return labels.index(value)
+
+
+def _equal(name: str, column: Column, value: Any) -> int:
     """The one cell that holds this value and no other."""
     number, cell = _comparable(name, column, value), column.locate(value)
     if cell >= 0 and isinstance(column, Bins) and _ends(column, cell) != (number, number):
         raise BadQuery(
             f'column "{name}" keeps {column.label(cell)} together, so {_shown(value)} alone cannot be asked. '
-            "Ask for the whole bin, or declare finer Bins."
+            f"Ask for the whole bin ('{column.label(cell)}'), or declare finer Bins."
         )
     if cell >= 0 and (not isinstance(column, Integers) or number == column.lower + cell):
-        return slice(cell, cell + 1)
+        return cell
     if isinstance(column, Categories):
         rule = did_you_mean(str(value), map(str, column.values))
     else:
@@ -91,7 +105,7 @@ def _edge(name: str, column: Column, operator: str, value: Any) -> int:
                 f'column "{name}" has categories without an order, so {operator} cannot be asked. '
                 "Use == or isin(), or declare it with ordered=True."
             )
-        return int(_equal(name, column, value).start) + after
+        return _equal(name, column, value) + after
     number = _comparable(name, column, value)
     if isinstance(column, Integers) or column.whole:
         # Among integers, after 64 and before 65 is the same cut.
@@ -126,9 +140,13 @@ def _comparable(name: str, column: Column, value: Any) -> Any:
     kind, number = read(value)
     wanted = kind if isinstance(column, Categories) else "number" if isinstance(column, Integers) else column.kind
     if kind != wanted:
-        raise BadQuery(f'column "{name}" holds {wanted}s; it was compared with the {kind} {_shown(value)}.')
+        raise BadQuery(
+            f'column "{name}" holds {wanted}s; it was compared with the {kind} {_shown(value)}. '
+            f"Compare it with a {wanted}."
+        )
     return number
 
 
 def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else str(value)
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
