@@ -66,10 +66,10 @@ class Linear:
         ranges = [_range(group, domain) for group in _independent(self.products)]
         return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
-    def table(self, domain: Domain) -> Weights:
-        """The weight of every cell of the scope, as a dense array."""
+    def table(self, domain: Domain, columns: Sequence[str] | None = None) -> Weights:
+        """The weight of every cell of `columns` (the scope, if not given; or more, sorted), as a dense array."""
         self._check(domain)
-        return _table(self.products, self.scope, domain)
+        return _table(self.products, self.scope if columns is None else columns, domain)
 
     def answer(self, marginal: NDArray[Any], columns: Sequence[str] | None = None) -> int:
         """The exact value, from the counts of all cells of `columns` (the scope, if not given; or more).

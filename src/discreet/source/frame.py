@@ -1,107 +1,53 @@
 """The reference source: a table in memory, as one small integer for each row and column."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadData
-from discreet.query.linear import Linear, Marginal
-from discreet.query.product import Product
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.schema.value import read
 from discreet.source.coding import DROPPED, Codes, code_column
-from discreet.source.effect import MOST_ROWS, Question, linears, sensitivity_of
-from discreet.source.exact import Exact
+from discreet.source.kept import Columns
 from discreet.source.reading import RawColumn, read_table
-
-# Up to this many cells the rows are counted first and weighed then; above, each row is weighed.
-_COUNTED_CELLS = 2**20
+from discreet.source.source import Batch, Source
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
-class Frame:
+class Frame(Source):
     """Rows in memory, coded by a domain, with at most `unit.contributions` rows of each person.
 
     Of a person with more rows, those are kept that come first when the person's rows are sorted by their cells, in the
     order of the domain's columns: a rule that looks at no one else's rows and at no order of the table. It favours
     early cells, so choose `contributions` such that it seldom acts. A row dropped by the schema is dropped before.
 
+    >>> from discreet.query.linear import Marginal
     >>> from discreet.schema.column import Boolean
     >>> table = Frame({"smoker": [True, False, True]}, domain=Domain({"smoker": Boolean()}))
     >>> table, table.evaluate(Marginal(("smoker",)))
     (<Frame: smoker; one row is added or removed>, <Exact, sealed: 2 integers>)
     """
 
-    domain: Domain
-    unit: Unit
-    _codes: dict[str, Codes]
-    _rows: int
-
     def __init__(self, data: Any, *, domain: Domain, unit: Unit | None = None) -> None:
         unit = Unit() if unit is None else unit
+        super().__init__(domain, unit)
         raw = read_table(data, dict.fromkeys([*domain, *([] if unit.key is None else [unit.key])]))
-        if len(next(iter(raw.values())).values) > MOST_ROWS:
-            raise BadData(f"the table has too many rows to hold in memory; the limit is {MOST_ROWS}.")
         codes = {name: code_column(name, column, raw[name]) for name, column in domain.columns}
         kept = np.flatnonzero(np.all([code != DROPPED for code in codes.values()], axis=0))
         if unit.key is not None:
             people = _people(unit.key, raw[unit.key])
             kept = kept[_first_rows(people[kept], [code[kept] for code in codes.values()], unit.contributions)]
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "unit", unit)
-        object.__setattr__(self, "_codes", {name: code[kept] for name, code in codes.items()})
-        object.__setattr__(self, "_rows", len(kept))
+        self._codes = {name: code[kept] for name, code in codes.items()}
+        self._rows = len(kept)
 
-    def evaluate(self, question: Question) -> Exact:
-        """The true integers, sealed: one for a Linear, a vector otherwise (a marginal row by row).
-
-        Whether it raises depends on the question and the schema, never on the rows.
-        """
-        sensitivity = sensitivity_of(question, self.domain, self.unit)
-        if isinstance(question, Marginal):
-            return Exact(self._counts(question.columns), sensitivity)
-        return Exact(self._answers(linears(question)), sensitivity)
-
-    def _answers(self, queries: Sequence[Linear]) -> NDArray[np.int64]:
-        scope = tuple(sorted({name for query in queries for name in query.scope}))
-        if self._counted(scope):
-            counts = self._marginal(scope)
-            return np.array([query.answer(counts, scope) for query in queries], dtype=np.int64)
-        return np.array([self._answer(query) for query in queries], dtype=np.int64)
-
-    def _answer(self, query: Linear) -> int:
-        if self._counted(query.scope):
-            return query.answer(self._marginal(query.scope))
-        # Each sum may wrap around 2^64; their total does not, so it is right when taken modulo 2^64.
-        total = sum(each.coefficient * int(self._weights(each).sum()) for each in query.products)
-        return (total + 2**63) % 2**64 - 2**63
-
-    def _counted(self, scope: Sequence[str]) -> bool:
-        return prod(self.domain[name].size for name in scope) <= _COUNTED_CELLS
-
-    def _marginal(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        return self._counts(columns).reshape([self.domain[name].size for name in columns])
-
-    def _counts(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """How many rows are in each cell of some columns, the last column varying fastest."""
-        sizes = [self.domain[name].size for name in columns]
-        cell = np.zeros(self._rows, dtype=np.int64)
-        for name, size in zip(columns, sizes, strict=True):
-            cell *= size
-            cell += self._codes[name]
-        return np.bincount(cell, minlength=prod(sizes))
-
-    def _weights(self, product: Product) -> NDArray[np.int64]:
-        """The weight of each row, without the coefficient."""
-        weights = np.ones(self._rows, dtype=np.int64)
-        for factor in product.factors:
-            weights *= factor.weights[tuple(self._codes[name] for name in factor.columns)]
-        return weights
+    def cells(self, columns: Columns) -> Iterator[Batch]:
+        """The cells of every row, as one batch."""
+        if columns:
+            yield [self._codes[name] for name in columns], None
+        else:
+            yield [], np.array([self._rows])
 
     def __repr__(self) -> str:
         return f"<Frame: {', '.join(self.domain)}; {self.unit.describe}>"

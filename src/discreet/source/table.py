@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any
 
 from discreet.errors import BadData, BadSchema
 from discreet.schema.domain import Domain
@@ -10,17 +10,7 @@ from discreet.schema.unit import Unit
 from discreet.source.effect import Question
 from discreet.source.exact import Exact
 from discreet.source.frame import Frame
-
-
-class Source(Protocol):
-    """Where the rows are: it evaluates a question to true integers, sealed.
-
-    The laws that every source keeps are in tests/source/test_laws.py.
-    """
-
-    def evaluate(self, question: Question) -> Exact:
-        """The true integers, sealed with their sensitivity. Whether it raises never depends on the rows."""
-        ...
+from discreet.source.source import Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)

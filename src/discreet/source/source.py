@@ -1,0 +1,179 @@
+"""What every source does with coded rows: from counts of cells to true integers, sealed.
+
+A source says which cells its rows are in, and how many rows are in each. All else follows from that, and is here: a
+question about few cells is answered from a marginal, which is kept; one about many cells is summed while the cells
+stream by, so that memory stays bounded.
+
+Sums are exact. One that does not fit in 64 bits becomes the largest that does: that moves no two tables further apart,
+and raises nothing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.query.linear import Linear, Marginal
+from discreet.query.product import Product
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+from discreet.source.coding import Codes
+from discreet.source.effect import LARGEST_WEIGHT, Question, linears, sensitivity_of
+from discreet.source.exact import Exact
+from discreet.source.kept import Columns, Counts, Kept
+
+# Up to this many cells the rows are counted first and weighed then; above, the cells are weighed as they stream by.
+_COUNTED_CELLS = 2**20
+# Questions whose columns have together at most so many cells are answered from one reading of the rows.
+_TOGETHER = 2**18
+_LARGEST = 2**63 - 1
+
+# For some rows or cells: the code of each in each column, and how many rows it stands for (None: each is one row).
+Batch = tuple[Sequence[Codes], Counts | None]
+
+
+class Source(ABC):
+    """Where the rows are: it evaluates a question to true integers, sealed.
+
+    The laws that every source keeps are in tests/source/test_laws.py.
+    """
+
+    def __init__(self, domain: Domain, unit: Unit) -> None:
+        self.domain, self.unit = domain, unit
+        self._kept = Kept()
+        self._lock = RLock()
+
+    @abstractmethod
+    def cells(self, columns: Columns) -> Iterator[Batch]:
+        """The cells of these columns that hold rows, in batches; of no columns, the number of rows."""
+
+    def evaluate(self, question: Question) -> Exact:
+        """The true integers, sealed: one for a Linear, a vector otherwise (a marginal row by row).
+
+        Whether it raises depends on the question and the schema, never on the rows.
+        """
+        sensitivity = sensitivity_of(question, self.domain, self.unit)
+        with self._lock:
+            if isinstance(question, Marginal):
+                return Exact(_fit(self._sums(question)).ravel(), sensitivity)
+            return Exact(_fit(np.array(self._answers(linears(question)), dtype=object)), sensitivity)
+
+    def _sums(self, question: Marginal) -> NDArray[Any]:
+        """The sum in each cell of a marginal."""
+        if question.weight is None:
+            return self._counts(question.columns)
+        scope = question.scope
+        if not self._counted(scope):
+            return self._stream_sums(question.columns, question.weight)
+        counts = _roomy(self._counts(scope))
+        weighed = counts * question.weight.table(self.domain, scope)
+        others = tuple(axis for axis, name in enumerate(scope) if name not in question.columns)
+        left = [name for name in scope if name in question.columns]
+        return np.asarray(weighed.sum(axis=others)).transpose([left.index(name) for name in question.columns])
+
+    def _answers(self, queries: Sequence[Linear]) -> list[int]:
+        answers = dict.fromkeys(queries, 0)
+        for scope in _together({query.scope for query in queries}, self.domain):
+            self._counts(scope)
+        for query in answers:
+            if self._counted(query.scope):
+                answers[query] = query.answer(self._counts(query.scope))
+        wide: dict[Columns, list[Linear]] = {}
+        for query in answers:
+            if not self._counted(query.scope):
+                wide.setdefault(query.scope, []).append(query)
+        for scope, members in wide.items():
+            answers |= self._stream_answers(scope, members)
+        return [answers[query] for query in queries]
+
+    def _counted(self, scope: Iterable[str]) -> bool:
+        return prod(self.domain[name].size for name in scope) <= _COUNTED_CELLS
+
+    def _counts(self, columns: Columns) -> Counts:
+        """How many rows are in each cell, with an axis for each column in the order given."""
+        names = tuple(sorted(columns))
+        counts = self._kept.find(names)
+        if counts is None:
+            counts = self._count(names)
+            self._kept.keep(names, counts)
+        return counts.transpose([names.index(name) for name in columns])
+
+    def _count(self, columns: Columns) -> Counts:
+        shape = tuple(self.domain[name].size for name in columns)
+        counts = np.zeros(prod(shape), dtype=np.int64)
+        for codes, rows in self.cells(columns):
+            places = self._places(columns, codes)
+            if rows is None:
+                counts += np.bincount(places, minlength=counts.size)
+            else:
+                np.add.at(counts, places, rows)
+        return counts.reshape(shape)
+
+    def _places(self, columns: Columns, codes: Sequence[Codes]) -> NDArray[np.int64]:
+        """The place of each cell among all cells of some columns, the last column varying fastest."""
+        places = np.zeros(len(codes[0]) if codes else 1, dtype=np.int64)
+        for name, code in zip(columns, codes, strict=True):
+            places *= self.domain[name].size
+            places += code
+        return places
+
+    def _stream_answers(self, scope: Columns, queries: Sequence[Linear]) -> dict[Linear, int]:
+        answers = dict.fromkeys(queries, 0)
+        for codes, rows in self.cells(scope):
+            by_name = dict(zip(scope, codes, strict=True))
+            for query in queries:
+                weights = _weights(query.products, by_name)
+                answers[query] += int((weights * (1 if rows is None else _roomy(rows))).sum())
+        return answers
+
+    def _stream_sums(self, columns: Columns, weight: Linear) -> NDArray[Any]:
+        scope = tuple(dict.fromkeys((*columns, *weight.scope)))
+        sums: NDArray[Any] = np.zeros(prod(self.domain[name].size for name in columns), dtype=np.int64)
+        seen = 0
+        for codes, rows in self.cells(scope):
+            counts = np.ones(len(codes[0]), dtype=np.int64) if rows is None else rows
+            seen += int(counts.sum())
+            if seen > _LARGEST // LARGEST_WEIGHT:
+                sums, counts = sums.astype(object), counts.astype(object)
+            weights = _weights(weight.products, dict(zip(scope, codes, strict=True)))
+            np.add.at(sums, self._places(columns, codes[: len(columns)]), weights * counts)
+        return sums
+
+
+def _weights(products: Iterable[Product], codes: dict[str, Codes]) -> NDArray[np.int64]:
+    """The weight of each cell. A product may leave 64 bits; their sum does not, so it is right modulo 2^64."""
+    total = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
+    for each in products:
+        weights = np.full(len(total), each.coefficient, dtype=np.int64)
+        for factor in each.factors:
+            weights *= factor.weights[tuple(codes[name] for name in factor.columns)]
+        total += weights
+    return total
+
+
+def _roomy(counts: Counts) -> NDArray[Any]:
+    """The counts, as Python's integers if their sum times the largest weight may leave 64 bits."""
+    return counts if int(counts.sum()) <= _LARGEST // LARGEST_WEIGHT else counts.astype(object)
+
+
+def _fit(values: NDArray[Any]) -> NDArray[np.int64]:
+    return values if values.dtype == np.int64 else np.clip(values, -_LARGEST, _LARGEST).astype(np.int64)
+
+
+def _together(scopes: Iterable[Columns], domain: Domain) -> list[Columns]:
+    """Fewer scopes that contain the given ones, as far as they have few cells together."""
+    merged: list[Columns] = []
+    for scope in sorted(scopes, key=lambda names: (-prod(domain[name].size for name in names), names)):
+        for place, other in enumerate(merged):
+            both = tuple(sorted({*scope, *other}))
+            if prod(domain[name].size for name in both) <= _TOGETHER:
+                merged[place] = both
+                break
+        else:
+            if prod(domain[name].size for name in scope) <= _COUNTED_CELLS:
+                merged.append(scope)
+    return merged
