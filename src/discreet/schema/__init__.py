@@ -2,7 +2,22 @@
 
 from discreet.schema.column import Bins, Boolean, Categories, Column, Integers
 from discreet.schema.domain import Domain
+from discreet.schema.file import parse_schema, read_schema, schema_text, write_schema
 from discreet.schema.schema import Schema
 from discreet.schema.unit import Neighbors, Unit
 
-__all__ = ["Bins", "Boolean", "Categories", "Column", "Domain", "Integers", "Neighbors", "Schema", "Unit"]
+__all__ = [
+    "Bins",
+    "Boolean",
+    "Categories",
+    "Column",
+    "Domain",
+    "Integers",
+    "Neighbors",
+    "Schema",
+    "Unit",
+    "parse_schema",
+    "read_schema",
+    "schema_text",
+    "write_schema",
+]

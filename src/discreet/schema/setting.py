@@ -1,0 +1,183 @@
+"""The settings of one column, read from a schema file: type, lower, upper, bins, values, ordered, outside, missing."""
+
+import re
+from collections.abc import Callable
+from datetime import date
+from difflib import get_close_matches
+from typing import Any, NoReturn, get_args
+
+from discreet.errors import BadSchema, did_you_mean
+from discreet.schema.column import Column
+from discreet.schema.node import Fields, Items, Node, Scalar
+from discreet.schema.sketch import Sketch
+from discreet.schema.typed import EXAMPLES, Kind, Typed
+
+SETTINGS = ("type", "lower", "upper", "bins", "values", "ordered", "outside", "missing")
+KINDS: tuple[Kind, ...] = get_args(Kind)
+RULES = ("drop", "clip", "other", "missing", "outside")
+# What the types are called elsewhere.
+SYNONYMS = {"int": "integer", "float": "number", "double": "number", "decimal": "number", "string": "text"}
+SYNONYMS |= {"str": "text", "category": "text", "bool": "boolean", "datetime": "date", "timestamp": "date"}
+
+
+def column_from(name: str, node: Node) -> Column:
+    """A column of a schema file.
+
+    >>> from discreet.schema.node import compose
+    >>> column_from("age", compose("{type: integer, lower: 17, upper: 90}", file="people.yaml"))
+    Integers(lower=17, upper=90, outside='clip', missing='missing')
+    >>> column_from("age", compose("{type: integer, lower: 17, uper: 90}", file="people.yaml"))
+    Traceback (most recent call last):
+    discreet.errors.BadSchema: people.yaml, line 1: column "age" has no setting "uper"; did you mean "upper"?
+    """
+    sketch = sketch_from(name, node)
+    if sketch.gaps:
+        raise BadSchema(f'{node.at}: column "{name}" {_lack(sketch)}')
+    return checked(name, node, sketch)
+
+
+def sketch_from(name: str, node: Node) -> Sketch:
+    """What a file says of a column, each setting checked by itself; blanks and settings that are not there are None."""
+    if isinstance(node, Scalar) and node.blank:
+        return Sketch()
+    if not isinstance(node, Fields):
+        _refuse_shape(name, node)
+    for setting in node.fields:
+        if setting not in SETTINGS:
+            hint = did_you_mean(setting, SETTINGS)
+            raise BadSchema(f'{node.at_name(setting)}: column "{name}" has no setting "{setting}"; {hint}')
+    kind = _kind(name, node.fields.get("type"))
+    _refuse_mixtures(name, kind, node)
+    typed = Typed(name, kind)
+    readers: dict[str, Callable[[str, Node], Any]] = {
+        "lower": typed.value,
+        "upper": typed.value,
+        "bins": typed.bins,
+        "values": typed.values,
+        "ordered": typed.flag,
+        "outside": typed.scalar,
+        "missing": typed.scalar,
+    }
+    said = {setting: part for setting, part in node.fields.items() if setting in readers and not is_blank(part)}
+    return Sketch(kind, **{setting: readers[setting](setting, part) for setting, part in said.items()})
+
+
+def checked(name: str, node: Node, sketch: Sketch) -> Column:
+    """The column of a sketch without gaps; what the column itself refuses is said with its line."""
+    _check_ends(name, node, sketch)
+    _check_rules(name, node, sketch)
+    try:
+        return sketch.column()
+    except BadSchema as error:
+        message = in_words(error)
+        raise BadSchema(f'{_place(node, message.partition(" ")[0])}: column "{name}": {message}') from None
+
+
+def _place(node: Node, setting: str) -> str:
+    return node.at_name(setting) if isinstance(node, Fields) and setting in node.fields else node.at
+
+
+def in_words(error: Exception) -> str:
+    """The message of an error without Python's way to write numbers and days.
+
+    >>> in_words(BadSchema("upper is Decimal('0.5') or datetime.date(2024, 1, 31)."))
+    'upper is 0.5 or 2024-01-31.'
+    """
+    message = re.sub(r"Decimal\('([^']*)'\)", r"\1", str(error))
+    day = re.compile(r"datetime\.date\((\d+), (\d+), (\d+)\)")
+    return day.sub(lambda found: date(*map(int, found.groups())).isoformat(), message)
+
+
+def is_blank(node: Node) -> bool:
+    """Whether a draft has a gap here: at this value, in this list, or in a setting of this column."""
+    # No deeper: with aliases, a tree of a thousand nodes has more paths than there are atoms.
+    inside = node.items if isinstance(node, Items) else tuple(node.fields.values()) if isinstance(node, Fields) else ()
+    items = [item for part in inside if isinstance(part, Items) for item in part.items]
+    return any(isinstance(part, Scalar) and part.blank for part in (node, *inside, *items))
+
+
+def _refuse_shape(name: str, node: Node) -> NoReturn:
+    if not isinstance(node, Scalar):
+        raise BadSchema(
+            f'{node.at}: column "{name}" is a list; it must be a mapping of settings. '
+            "For a list of values write {values: […]}."
+        )
+    example = EXAMPLES.get(SYNONYMS.get(node.text, node.text), EXAMPLES["integer"])
+    raise BadSchema(f'{node.at}: column "{name}" is {node.shown}; it must be a mapping of settings. Write {example}.')
+
+
+def _kind(name: str, node: Node | None) -> Kind | None:
+    if node is None or is_blank(node):
+        return None
+    word = node.text[:60] if isinstance(node, Scalar) else "a list"
+    for kind in KINDS:
+        if word == kind:
+            return kind
+    if word.lower() in SYNONYMS:
+        raise BadSchema(f'{node.at}: column "{name}" has type "{word}"; write "{SYNONYMS[word.lower()]}".')
+    close = get_close_matches(word, KINDS, n=1)
+    hint = f'did you mean "{close[0]}"?' if close else f"it must be {', '.join(KINDS[:-1])} or {KINDS[-1]}."
+    raise BadSchema(f'{node.at}: column "{name}" has type "{word}"; {hint}')
+
+
+def _refuse_mixtures(name: str, kind: Kind | None, node: Fields) -> None:
+    """Settings that contradict each other."""
+    bounds = [setting for setting in ("lower", "upper", "bins") if setting in node.fields]
+    if "values" in node.fields and (bounds or kind == "boolean"):
+        other = bounds[0] if bounds else "type: boolean"
+        raise BadSchema(f'{node.at}: column "{name}" has values and also {other}; it has one or the other. Remove one.')
+    if bounds and kind in ("text", "boolean"):
+        raise BadSchema(
+            f'{node.at_name(bounds[0])}: column "{name}" has type {kind} and also {bounds[0]}; only integers, numbers '
+            f"and dates have bounds. Write {EXAMPLES[kind]}."
+        )
+    if bounds and "type" not in node.fields:
+        raise BadSchema(f'{node.at}: column "{name}" has {bounds[0]} and no type. Add type: integer, number or date.')
+    if "ordered" in node.fields and "values" not in node.fields:
+        raise BadSchema(
+            f'{node.at_name("ordered")}: column "{name}" is ordered and has no values; ordered says that the order of '
+            "the values means something. Remove it."
+        )
+
+
+def _lack(sketch: Sketch) -> str:
+    """What a column still lacks, and how it is written."""
+    if sketch.kind is None:
+        return f"has neither type nor values. Write {EXAMPLES['text']} or {EXAMPLES['integer']}."
+    why = {
+        "values": "list those that may occur",
+        "bins": "each bin is a cell",
+        "upper": "it is where the last cell ends",
+        "lower": "it is where the first cell begins",
+    }[sketch.gaps[0]]
+    return (
+        f"has type {sketch.kind} and no {' and no '.join(sketch.gaps)}; {why}. "
+        f"Write for example {EXAMPLES[sketch.kind]}."
+    )
+
+
+def _check_ends(name: str, node: Node, sketch: Sketch) -> None:
+    """Bounds that contradict the bins or each other, in the words of the file."""
+    lower, upper, bins = (getattr(sketch, part) for part in ("lower", "upper", "bins"))
+    if bins and lower is not None and lower != bins[0]:
+        raise BadSchema(
+            f'{_place(node, "lower")}: column "{name}": lower is {lower} and the first bin starts at {bins[0]}; '
+            "they are the same. Change one, or leave out lower."
+        )
+    last = bins[-1] if bins else lower
+    if last is not None and upper is not None and upper < last:
+        other = "the last bin starts at" if bins else "lower is"
+        raise BadSchema(f'{_place(node, "upper")}: column "{name}": upper is {upper} and {other} {last}; raise upper.')
+
+
+def _check_rules(name: str, node: Node, sketch: Sketch) -> None:
+    """A rule that is misspelt."""
+    texts = [value for value in sketch.values or () if isinstance(value, str)]
+    for setting in ("outside", "missing"):
+        rule = getattr(sketch, setting)
+        if not isinstance(rule, str) or rule in RULES or rule in texts:
+            continue
+        known = [*RULES, *texts[:1000]]
+        if close := [word for word in known if word.lower() == rule.lower()] or get_close_matches(rule, known, n=1):
+            place = _place(node, setting)
+            raise BadSchema(f'{place}: column "{name}": {setting} is "{rule[:60]}"; did you mean "{close[0]}"?')
