@@ -12,12 +12,12 @@ from zipfile import ZipFile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ruamel.yaml import YAML
 
 from discreet.data import ADULT
 from discreet.query.ask import count
 from discreet.query.predicate import col
-from discreet.schema import Bins, Categories, Domain, Integers
+from discreet.schema.file import read_schema
+from discreet.schema.unit import Unit
 from discreet.source.exact import unseal
 from discreet.source.table import open as open_table
 
@@ -45,15 +45,13 @@ def people(table):
 
 
 @pytest.fixture(scope="module")
-def domain():
-    columns = YAML(typ="safe").load(ADULT)["columns"]
-    return Domain({name: column(**spec) for name, spec in columns.items()})
+def schema():
+    return read_schema(ADULT)
 
 
-def column(*, values=None, type=None, lower=None, upper=None, bins=None, **rules):
-    if values:
-        return Categories(values, **rules)
-    return Bins(bins, upper=upper, **rules) if bins else Integers(lower, upper, **rules)
+@pytest.fixture(scope="module")
+def domain(schema):
+    return schema.domain
 
 
 def sha(path):
@@ -84,6 +82,11 @@ def test_values_are_missing_where_the_schema_has_a_cell_for_them_and_nowhere_els
     nulls = {name: table[name].null_count for name in table.column_names if table[name].null_count}
     assert nulls == {"workclass": 2_799, "occupation": 2_809, "native_country": 857}
     assert nulls.keys() == {name for name in domain if "missing" in domain[name].labels}
+
+
+def test_the_schema_names_the_file_beside_it_and_protects_a_row(schema):
+    assert (schema.table, ADULT.parent / schema.source) == ("adult", PARQUET)
+    assert schema.unit == Unit()
 
 
 def test_the_schema_has_the_columns_of_the_file_in_their_order(table, domain):
