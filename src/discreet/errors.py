@@ -11,6 +11,7 @@
     │   └── BadData             a table that does not fit its schema
     └── Fault               the machine or the program failed; nothing was released
         ├── NoEntropy           the operating system gave no randomness
+        ├── SourceFailed        the database or the file failed while it was read
         └── SealBroken          an exact value was touched outside the one door
 
 A message says the value, the rule and the next step, and never contains private data or a draw of noise.
@@ -62,6 +63,10 @@ class Fault(DiscreetError, RuntimeError):
 
 class NoEntropy(Fault):
     """The operating system gave no randomness."""
+
+
+class SourceFailed(Fault):
+    """The database or the file failed while it was read. What it said is not repeated: it may quote a row."""
 
 
 class SealBroken(Fault):

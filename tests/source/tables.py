@@ -26,6 +26,9 @@ DOMAIN = Domain(
     }
 )
 
+# Beside the columns of the domain, whose row it is.
+NAMES = [*DOMAIN, "who"]
+
 # What a typed column can hold, and what only a list of Python objects can.
 TYPED = {
     "age": st.none() | st.integers(0, 99) | st.sampled_from([17, 24, 25, 64, 65, 90, 91, 2**63 - 1, -(2**63)]),
@@ -38,11 +41,12 @@ TYPED = {
     | st.sampled_from(
         [datetime(1969, 12, 31, 23, 59), datetime(2024, 2, 28, 23, 59, 59, 999999), datetime(2024, 2, 29)]
     ),
+    "who": st.integers(0, 2),
 }
 ODD = st.sampled_from(
     [None, nan, inf, -inf, pd.NA, pd.NaT, "", "a", "3", 3, 3.0, 2.5, True, 2**70, b"a", Decimal("0.3"), DAY, [1]]
 )
-LOOSE = {name: values | ODD for name, values in TYPED.items()}
+LOOSE = {name: values if name == "who" else values | ODD for name, values in TYPED.items()}
 
 
 def rows(values, *, most=8):
@@ -50,16 +54,17 @@ def rows(values, *, most=8):
 
 
 def _columns(table):
-    return {name: [row[name] for row in table] for name in DOMAIN}
+    return {name: [row[name] for row in table] for name in NAMES}
 
 
-def _arrow(table):
-    types = [pa.int64(), pa.string(), pa.int8(), pa.float64(), pa.bool_(), pa.timestamp("us")]
-    return pa.table(_columns(table), schema=pa.schema(list(zip(DOMAIN, types, strict=True))))
+def arrow(table):
+    """The rows as an Arrow table."""
+    types = [pa.int64(), pa.string(), pa.int8(), pa.float64(), pa.bool_(), pa.timestamp("us"), pa.int64()]
+    return pa.table(_columns(table), schema=pa.schema(list(zip(NAMES, types, strict=True))))
 
 
 def _pandas(table):
-    types = ["Int64", "string", "Int8", "float64", "boolean", "datetime64[us]"]
+    types = ["Int64", "string", "Int8", "float64", "boolean", "datetime64[us]", "int64"]
     columns = {
         name: pd.Series(values, dtype=dtype)
         for (name, values), dtype in zip(_columns(table).items(), types, strict=True)
@@ -68,14 +73,14 @@ def _pandas(table):
 
 
 def _polars(table):
-    types = [pl.Int64, pl.String, pl.Int8, pl.Float64, pl.Boolean, pl.Datetime("us")]
-    return pl.DataFrame(_columns(table), schema=dict(zip(DOMAIN, types, strict=True)))
+    types = [pl.Int64, pl.String, pl.Int8, pl.Float64, pl.Boolean, pl.Datetime("us"), pl.Int64]
+    return pl.DataFrame(_columns(table), schema=dict(zip(NAMES, types, strict=True)))
 
 
 def _arrays(table):
     columns = {name: np.fromiter(values, dtype=object, count=len(values)) for name, values in _columns(table).items()}
     missing = {name: np.array([value is None for value in values], dtype=bool) for name, values in columns.items()}
-    types = {"age": np.int64, "hours": np.int16, "rate": np.float64, "since": "datetime64[us]"}
+    types = {"age": np.int64, "hours": np.int16, "rate": np.float64, "since": "datetime64[us]", "who": np.int32}
     for name, dtype in types.items():
         filled = [0 if value is None else value for value in columns[name]]
         columns[name] = np.ma.masked_array(np.array(filled, dtype=dtype), mask=missing[name])
@@ -83,9 +88,9 @@ def _arrays(table):
 
 
 def _structured(table):
-    array = np.empty(len(table), dtype=[(name, object) for name in DOMAIN])
+    array = np.empty(len(table), dtype=[(name, object) for name in NAMES])
     for place, row in enumerate(table):
-        array[place] = tuple(row[name] for name in DOMAIN)
+        array[place] = tuple(row[name] for name in NAMES)
     return array
 
 
@@ -95,9 +100,9 @@ HOLDERS = {
     "numpy arrays": _arrays,
     "structured array": _structured,
     "pandas": _pandas,
-    "pandas objects": lambda table: pd.DataFrame(_columns(table), dtype=object, columns=list(DOMAIN)),
+    "pandas objects": lambda table: pd.DataFrame(_columns(table), dtype=object, columns=NAMES),
     "polars": _polars,
-    "pyarrow": _arrow,
+    "pyarrow": arrow,
 }
 
 ATOMS = st.one_of(

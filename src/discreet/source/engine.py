@@ -1,0 +1,166 @@
+"""Rows that stay where they are: DuckDB, Postgres, Spark, whatever Ibis speaks to. The engine codes, counts and groups.
+
+For a table whose unit is the row, the raw values are grouped first wherever their type allows only about as many of
+them as there are cells, and coded then: coding a thousand groups costs nothing, coding 10⁸ rows doubles the time.
+Which columns these are is decided by schema and types, never by the rows.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadData, SourceFailed, did_you_mean
+from discreet.schema.column import Bins, Column
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+from discreet.source.coding import check_kind
+from discreet.source.expression import code, is_missing, kind_of
+from discreet.source.kept import Columns
+from discreet.source.source import Batch, Source
+
+# How an engine's column becomes a column of cells; text files have their own way.
+Coder = Callable[[Column, Any], Any]
+
+_BATCH = 2**20
+
+# The engine's own names: a column of the schema may have any name at all, so they are numbered here.
+_ROWS, _PERSON, _RANK = "n", "person", "place"
+
+
+class Engine(Source):
+    """A table of an engine, coded by a domain inside it, with at most `unit.contributions` rows of each person.
+
+    Of a person with more rows those are kept that `Frame` keeps. Nothing is read until a question is evaluated, except
+    that every row has a key.
+    """
+
+    def __init__(self, rows: Any, *, domain: Domain, unit: Unit, coder: Coder = code, copy: bool = False) -> None:
+        super().__init__(domain, unit)
+        check_columns(rows.schema(), domain, unit, kinds=coder is code)
+        self._rows, self._coder = rows, coder
+        self._names = {name: f"c{place}" for place, name in enumerate(domain)}
+        if unit.key is not None:
+            _check_keys(rows, unit.key)
+        # Windows over all rows are slow, and so is reading text: an engine of our own keeps the coded rows instead.
+        self._copy = _copied(self._bounded()) if copy else None
+
+    def cells(self, columns: Columns) -> Iterator[Batch]:
+        """The cells that hold rows, and how many each: one GROUP BY, streamed."""
+        try:
+            names = [self._names[name] for name in columns]
+            for batch in _batches(self._query(columns)):
+                codes = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int32) for name in names]
+                yield codes, batch.column(_ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
+        except Exception as error:
+            # What an engine says may quote a row.
+            raise SourceFailed(
+                f"the engine failed to count rows ({type(error).__name__}); nothing was released. "
+                "See that the table is still there and that it has the columns of the schema, and ask again."
+            ) from None
+
+    def _query(self, columns: Columns) -> Any:
+        if self._copy is None and self.unit.key is None:
+            return self._grouped(columns)
+        coded = self._bounded() if self._copy is None else self._copy
+        return _count(coded, [self._names[name] for name in columns])
+
+    def _grouped(self, columns: Columns) -> Any:
+        """Cells and counts where every row counts: group what can be grouped raw, then code."""
+        rows = self._rows
+        dropping = [name for name, column in self.domain.columns if column.drops]
+        for name in dropping:
+            if name not in columns:
+                rows = rows.filter(self._coder(self.domain[name], rows[name]) >= 0)
+        if not columns:
+            return _count(rows, [])
+        late = {name for name in columns if _few_values(self.domain[name], rows[name].type())}
+        names = [self._names[name] for name in columns]
+        grouped = _count(rows.select(**{self._names[name]: self._early(rows, name, late) for name in columns}), names)
+        coded = grouped.select(
+            **{self._names[name]: self._late(grouped, name, late) for name in columns}, **{_ROWS: grouped[_ROWS]}
+        )
+        for name in dropping:
+            if name in columns:
+                coded = coded.filter(coded[self._names[name]] >= 0)
+        return coded.group_by(names).aggregate(**{_ROWS: coded[_ROWS].sum().cast("int64")}) if late else coded
+
+    def _early(self, rows: Any, name: str, late: set[str]) -> Any:
+        return rows[name] if name in late else self._coder(self.domain[name], rows[name])
+
+    def _late(self, grouped: Any, name: str, late: set[str]) -> Any:
+        value = grouped[self._names[name]]
+        return self._coder(self.domain[name], value) if name in late else value
+
+    def _bounded(self) -> Any:
+        """The coded rows that count: none dropped by the schema, and of each person the first by their cells."""
+        rows, key = self._rows, self.unit.key
+        if key is not None:
+            rows = rows.filter(rows[key].notnull())
+        coded = rows.select(
+            **{self._names[name]: self._coder(column, rows[name]) for name, column in self.domain.columns},
+            **({} if key is None else {_PERSON: rows[key]}),
+        )
+        for name, column in self.domain.columns:
+            if column.drops:
+                coded = coded.filter(coded[self._names[name]] >= 0)
+        return coded if key is None else self._first_rows(coded)
+
+    def _first_rows(self, coded: Any) -> Any:
+        import ibis
+
+        order = [coded[name] for name in self._names.values()]
+        rank = ibis.row_number().over(ibis.window(group_by=coded[_PERSON], order_by=order))
+        ranked = coded.mutate(**{_RANK: rank})
+        return ranked.filter(ranked[_RANK] < self.unit.contributions).select(*self._names.values())
+
+    def __repr__(self) -> str:
+        return f"<Engine: {', '.join(self.domain)}; {self.unit.describe}>"
+
+
+def check_columns(types: Any, domain: Domain, unit: Unit, *, kinds: bool = True) -> None:
+    """Refuse a table that lacks a column of the schema, or holds values of another kind."""
+    for name in (*domain, *([] if unit.key is None else [unit.key])):
+        if name not in types:
+            raise BadData(
+                f'column "{name}" of the schema is not there; {did_you_mean(name, types)} '
+                "The columns of the table must match the schema."
+            )
+    if kinds:
+        for name, column in domain.columns:
+            check_kind(name, column, kind_of(types[name]), str(types[name]))
+
+
+def _few_values(column: Column, dtype: Any) -> bool:
+    """Whether raw values of this type are about as few as the cells of the column."""
+    if dtype.is_boolean() or (dtype.is_integer() and dtype.nbytes <= 2):
+        return True
+    return not isinstance(column, Bins) and (dtype.is_integer() or dtype.is_string() or dtype.is_date())
+
+
+def _count(rows: Any, names: list[str]) -> Any:
+    return (rows.group_by(names) if names else rows).aggregate(**{_ROWS: rows.count()})
+
+
+def _copied(rows: Any) -> Any:
+    """The rows, in a table of the engine's memory that is gone with the connection."""
+    return rows.get_backend().create_table("discreet_rows", rows, temp=True)
+
+
+def _batches(query: Any) -> Any:
+    engine = query.get_backend()
+    if engine.name == "duckdb":
+        # What Ibis 12 calls for this is gone in DuckDB 2.
+        return engine.con.sql(engine.compile(query)).to_arrow_reader(_BATCH)
+    return query.to_pyarrow_batches(chunk_size=_BATCH)
+
+
+def _check_keys(rows: Any, key: str) -> None:
+    """Refuse a table in which someone's rows cannot be told from another's."""
+    dtype = rows[key].type()
+    if not (kind_of(dtype) or dtype.is_uuid() or dtype.is_binary()):
+        raise BadData(
+            f'column "{key}" says whose row it is, and holds {dtype}. A key is a text, a number, a date or a UUID.'
+        )
+    if int(rows.filter(is_missing(rows[key])).count().execute()):
+        raise BadData(f'column "{key}" says whose row it is, and is missing in some row. Give every row a key.')

@@ -1,0 +1,204 @@
+"""Every value of a column to its cell, inside the engine: what `Column.code` does, as an expression.
+
+As in `coding.py`, numbers are compared exactly whatever holds them: an edge is moved once to the first number of the
+column's own type that reaches it. The cast of a literal is written as a text, because some engines read the digits of a
+decimal literal and divide, which is off by a bit.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from discreet.schema.cell import ABOVE, BELOW, MISSING, OUTSIDE
+from discreet.schema.column import Bins, Categories, Column, Integers
+from discreet.schema.value import Kind, read
+from discreet.source.coding import DROPPED, first_float
+
+# An Ibis value of the column's type, and an Ibis condition or a constant truth.
+Value = Any
+Condition = Any
+Case = tuple[Condition, int]
+
+
+def kind_of(dtype: Any) -> Kind | None:
+    """What the values of an engine's type are, or None if no column can be declared of them."""
+    if dtype.is_boolean():
+        return "boolean"
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_string():
+        return "text"
+    return "date" if dtype.is_date() or dtype.is_timestamp() else None
+
+
+def code(column: Column, value: Value) -> Value:
+    """The cell of a value of the engine, or DROPPED.
+
+    >>> import ibis
+    >>> rows = ibis.memtable({"age": [3, None, 99]}, schema={"age": "int64"})
+    >>> rows.select(cell=code(Integers(0, 9), rows.age)).to_pyarrow()["cell"].to_pylist()
+    [3, 10, 9]
+    """
+    fate = fates(column)
+    cases = [(is_missing(value), fate[MISSING])]
+    match column:
+        case Categories():
+            return choose(column, [*cases, *equalities(column, value)], fate[OUTSIDE])
+        case Integers():
+            ends = _ends(reaches(value, column.lower), reaches(value, column.upper + 1), fate)
+            whole = value.floor() if value.type().is_floating() or value.type().is_decimal() else value
+            return choose(column, cases + ends, whole.cast("int64") - column.lower)
+        case Bins():
+            passed = reaches(value, column.top + 1) if column.whole else reaches(value, column.top, beyond=True)
+            ends = _ends(reaches(value, column.edges[0]), passed, fate)
+            return choose(column, cases + ends, _ladder(lambda edge: reaches(value, edge), column.edges[1:]))
+
+
+def fates(column: Column) -> dict[int, int]:
+    """The cell of what is BELOW, ABOVE, OUTSIDE or MISSING, or DROPPED."""
+    places = (BELOW, ABOVE, OUTSIDE, MISSING)
+    return {place: DROPPED if cell is None else cell for place, cell in zip(places, column.fates, strict=True)}
+
+
+def choose(column: Column, cases: Sequence[Case], rest: Value) -> Value:
+    """The cell of the first case that is met, as a number of the smallest type."""
+    import ibis
+
+    possible = [(ibis.literal(True) if met is True else met, cell) for met, cell in cases if met is not False]
+    return ibis.cases(*possible, else_=rest).cast(smallest_type(column))
+
+
+def smallest_type(column: Column) -> str:
+    """The smallest type that holds every cell of a column, and DROPPED."""
+    return "int8" if column.size <= 2**7 else "int16" if column.size <= 2**15 else "int32"
+
+
+def reaches(value: Value, edge: int | Fraction, *, beyond: bool = False) -> Condition:
+    """Whether a number is at least an edge (or beyond it); whether a day is at least the day of this number."""
+    dtype = value.type()
+    if dtype.is_date() or dtype.is_timestamp():
+        first = floor(edge) + 1 if beyond else ceil(edge)
+        return False if first > date.max.toordinal() else value >= _day(first, dtype)
+    if dtype.is_floating():
+        return value.cast("float64") >= _text(repr(first_float(edge, beyond)), "float64")
+    if dtype.is_decimal() and dtype.scale is None:
+        scaled = value * Decimal(Fraction(edge).denominator)
+        return scaled > Decimal(Fraction(edge).numerator) if beyond else scaled >= Decimal(Fraction(edge).numerator)
+    scale = dtype.scale if dtype.is_decimal() else 0
+    first = floor(edge * 10**scale) + 1 if beyond else ceil(edge * 10**scale)
+    lowest, highest = _bounds(dtype)
+    if first > highest:
+        return False
+    return True if first <= lowest else value >= _number(first, dtype)
+
+
+def _ends(lowest_reached: Condition, end_passed: Condition, fate: dict[int, int]) -> list[Case]:
+    """Where values below and above the cells go."""
+    return [(_not(lowest_reached), fate[BELOW]), (end_passed, fate[ABOVE])]
+
+
+def _ladder(reached: Callable[[Any], Condition], edges: Sequence[Any], before: int = 0) -> Value:
+    """How many ascending edges are reached, in as many comparisons as halving takes."""
+    import ibis
+
+    if not edges:
+        return ibis.literal(before, "int32")
+    middle = len(edges) // 2
+    condition = reached(edges[middle])
+    high = _ladder(reached, edges[middle + 1 :], before + middle + 1)
+    low = _ladder(reached, edges[:middle], before)
+    if isinstance(condition, bool):
+        return high if condition else low
+    return ibis.ifelse(condition, high, low)
+
+
+def equalities(column: Categories, value: Value) -> list[Case]:
+    """The condition of each category that this type can hold."""
+    dtype, kind = value.type(), kind_of(value.type())
+    readings = column.readings[: column.inside]
+    if kind == "number" and all(own == "boolean" for own, _ in readings):
+        readings = tuple(("number", int(truth)) for _, truth in readings)
+    found: list[Case] = []
+    for cell, (own, wanted) in enumerate(readings):
+        if own != kind:
+            continue
+        if kind in ("text", "boolean"):
+            found.append((value == wanted, cell))
+        elif dtype.is_timestamp():
+            found.append((_both(reaches(value, wanted), _not(reaches(value, wanted + 1))), cell))
+        elif kind == "date":
+            found.append((value == _day(wanted, dtype), cell))
+        else:
+            found.append((_equals_number(value, wanted), cell))
+    return found
+
+
+def _equals_number(value: Value, wanted: int | Fraction) -> Condition:
+    dtype = value.type()
+    if dtype.is_floating():
+        near = first_float(wanted, beyond=False)
+        return value.cast("float64") == _text(repr(near), "float64") if read(near)[1] == wanted else False
+    if dtype.is_decimal() and dtype.scale is None:
+        return value * Decimal(Fraction(wanted).denominator) == Decimal(Fraction(wanted).numerator)
+    scaled = wanted * 10 ** (dtype.scale if dtype.is_decimal() else 0)
+    lowest, highest = _bounds(dtype)
+    return value == _number(int(scaled), dtype) if scaled == int(scaled) and lowest <= scaled <= highest else False
+
+
+def is_missing(value: Value) -> Condition:
+    """Whether there is no value, or one that is not a number."""
+    dtype = value.type()
+    if dtype.is_floating():
+        return value.isnull() | value.isnan()
+    if dtype.is_decimal() and dtype.scale is None:
+        return value.isnull() | (value.cast("string") == "NaN")
+    return value.isnull()
+
+
+def _bounds(dtype: Any) -> tuple[int, int]:
+    """The lowest and the highest number that a type holds, in units of its last digit."""
+    if dtype.is_decimal():
+        return 1 - 10**dtype.precision, 10**dtype.precision - 1
+    return int(dtype.bounds.lower), int(dtype.bounds.upper)
+
+
+def _number(units: int, dtype: Any) -> Value:
+    """A literal of an integer or decimal type."""
+    import ibis
+
+    if dtype.is_decimal() and not (dtype.scale == 0 and -(2**63) <= units < 2**63):
+        with localcontext(prec=100):
+            return ibis.literal(Decimal(units).scaleb(-dtype.scale), dtype)
+    return ibis.literal(units, "int64" if units < 2**63 else "uint64")
+
+
+def _day(ordinal: int, dtype: Any) -> Value:
+    """The literal of a day, or of its first moment (in UTC, where the type knows of zones)."""
+    import ibis
+
+    day = date.fromordinal(max(ordinal, 1))
+    if dtype.is_date():
+        return ibis.literal(day)
+    zone = UTC if dtype.timezone else None
+    return ibis.literal(datetime(day.year, day.month, day.day, tzinfo=zone))
+
+
+def _text(shown: str, dtype: str) -> Value:
+    import ibis
+
+    return ibis.literal(shown).cast(dtype)
+
+
+def _not(condition: Condition) -> Condition:
+    return not condition if isinstance(condition, bool) else ~condition
+
+
+def _both(first: Condition, second: Condition) -> Condition:
+    if isinstance(first, bool):
+        return second if first else False
+    if isinstance(second, bool):
+        return first if second else False
+    return first & second
