@@ -3,6 +3,8 @@
 from discreet.query.ask import count, fraction, mean, total
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, col, everyone
+from discreet.query.sql import parse, parse_predicate
+from discreet.query.statement import Aggregate, Group, Order, Select, describe
 from discreet.query.workload import (
     Workload,
     all_subsets,
@@ -15,20 +17,27 @@ from discreet.query.workload import (
 )
 
 __all__ = [
+    "Aggregate",
+    "Group",
     "Linear",
     "Marginal",
+    "Order",
     "Predicate",
     "Ratio",
+    "Select",
     "Workload",
     "all_subsets",
     "col",
     "conjunctions",
     "count",
+    "describe",
     "everyone",
     "fraction",
     "marginals",
     "mean",
     "monotone_conjunctions",
+    "parse",
+    "parse_predicate",
     "point_histogram",
     "prefixes",
     "ranges",

@@ -1,0 +1,164 @@
+"""The second gate: of sqlglot's tree, the nodes that we understand, each with no other part than those we read."""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import Dialect, ErrorLevel, Parser, Token, exp
+from sqlglot.errors import SqlglotError
+
+from discreet.errors import BadQuery, TooLarge, did_you_mean
+from discreet.query.sql.say import SUPPORTED, shown, unsupported
+from discreet.query.statement import Kind
+from discreet.schema.value import Readable
+
+Node = exp.Expr
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_AGGREGATES: dict[type, Kind] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
+
+
+def tree_of(words: list[Token], text: str, kind: type[Node]) -> Node:
+    """The tree of checked words: of a Select, or of a Condition."""
+    parser = Parser(error_level=ErrorLevel.IMMEDIATE, dialect=Dialect.get_or_raise(None))
+    try:
+        trees = parser.parse_into(kind, words, text)
+    except RecursionError:
+        raise TooLarge("the statement is nested too deeply for this program. Write it with fewer brackets.") from None
+    except SqlglotError as error:
+        raise BadQuery(f"the statement cannot be read{_near(error)}. {SUPPORTED}") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise BadQuery(f"the statement is empty. {SUPPORTED}")
+    return trees[0]
+
+
+def _near(error: SqlglotError) -> str:
+    highlight = next((each.get("highlight") for each in getattr(error, "errors", [])), None)
+    return f" near {shown(highlight)}" if highlight else ""
+
+
+def only(node: Node, *parts: str) -> Node:
+    """The node, if nothing else than these parts of it is set: no FILTER, OVER, hint, sample, collation …"""
+    for name, part in node.args.items():
+        if name not in parts and part not in (None, False, []):
+            raise unsupported(name.strip("_"))
+    return node
+
+
+def exactly(node: Node | None, kind: type[Node], *parts: str) -> Node:
+    """The node, if it is of this type and no other, with nothing else set than these parts."""
+    if type(node) is not kind:
+        raise unsupported("nothing" if node is None else node.key)
+    return only(node, *parts)
+
+
+def bare(node: Node) -> Node:
+    """The node without brackets around it."""
+    while type(node) is exp.Paren:
+        node = only(node, "this").this
+    return node
+
+
+def name_of(node: Node | None) -> tuple[str, bool]:
+    """The text of an identifier, and whether it is quoted."""
+    node = exactly(node, exp.Identifier, "this", "quoted")
+    if not node.this:
+        raise BadQuery('a name is empty. Write a name, say "n".')
+    return node.this, bool(node.args.get("quoted"))
+
+
+def find(node: Node | None, known: Iterable[str], what: str) -> str:
+    """The known name that an identifier means: the same; or, unquoted, the only one that differs in case alone."""
+    (name, quoted), known = name_of(node), list(known)
+    if name in known:
+        return name
+    alike = [] if quoted else [each for each in known if each.casefold() == name.casefold()]
+    if len(alike) > 1:
+        raise BadQuery(
+            f'{what} {shown(name)} may be "{alike[0]}" or "{alike[1]}". Put the one you mean in double quotes.'
+        )
+    if not alike:
+        raise BadQuery(f"no {what} {shown(name)}; {did_you_mean(name[:100], known)}")
+    return alike[0]
+
+
+def find_column(node: Node, known: Iterable[str], tables: Iterable[str], what: str = "column") -> str:
+    """The known name that a column means, which may be written after the name of its table."""
+    node = exactly(node, exp.Column, "this", "table")
+    if node.args.get("table") is not None:
+        find(node.args["table"], tables, "table")
+    return find(node.this, known, what)
+
+
+def aggregate_of(node: Node, column: Callable[[Node], str]) -> tuple[Kind, str | None] | None:
+    """The kind and the column of an aggregate; None if the node is none."""
+    kind = _AGGREGATES.get(type(node))
+    if kind is None:
+        return None
+    inner = only(node, "this", "big_int").this
+    if kind == "count" and type(inner) is exp.Star:
+        only(inner)
+        return kind, None
+    if kind == "count" and type(inner) is exp.Literal and not inner.is_string and inner.this == "1":
+        return kind, None
+    if type(inner) is not exp.Column:
+        raise BadQuery(f"{kind.upper()} is asked of something other than a column. Write {kind.upper()}(column).")
+    return kind, column(inner)
+
+
+def is_aggregate(node: Node) -> bool:
+    """Whether it is COUNT, SUM or AVG."""
+    return type(node) in _AGGREGATES
+
+
+def value_of(node: Node) -> Readable:
+    """The value that is written: a number exactly as written, a text, a truth or a day."""
+    kind = type(node)
+    if kind is exp.Literal:
+        only(node, "this", "is_string")
+        return str(node.this) if node.is_string else number_of(node)
+    if kind is exp.Neg:
+        inner = number_of(only(node, "this").this)
+        # The minus of a Decimal would round it to 28 digits.
+        return inner.copy_negate() if isinstance(inner, Decimal) else -inner
+    if kind is exp.Boolean:
+        return bool(only(node, "this").this)
+    if kind is exp.Cast:
+        return _day_of(node)
+    if kind is exp.Null:
+        raise BadQuery("nothing is equal to NULL, more or less than it. Write IS NULL or IS NOT NULL.")
+    if is_aggregate(node):
+        raise BadQuery("an aggregate stands where a value should. Compare aggregates with numbers, in HAVING.")
+    raise BadQuery(f"{shown(node.key)} stands where a value should. Compare a column with a value, say age >= 65.")
+
+
+def number_of(node: Any) -> int | Decimal:
+    """The number that is written, exactly: never through a float."""
+    node = exactly(node, exp.Literal, "this", "is_string")
+    if node.is_string:
+        raise BadQuery(f"{shown(node.this)} is a text where a number should be. Write it without quotes.")
+    return int(node.this) if node.this.isdigit() else Decimal(node.this)
+
+
+def _day_of(node: Node) -> date:
+    """The day of DATE '2024-01-01', which sqlglot reads as a cast; words like CAST do not pass the first gate."""
+    to = exactly(only(node, "this", "to").args.get("to"), exp.DataType, "this", "nested")
+    literal = exactly(node.this, exp.Literal, "this", "is_string")
+    if to.this is not exp.DType.DATE or not literal.is_string:
+        raise unsupported("CAST")
+    day = day_or_none(literal.this)
+    if day is None:
+        raise BadQuery(f"{shown(literal.this)} is not a day. Write DATE '2024-01-31'.")
+    return day
+
+
+def day_or_none(text: str) -> date | None:
+    """The day that an ISO date names."""
+    if not _DAY.fullmatch(text):
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

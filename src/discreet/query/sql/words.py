@@ -1,0 +1,219 @@
+"""The first gate: a text as words, all of which our grammar knows. Nothing is parsed before it is passed.
+
+Limits come first, so that a text of a megabyte or ten thousand brackets is refused at once. Then sqlglot's tokenizer
+cuts the text into words, in its base dialect (standard SQL: 'text', "name", no backslashes). What it passes over, such
+as a comment, is refused; and so is every word, sign and neighbourhood outside the grammar.
+"""
+
+import re
+from collections.abc import Collection
+from itertools import pairwise
+
+from sqlglot import Dialect, Token, TokenType
+from sqlglot.errors import SqlglotError
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.query.sql.say import SUPPORTED, advice, shown, unsupported
+
+MOST_CHARACTERS = 16 * 1024
+MOST_WORDS = 2000
+# Brackets and NOTs, one in another. The parser needs some 20 frames for each and Python has 1000.
+MOST_NESTED = 24
+MOST_DIGITS = 40
+
+# About one match for each word, without making any.
+_WORDS = re.compile(r"""'[^']*'|"[^"]*"|\w+|[<>=!]+|[^\w\s]""")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+_FUNCTIONS = ("COUNT", "SUM", "AVG")
+
+T = TokenType
+_COMPARISONS = {T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE}
+_CLAUSES = {T.SELECT, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT, T.ALIAS, T.ASC, T.DESC}
+_LOGIC = {T.AND, T.OR, T.NOT, T.IN, T.BETWEEN, T.IS}
+_NAMES = {T.VAR, T.IDENTIFIER}
+_CONSTANTS = {T.NULL, T.TRUE, T.FALSE}
+_OPERANDS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.R_PAREN}
+_SIGNS = {T.L_PAREN, T.R_PAREN, T.COMMA, T.DOT, T.STAR, T.DASH}
+_STARTS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.DASH, T.DATE, T.L_PAREN, T.STAR}
+_KEPT = {*_COMPARISONS, *_CLAUSES, *_LOGIC, *_OPERANDS, *_SIGNS} - {T.VAR}
+
+# What these words may be called in other dialects.
+_ONLY_SPELLED = {T.EQ: ("=",), T.NEQ: ("<>", "!="), T.NOT: ("NOT",), T.AND: ("AND",), T.OR: ("OR",)}
+
+
+def words_of(text: str, known: Collection[str], *, select: bool) -> list[Token]:
+    """The words of a SELECT, without its last semicolon, or of a condition.
+
+    `known` are the names of columns and tables: they are names even where SQL has another use for the word.
+
+    >>> [word.text for word in words_of("age >= 65", ["age"], select=False)]
+    ['age', '>=', '65']
+    """
+    _check_text(text)
+    try:
+        words = Dialect.get_or_raise(None).tokenize(text)
+    except SqlglotError:
+        raise BadQuery(
+            f"a quote is opened and not closed. Double a quote inside a text: 'it''s'. {SUPPORTED}"
+        ) from None
+    _check_start(text, words, select)
+    _check_between(text, words)
+    if select and words[-1].token_type is T.SEMICOLON:
+        words.pop()
+    words = _named(words, {name.upper() for name in known})
+    _check_words(words)
+    _check_nesting(words)
+    return words
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise BadQuery(f"a statement is a text, not a {type(text).__name__}. {SUPPORTED}")
+    if len(text) > MOST_CHARACTERS:
+        raise TooLarge(
+            f"the statement has {len(text):,} characters; the limit is {MOST_CHARACTERS:,}. Ask in several statements."
+        )
+    if "\0" in text:
+        raise BadQuery("the statement has a NUL character. Remove it.")
+    many = sum(1 for _ in _WORDS.finditer(text))
+    if many > MOST_WORDS:
+        raise TooLarge(
+            f"the statement has about {many:,} words and signs; the limit is {MOST_WORDS:,}. Ask in several statements."
+        )
+
+
+def _check_start(text: str, words: list[Token], select: bool) -> None:
+    if not words:
+        _check_gap(text)
+        raise BadQuery(f"the statement is empty. {SUPPORTED}")
+    raw = text[words[0].start : words[0].end + 1]
+    _check_ascii(raw if words[0].token_type not in (T.STRING, T.IDENTIFIER) else "")
+    if select and words[0].token_type is not T.SELECT:
+        raise BadQuery(f"the statement starts with {shown(raw)}. {SUPPORTED}")
+    if not select and words[0].token_type is T.SELECT:
+        raise BadQuery("a condition stands alone here, without SELECT. Write what follows WHERE, say age >= 65.")
+
+
+def _check_between(text: str, words: list[Token]) -> None:
+    """Refuse what the tokenizer passes over, and every character outside of quotes that is not plain ASCII."""
+    end = 0
+    for word in words:
+        _check_gap(text[end : word.start])
+        end = word.end + 1
+        if word.token_type is T.IDENTIFIER and not word.text.isprintable():
+            raise BadQuery(f"the name {shown(word.text)} has an invisible character. Remove it.")
+        if word.token_type not in (T.STRING, T.IDENTIFIER):
+            _check_ascii(text[word.start : end])
+    _check_gap(text[end:])
+
+
+def _check_gap(gap: str) -> None:
+    if not gap.strip(" \t\r\n"):
+        return
+    _check_ascii(gap)
+    raise BadQuery("the statement has a comment, and comments are not supported. Remove it.")
+
+
+def _check_ascii(piece: str) -> None:
+    for char in piece:
+        if not (" " <= char <= "~" or char in "\t\r\n"):
+            raise BadQuery(
+                f"the statement has the character {shown(char)} (U+{ord(char):04X}) outside of quotes. "
+                'Type plain letters and digits, or put a name with other letters in "double quotes".'
+            )
+
+
+def _named(words: list[Token], known: set[str]) -> list[Token]:
+    """The words with every name a VAR, so that a column may be called "date" or "first" without quotes."""
+    known |= {after.text.upper() for before, after in _pairs(words) if before.token_type in (T.ALIAS, T.FROM)}
+    named = []
+    for word, after in _pairs([*words, Token(T.SENTINEL, "")]):
+        kind = word.token_type
+        if kind in _KEPT or (kind is T.DATE and after.token_type is T.STRING):
+            named.append(word)
+        elif not _NAME.fullmatch(word.text) or (word.text.upper() not in known and _refused(word, after)):
+            raise unsupported(word.text, function=after.token_type is T.L_PAREN and word.text.isidentifier())
+        else:
+            named.append(Token(T.VAR, word.text, word.line, word.col, word.start, word.end))
+    return named
+
+
+def _refused(word: Token, after: Token) -> bool:
+    if after.token_type is T.L_PAREN:
+        return word.text.upper() not in _FUNCTIONS
+    return advice(word.text) is not None
+
+
+def _pairs(words: list[Token]) -> list[tuple[Token, Token]]:
+    return list(pairwise(words))
+
+
+def _check_words(words: list[Token]) -> None:
+    edge = Token(T.SENTINEL, "")
+    for before, word, after in zip([edge, *words], words, [*words[1:], edge], strict=False):
+        match word.token_type:
+            case T.SELECT if before is not edge:
+                raise BadQuery(
+                    "a SELECT inside of a statement is not supported. Ask one SELECT at a time, of one table."
+                )
+            case T.NUMBER:
+                _check_number(word, before, after)
+            case T.STRING if before.token_type in (T.ALIAS, T.FROM):
+                raise BadQuery(f'the name {shown(word.text)} is in single quotes. Put names in "double quotes".')
+            case T.STRING if before.token_type in _OPERANDS:
+                raise BadQuery(f"the text {shown(word.text)} stands right after {shown(before.text)}. {SUPPORTED}")
+            case T.DASH if after.token_type is not T.NUMBER or before.token_type in _OPERANDS:
+                raise unsupported("-")
+            case T.STAR if not (before.token_type is T.L_PAREN and after.token_type is T.R_PAREN):
+                raise BadQuery(f'"*" is supported in COUNT(*) only, because rows are never shown. {SUPPORTED}')
+            case T.DOT if not {before.token_type, after.token_type} <= {*_NAMES, T.STAR}:
+                raise BadQuery('a "." stands between two names only. Write 0.5 for a half, and table.column.')
+            case T.COMMA if before.token_type not in {*_OPERANDS, T.ASC, T.DESC} or after.token_type not in _STARTS:
+                raise BadQuery(f"a comma stands after {shown(before.text)}, with nothing to separate. Remove it.")
+            case T.L_PAREN:
+                _check_call(before, after)
+            case T.VAR if word.text.upper() == "NULLS" and after.text.upper() in ("FIRST", "LAST"):
+                raise BadQuery(
+                    "NULLS FIRST and NULLS LAST are not supported; what has no value comes last. Leave it out."
+                )
+            case kind if word.text.upper() not in _ONLY_SPELLED.get(kind, (word.text.upper(),)):
+                raise unsupported(word.text)
+
+
+def _check_number(word: Token, before: Token, after: Token) -> None:
+    beside = after.token_type is T.VAR and after.start == word.end + 1
+    if beside or not _NUMBER.fullmatch(word.text) or len(word.text) > MOST_DIGITS:
+        raise BadQuery(
+            f"{shown(word.text + after.text * beside)} is not a number here. Write it in digits, say 12 or -0.5, "
+            f"at most {MOST_DIGITS}."
+        )
+    if before.token_type in _OPERANDS:
+        raise BadQuery(f"the number {shown(word.text)} stands right after {shown(before.text)}. {SUPPORTED}")
+
+
+def _check_call(before: Token, after: Token) -> None:
+    if before.token_type in _OPERANDS and not (before.token_type is T.VAR and before.text.upper() in _FUNCTIONS):
+        raise unsupported(before.text, function=True)
+    if after.token_type is T.R_PAREN:
+        raise BadQuery(f'there is nothing between "(" and ")". {SUPPORTED}')
+
+
+def _check_nesting(words: list[Token]) -> None:
+    depth, pending = 0, 0
+    opened: list[int] = []
+    for word in words:
+        match word.token_type:
+            case T.NOT:
+                pending += 1
+            case T.L_PAREN:
+                opened.append(pending + 1)
+                depth, pending = depth + pending + 1, 0
+            case T.R_PAREN if opened:
+                depth, pending = depth - opened.pop(), 0
+            case _:
+                pending = 0
+        if depth + pending > MOST_NESTED:
+            raise TooLarge(
+                f"brackets and NOTs are nested more than {MOST_NESTED} deep. Write the condition with fewer of them."
+            )

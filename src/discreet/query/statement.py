@@ -1,0 +1,235 @@
+"""A statement as a tree: which sums are asked, for which rows, in which groups, and what is shown of what is released.
+
+WHERE and GROUP BY decide what is asked of the private rows. HAVING, ORDER BY and LIMIT look at released numbers only,
+so they cost nothing and reveal nothing more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadQuery
+from discreet.query.ask import count, mean, total
+from discreet.query.box import MOST_BOXES, decompose
+from discreet.query.cells import column_of, mask_of
+from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or, Predicate, everyone
+from discreet.schema.column import Categories, Column, Integers
+from discreet.schema.domain import Domain
+
+Kind = Literal["count", "sum", "avg"]
+
+# What one aggregate asks: one number, two, a vector, or two vectors. An average is a sum and the number of its values.
+Asked = Linear | Ratio | Marginal | tuple[Marginal, Marginal]
+
+_COMPARE = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An output column that shows a group column."""
+
+    column: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An output column of numbers; a count without a column counts the rows, with one those that have a value."""
+
+    kind: Kind
+    column: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Sort by an aggregate (its output name) or a group column (its own name); what has no value comes last."""
+
+    name: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """SELECT items FROM table WHERE where GROUP BY group HAVING having ORDER BY order LIMIT limit.
+
+    `having` is a predicate on the output: its columns are names of aggregates, and group columns by their own name.
+
+    >>> from discreet.schema.column import Boolean
+    >>> people = Domain({"smoker": Boolean()})
+    >>> asked = Select("people", (Group("smoker", "smoker"), Aggregate("count", None, "n")), group=("smoker",))
+    >>> asked.questions(people)
+    (Marginal(columns=('smoker',)),)
+    >>> asked.tabulate(people, [np.array([70, 31])])
+    {'smoker': [False, True], 'n': [70, 31]}
+    """
+
+    table: str
+    items: tuple[Group | Aggregate, ...]
+    where: Predicate = everyone
+    group: tuple[str, ...] = ()
+    having: Predicate = everyone
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The output columns that are asked of the rows, in order."""
+        return tuple(item for item in self.items if isinstance(item, Aggregate))
+
+    def questions(self, domain: Domain) -> tuple[Asked, ...]:
+        """One question for each aggregate: with groups a Marginal, without a Linear; for an average two of them."""
+        return tuple(self._question(each, domain) for each in self.aggregates)
+
+    def _question(self, asked: Aggregate, domain: Domain) -> Asked:
+        match asked:
+            case Aggregate("avg", str(column)):
+                ratio = mean(domain, column, self.where)
+                return (self._grouped(ratio.numerator), self._grouped(ratio.denominator)) if self.group else ratio
+            case Aggregate("sum", str(column)):
+                weight = total(domain, column, self.where)
+            case Aggregate("count", str(column)):
+                weight = _present(domain, column, self.where)
+            case _ if self.where == everyone and self.group:
+                return Marginal(self.group)
+            case _:
+                weight = count(domain, self.where)
+        return self._grouped(weight) if self.group else weight
+
+    def _grouped(self, weight: Linear) -> Marginal:
+        return Marginal(self.group, weight)
+
+    def tabulate(self, domain: Domain, released: Sequence[NDArray[Any]]) -> dict[str, list[Any]]:
+        """The output columns by name, from the released numbers of `questions`, one array for each.
+
+        Every declared cell of the groups has a row, in the order of the domain, the last column varying fastest; then
+        HAVING, ORDER BY and LIMIT. An average is None where the released number of values is not above zero.
+        """
+        shape = tuple(domain[name].size for name in self.group)
+        values = self._values(released, prod(shape))
+        places = dict(zip(self.group, np.unravel_index(np.arange(prod(shape)), shape), strict=True)) if shape else {}
+        kept = np.flatnonzero(_holds(self.having, domain, places, values, prod(shape))).tolist()
+        for order in reversed(self.order):
+            keys = _keys(order, domain, places, values)
+            kept.sort(key=keys.__getitem__)
+        kept = kept[: self.limit]
+        columns: dict[str, list[Any]] = {}
+        for item in self.items:
+            if isinstance(item, Group):
+                shown, cells = shown_values(domain[item.column]), places[item.column]
+                columns[item.name] = [shown[cells[row]] for row in kept]
+            else:
+                columns[item.name] = [values[item.name][row] for row in kept]
+        return columns
+
+    def _values(self, released: Sequence[NDArray[Any]], rows: int) -> dict[str, list[Any]]:
+        """The number of each aggregate in each row."""
+        sizes = [rows * (2 if each.kind == "avg" else 1) for each in self.aggregates]
+        if [np.size(numbers) for numbers in released] != sizes:
+            raise BadQuery(
+                f"the statement needs {sizes} released numbers and was given {[np.size(each) for each in released]}. "
+                "Give one array for each of its questions."
+            )
+        values = {}
+        for asked, numbers in zip(self.aggregates, released, strict=True):
+            parts = np.reshape(numbers, (-1, rows)).tolist()
+            values[asked.name] = parts[0] if len(parts) == 1 else [_divide(*pair) for pair in zip(*parts, strict=True)]
+        return values
+
+
+def shown_values(column: Column) -> list[Any]:
+    """What a table shows for each cell: numbers and booleans as they are, None where missing; otherwise labels.
+
+    >>> shown_values(Integers(1, 3)), shown_values(Integers(1, 2, outside="other"))
+    ([1, 2, 3, None], ['1', '2', 'other', 'missing'])
+    """
+    nothing = [None] * len(column.extra)
+    match column:
+        case Integers() if "other" not in column.extra:
+            return [*range(column.lower, column.upper + 1), *nothing]
+        case Categories() if "other" not in column.extra and _kinds(column) in ({"number"}, {"boolean"}):
+            return [*column.values, *nothing]
+    return list(column.labels)
+
+
+def describe(asked: Asked, domain: Domain) -> str:
+    """The form in which a question is computed, for the plan: products of small tables, or one dense table.
+
+    >>> from discreet.query.predicate import col
+    >>> people = Domain({"age": Integers(0, 99), "city": Integers(0, 9)})
+    >>> describe(count(people, (col("age") >= 65) | (col("city") == 3)), people)
+    '2 disjoint products on age, city'
+    """
+    match asked:
+        case Ratio(numerator, denominator):
+            return f"{describe(numerator, domain)}; divided by {describe(denominator, domain)}"
+        case (numerators, denominators):
+            return f"{describe(numerators, domain)}; divided by {describe(denominators, domain)}"
+        case Marginal(columns, None):
+            return f"the {asked.size(domain):,} cells of {', '.join(columns)}"
+        case Marginal(columns, Linear() as weight):
+            return f"the {asked.size(domain):,} cells of {', '.join(columns)}, each with {describe(weight, domain)}"
+        case Linear(products):
+            largest = max((f.weights.size for each in products for f in each.factors if len(f.columns) > 1), default=0)
+            if largest:
+                return (
+                    f"one dense table of {largest:,} cells on {', '.join(asked.scope)}, "
+                    f"because more than {MOST_BOXES} disjoint products would be needed"
+                )
+            on = f" on {', '.join(asked.scope)}" if asked.scope else ", the same for every row"
+            return "1 product" + on if len(products) == 1 else f"{len(products)} disjoint products" + on
+    raise BadQuery(f"a {type(asked).__name__} is not a question of a statement. Give one of select.questions(domain).")
+
+
+def _kinds(column: Categories) -> set[str]:
+    return {kind for kind, _ in column.readings[: column.inside]}
+
+
+def _present(domain: Domain, name: str, where: Predicate) -> Linear:
+    """How many rows satisfy the predicate and have a value in the column."""
+    column = column_of(domain, name)
+    inside = (np.arange(column.size) < column.inside).astype(np.int64)
+    return Linear([each.times(name, inside) for each in decompose(where, domain)])
+
+
+def _divide(number: float, by: float) -> float | None:
+    return number / by if by > 0 else None
+
+
+def _keys(order: Order, domain: Domain, places: dict[str, Any], values: dict[str, list[Any]]) -> list[tuple[bool, Any]]:
+    """What the rows are sorted by: first whether there is no value, so that these come last either way."""
+    sign = -1 if order.descending else 1
+    if order.name in values:
+        return [(value is None, 0 if value is None else sign * value) for value in values[order.name]]
+    inside = domain[order.name].inside
+    return [(cell >= inside, cell if cell >= inside else sign * cell) for cell in places[order.name].tolist()]
+
+
+def _holds(
+    having: Predicate, domain: Domain, places: dict[str, Any], values: dict[str, list[Any]], rows: int
+) -> NDArray[np.bool_]:
+    """Whether each row satisfies a predicate on the output."""
+    match having:
+        case Everyone():
+            return np.ones(rows, dtype=np.bool_)
+        case And(parts) | Or(parts):
+            join = np.logical_and if isinstance(having, And) else np.logical_or
+            return reduce(join, (_holds(part, domain, places, values, rows) for part in parts))
+        case Not(part):
+            return ~_holds(part, domain, places, values, rows)
+        case Compare() | IsIn() | IsMissing() if having.column in places:
+            cells: NDArray[np.bool_] = mask_of(having, domain)[places[having.column]]
+            return cells
+        case Compare(name, operator, against) if name in values:
+            compare = _COMPARE[operator]
+            return np.array([value is not None and compare(value, against) for value in values[name]], dtype=np.bool_)
+        case IsIn(name, among) if name in values:
+            return np.array([value in among for value in values[name]], dtype=np.bool_)
+    raise BadQuery(f"{having!r} is about no column of the output. Name an aggregate or a group column.")

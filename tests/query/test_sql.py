@@ -1,0 +1,110 @@
+"""Statements that are understood, statements that are refused, and SQL's own answers beside ours."""
+
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.query import Group, everyone, parse
+from discreet.schema import Bins, Boolean, Categories, Domain, Integers
+
+FIXTURES = Path(__file__).parent / "fixtures"
+ODD_TEXTS = ["", '"', "a\\", "SELECT", "(", "-- no comment", "/* no comment */", "; DROP TABLE people"]
+PEOPLE = Domain(
+    {
+        "age": Bins([17, 25, 65], upper=90),
+        "sex": Categories(["Female", "Male"]),
+        "grade": Categories(["low", "middle", "high"], ordered=True, missing="missing"),
+        "hours": Integers(1, 99),
+        "delta": Integers(-5, 5),
+        "children": Integers(0, 10, missing="drop"),
+        "city": Categories(["Basel", "Bern", "Zürich", "Val d'Isère", *ODD_TEXTS], missing="missing"),
+        "rate": Bins([0, Decimal("0.3"), Decimal("0.5")], upper=1),
+        "since": Bins([date(2024, 1, 1), date(2024, 2, 29), date(2024, 3, 1)], upper=date(2024, 12, 31)),
+        "date": Categories([date(2024, 1, 1), date(2024, 1, 2)]),
+        "smoker": Boolean(missing="missing"),
+        "Income": Categories(["<=50K", ">50K"]),
+        "zip code": Categories([8001, 3000], outside="drop", missing="missing"),
+        "x": Boolean(),
+        "X": Boolean(),
+    }
+)
+
+
+def valid_statements():
+    """Pairs of a statement and its tree, from blocks of lines of which the last, indented, is the tree."""
+    text = "".join(line for line in (FIXTURES / "valid.txt").open() if not line.startswith("#"))
+    for block in re.split(r"\n\s*\n", text.strip()):
+        *statement, tree = block.splitlines()
+        yield "\n".join(statement), tree.strip()
+
+
+def compact(select):
+    """The tree of a statement in one line, as valid.txt explains."""
+    parts = [", ".join(map(_item, select.items))]
+    parts += [f"where {_shorthand(select.where)}"] * (select.where != everyone)
+    parts += [f"group {', '.join(select.group)}"] * bool(select.group)
+    parts += [f"having {_shorthand(select.having)}"] * (select.having != everyone)
+    orders = [f"{order.name}{' desc' * order.descending}" for order in select.order]
+    parts += [f"order {', '.join(orders)}"] * bool(orders)
+    parts += [f"limit {select.limit}"] * (select.limit is not None)
+    return " | ".join(parts)
+
+
+def _item(item):
+    if isinstance(item, Group):
+        return item.name if item.name == item.column else f"{item.name} = {item.column}"
+    return f"{item.name} = {item.kind}({item.column or '*'})"
+
+
+def _shorthand(predicate):
+    text = re.sub(r"col\('([^']*)'\)", r"\1", repr(predicate))
+    text = re.sub(r"Decimal\('([^']*)'\)", r"\1", text)
+    return re.sub(r"datetime.date\((\d+), (\d+), (\d+)\)", lambda m: date(*map(int, m.groups())).isoformat(), text)
+
+
+@pytest.mark.parametrize(("statement", "tree"), list(valid_statements()))
+def test_a_valid_statement_means_its_tree(statement, tree):
+    select = parse(statement, PEOPLE, table="people")
+    assert select.table == "people"
+    assert compact(select) == tree
+
+
+def hostile_statements():
+    """Statements and what their refusal says, by topic; see the top of hostile.txt for the notation."""
+    said = ""
+    for line in (FIXTURES / "hostile.txt").read_text().splitlines():
+        if line.startswith("## "):
+            said = line.split(": ", 1)[1]
+        elif line and not line.startswith("# "):
+            yield pytest.param(_written_out(line), said, id=line)
+
+
+def _written_out(line):
+    line = re.sub(r"\{\{(.+?)\|(\d+)\}\}", lambda match: match[1] * int(match[2]), line)
+    return re.sub(r"\\(x..|u....|U........|n|t|\\)", lambda match: _character(match[1]), line)
+
+
+def _character(code):
+    return {"n": "\n", "t": "\t", "\\": "\\"}.get(code) or chr(int(code[1:], 16))
+
+
+each_hostile = pytest.mark.parametrize(("statement", "said"), list(hostile_statements()))
+
+
+def refusal(statement):
+    with pytest.raises((BadQuery, TooLarge)) as caught:
+        parse(statement, PEOPLE, table="people")
+    return str(caught.value)
+
+
+@each_hostile
+def test_a_hostile_statement_is_refused_with_a_next_step(statement, said):
+    message = refusal(statement)
+    assert re.search(said, message)
+    assert len(message) < 400
+    assert message.isprintable()
+    assert message[-1] in ".?)"
