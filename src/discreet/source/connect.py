@@ -32,12 +32,20 @@ def named_table(connection: Any, name: str, where: str) -> Any:
     """A table by name, or by schema.name."""
     schema, _, own = name.rpartition(".")
     with our_sentence(f"the tables of {where} cannot be listed. See that you may read it."):
-        known = connection.list_tables(database=schema or None)
+        known = _tables(connection, schema)
     if own not in known:
         listed = did_you_mean(own, known) if known else "it has none."
         raise BadData(f'{where} has no table "{name}"; {listed} Name another with ?table=… in the source.')
     with our_sentence(f'the table "{name}" of {where} cannot be read. See that you may read it.'):
         return connection.table(own, database=schema or None)
+
+
+def _tables(connection: Any, schema: str) -> list[str]:
+    if connection.name != "duckdb":
+        return list(connection.list_tables(database=schema or None))
+    # What Ibis 12 calls for this is gone in DuckDB 2.
+    listed = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
+    return [name for (name,) in connection.con.execute(listed, [schema or "main"]).fetchall()]
 
 
 @contextmanager
