@@ -165,7 +165,7 @@ def _truth(name: str, column: Column | None, truth: bool) -> Predicate:
 
 
 def _constant(node: Node, names: Names, wanted: bool) -> Predicate:
-    raise BadQuery("TRUE and FALSE alone are the same for every row. Leave the condition out, or compare a column.")
+    raise BadQuery("a value alone is the same condition for every row. Leave it out, or compare a column with it.")
 
 
 _READERS: dict[type, Callable[[Node, Names, bool], Predicate]] = {
@@ -175,6 +175,7 @@ _READERS: dict[type, Callable[[Node, Names, bool], Predicate]] = {
     exp.Is: _is,
     exp.Column: _column,
     exp.Boolean: _constant,
+    exp.Literal: _constant,
 }
 
 

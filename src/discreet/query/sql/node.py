@@ -80,13 +80,16 @@ def find(node: Node | None, known: Iterable[str], what: str) -> str:
             f'{what} {shown(name)} may be "{alike[0]}" or "{alike[1]}". Put the one you mean in double quotes.'
         )
     if not alike:
-        raise BadQuery(f"no {what} {shown(name)}; {did_you_mean(name[:100], known)}")
+        text = " Texts are in 'single quotes'." if quoted else ""
+        raise BadQuery(f"no {what} {shown(name)}; {did_you_mean(name[:100], known)}{text}")
     return alike[0]
 
 
 def find_column(node: Node, known: Iterable[str], tables: Iterable[str], what: str = "column") -> str:
     """The known name that a column means, which may be written after the name of its table."""
-    node = exactly(node, exp.Column, "this", "table")
+    node = exactly(node, exp.Column, "this", "table", "db", "catalog")
+    if node.args.get("db") is not None:
+        raise BadQuery("a column has a name in more than two parts. Write column or table.column.")
     if node.args.get("table") is not None:
         find(node.args["table"], tables, "table")
     return find(node.this, known, what)

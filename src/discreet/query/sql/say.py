@@ -49,9 +49,9 @@ def advice(word: str) -> str | None:
 
 def unsupported(found: str, *, function: bool = False) -> BadQuery:
     """The refusal of a word, sign or function."""
-    other = _AGGREGATES if function else SUPPORTED
     what = f"the function {shown(found)}" if function else shown(found)
-    return BadQuery(f"{what} is not supported. {advice(found) or advice(found[:1]) or other}")
+    next_step = advice(found.partition(" ")[0]) or advice(found[:1]) or (_AGGREGATES if function else SUPPORTED)
+    return BadQuery(f"{what} is not supported. {next_step}")
 
 
 def shown(text: str) -> str:

@@ -7,7 +7,7 @@ as a comment, is refused; and so is every word, sign and neighbourhood outside t
 
 import re
 from collections.abc import Collection
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from sqlglot import Dialect, Token, TokenType
 from sqlglot.errors import SqlglotError
@@ -16,7 +16,7 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.query.sql.say import SUPPORTED, advice, shown, unsupported
 
 MOST_CHARACTERS = 16 * 1024
-MOST_WORDS = 2000
+MOST_WORDS = 1500
 # Brackets and NOTs, one in another. The parser needs some 20 frames for each and Python has 1000.
 MOST_NESTED = 24
 MOST_DIGITS = 40
@@ -29,14 +29,14 @@ _FUNCTIONS = ("COUNT", "SUM", "AVG")
 
 T = TokenType
 _COMPARISONS = {T.EQ, T.NEQ, T.LT, T.LTE, T.GT, T.GTE}
-_CLAUSES = {T.SELECT, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT, T.ALIAS, T.ASC, T.DESC}
+_CLAUSES = [T.SELECT, T.FROM, T.WHERE, T.GROUP_BY, T.HAVING, T.ORDER_BY, T.LIMIT]
 _LOGIC = {T.AND, T.OR, T.NOT, T.IN, T.BETWEEN, T.IS}
 _NAMES = {T.VAR, T.IDENTIFIER}
 _CONSTANTS = {T.NULL, T.TRUE, T.FALSE}
 _OPERANDS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.R_PAREN}
 _SIGNS = {T.L_PAREN, T.R_PAREN, T.COMMA, T.DOT, T.STAR, T.DASH}
 _STARTS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.DASH, T.DATE, T.L_PAREN, T.STAR}
-_KEPT = {*_COMPARISONS, *_CLAUSES, *_LOGIC, *_OPERANDS, *_SIGNS} - {T.VAR}
+_KEPT = {*_COMPARISONS, *_CLAUSES, *_LOGIC, *_OPERANDS, *_SIGNS, T.ALIAS, T.ASC, T.DESC} - {T.VAR}
 
 # What these words may be called in other dialects.
 _ONLY_SPELLED = {T.EQ: ("=",), T.NEQ: ("<>", "!="), T.NOT: ("NOT",), T.AND: ("AND",), T.OR: ("OR",)}
@@ -55,14 +55,15 @@ def words_of(text: str, known: Collection[str], *, select: bool) -> list[Token]:
         words = Dialect.get_or_raise(None).tokenize(text)
     except SqlglotError:
         raise BadQuery(
-            f"a quote is opened and not closed. Double a quote inside a text: 'it''s'. {SUPPORTED}"
+            "a quote or a comment is opened and not closed. Double a quote inside a text: 'it''s'."
         ) from None
     _check_start(text, words, select)
     _check_between(text, words)
     if select and words[-1].token_type is T.SEMICOLON:
         words.pop()
-    words = _named(words, {name.upper() for name in known})
+    words = _named(text, words, {name.upper() for name in known})
     _check_words(words)
+    _check_clauses(words)
     _check_nesting(words)
     return words
 
@@ -124,16 +125,18 @@ def _check_ascii(piece: str) -> None:
             )
 
 
-def _named(words: list[Token], known: set[str]) -> list[Token]:
+def _named(text: str, words: list[Token], known: set[str]) -> list[Token]:
     """The words with every name a VAR, so that a column may be called "date" or "first" without quotes."""
-    known |= {after.text.upper() for before, after in _pairs(words) if before.token_type in (T.ALIAS, T.FROM)}
+    items = takewhile(lambda word: word.token_type is not T.FROM, words)
+    known |= {after.text.upper() for before, after in pairwise(items) if before.token_type is T.ALIAS}
     named = []
-    for word, after in _pairs([*words, Token(T.SENTINEL, "")]):
-        kind = word.token_type
+    for word, after in pairwise([*words, Token(T.SENTINEL, "")]):
+        # The text of a word is not always what was written: that of N'x' is x.
+        kind, raw = word.token_type, text[word.start : word.end + 1]
         if kind in _KEPT or (kind is T.DATE and after.token_type is T.STRING):
             named.append(word)
-        elif not _NAME.fullmatch(word.text) or (word.text.upper() not in known and _refused(word, after)):
-            raise unsupported(word.text, function=after.token_type is T.L_PAREN and word.text.isidentifier())
+        elif not _NAME.fullmatch(raw) or (raw.upper() not in known and _refused(word, after)):
+            raise unsupported(raw, function=after.token_type is T.L_PAREN and raw.isidentifier())
         else:
             named.append(Token(T.VAR, word.text, word.line, word.col, word.start, word.end))
     return named
@@ -143,10 +146,6 @@ def _refused(word: Token, after: Token) -> bool:
     if after.token_type is T.L_PAREN:
         return word.text.upper() not in _FUNCTIONS
     return advice(word.text) is not None
-
-
-def _pairs(words: list[Token]) -> list[tuple[Token, Token]]:
-    return list(pairwise(words))
 
 
 def _check_words(words: list[Token]) -> None:
@@ -193,10 +192,25 @@ def _check_number(word: Token, before: Token, after: Token) -> None:
 
 
 def _check_call(before: Token, after: Token) -> None:
-    if before.token_type in _OPERANDS and not (before.token_type is T.VAR and before.text.upper() in _FUNCTIONS):
+    if before.token_type in _NAMES and not (before.token_type is T.VAR and before.text.upper() in _FUNCTIONS):
         raise unsupported(before.text, function=True)
+    if before.token_type in _OPERANDS - _NAMES:
+        raise BadQuery(f"a bracket is opened right after {shown(before.text)}. {SUPPORTED}")
     if after.token_type is T.R_PAREN:
         raise BadQuery(f'there is nothing between "(" and ")". {SUPPORTED}')
+
+
+def _check_clauses(words: list[Token]) -> None:
+    """Each clause once, in order, with something in it: the parser takes them in any order, even empty."""
+    last = -1
+    for word, after in pairwise([*words, Token(T.SENTINEL, "")]):
+        if word.token_type in _CLAUSES:
+            place = _CLAUSES.index(word.token_type)
+            if place <= last:
+                raise BadQuery(f"{word.text.upper()} stands twice or too late in the statement. {SUPPORTED}")
+            last = place
+        if word.token_type in (*_CLAUSES, T.ALIAS) and after.token_type not in (*_STARTS, T.NOT):
+            raise BadQuery(f"there is nothing after {word.text.upper()} in the statement. {SUPPORTED}")
 
 
 def _check_nesting(words: list[Token]) -> None:
