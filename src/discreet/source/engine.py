@@ -15,7 +15,7 @@ from discreet.schema.column import Bins, Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.coding import check_kind
-from discreet.source.expression import code, is_missing, kind_of
+from discreet.source.expression import code, is_missing, keeps, kind_of
 from discreet.source.kept import Columns
 from discreet.source.source import Batch, Source
 
@@ -69,9 +69,8 @@ class Engine(Source):
         """Cells and counts where every row counts: group what can be grouped raw, then code."""
         rows = self._rows
         dropping = [name for name, column in self.domain.columns if column.drops]
-        for name in dropping:
-            if name not in columns:
-                rows = rows.filter(self._coder(self.domain[name], rows[name]) >= 0)
+        kept = [keeps(self.domain[name], rows[name]) for name in dropping if name not in columns]
+        rows = rows.filter(*kept) if kept else rows
         if not columns:
             return _count(rows, [])
         late = {name for name in columns if _few_values(self.domain[name], rows[name].type())}

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import reduce
 from math import ceil, floor
+from operator import or_
 from typing import Any
 
 from discreet.schema.cell import ABOVE, BELOW, MISSING, OUTSIDE
@@ -48,13 +50,45 @@ def code(column: Column, value: Value) -> Value:
         case Categories():
             return choose(column, [*cases, *equalities(column, value)], fate[OUTSIDE])
         case Integers():
-            ends = _ends(reaches(value, column.lower), reaches(value, column.upper + 1), fate)
             whole = value.floor() if value.type().is_floating() or value.type().is_decimal() else value
-            return choose(column, cases + ends, whole.cast("int64") - column.lower)
+            rest = whole.cast("int64") - column.lower
         case Bins():
-            passed = reaches(value, column.top + 1) if column.whole else reaches(value, column.top, beyond=True)
-            ends = _ends(reaches(value, column.edges[0]), passed, fate)
-            return choose(column, cases + ends, _ladder(lambda edge: reaches(value, edge), column.edges[1:]))
+            rest = _ladder(lambda edge: reaches(value, edge), column.edges[1:])
+    reached, passed = _span(column, value)
+    return choose(column, [*cases, (_not(reached), fate[BELOW]), (passed, fate[ABOVE])], rest)
+
+
+def _span(column: Integers | Bins, value: Value) -> tuple[Condition, Condition]:
+    """Whether a number or a day has reached the first cell, and whether it has passed the last."""
+    if isinstance(column, Integers):
+        return reaches(value, column.lower), reaches(value, column.upper + 1)
+    passed = reaches(value, column.top + 1) if column.whole else reaches(value, column.top, beyond=True)
+    return reaches(value, column.edges[0]), passed
+
+
+def keeps(column: Column, value: Value) -> Condition:
+    """Whether a row with this value belongs to the table, as far as this column says."""
+    fate = fates(column)
+    missing_kept, outside_kept = fate[MISSING] != DROPPED, fate[OUTSIDE] != DROPPED
+    if outside_kept:
+        return True if missing_kept else ~is_missing(value)
+    inside = _inside(column, value)
+    if inside is False:
+        return is_missing(value) if missing_kept else False
+    return inside | is_missing(value) if missing_kept else inside
+
+
+def _inside(column: Column, value: Value) -> Condition:
+    """Whether a value is in a declared cell; of a missing one it is not true."""
+    import ibis
+
+    if isinstance(column, Categories):
+        if value.type().is_string():
+            return value.isin([text for kind, text in column.readings[: column.inside] if kind == "text"])
+        met = [condition for condition, _ in equalities(column, value) if condition is not False]
+        return reduce(or_, met, ibis.literal(False))
+    reached, passed = _span(column, value)
+    return _both(_both(reached, _not(passed)), ~is_missing(value))
 
 
 def fates(column: Column) -> dict[int, int]:
@@ -93,11 +127,6 @@ def reaches(value: Value, edge: int | Fraction, *, beyond: bool = False) -> Cond
     if first > highest:
         return False
     return True if first <= lowest else value >= _number(first, dtype)
-
-
-def _ends(lowest_reached: Condition, end_passed: Condition, fate: dict[int, int]) -> list[Case]:
-    """Where values below and above the cells go."""
-    return [(_not(lowest_reached), fate[BELOW]), (end_passed, fate[ABOVE])]
 
 
 def _ladder(reached: Callable[[Any], Condition], edges: Sequence[Any], before: int = 0) -> Value:
