@@ -441,9 +441,9 @@ def test_a_long_value_is_not_repeated_in_full():
 
 def test_a_draft_that_is_not_finished_names_what_is_still_to_be_completed():
     text = "privacy_unit: ___\ncolumns:\n  a: {type: boolean}\n  b: ___\n  c: {type: integer, lower: 0, upper: ___}\n"
-    with pytest.raises(BadSchema, match=r'line 1: .* not finished: privacy_unit and the columns "b", "c" still'):
+    with pytest.raises(BadSchema, match=r'line 1: .* not finished. Complete privacy_unit and the columns "b", "c":'):
         parse_schema(text)
-    with pytest.raises(BadSchema, match=r'line 4: .* not finished: the column "d" still'):
+    with pytest.raises(BadSchema, match=r'line 4: .* not finished. Complete the column "d":'):
         columns("  a: {type: boolean}\n  d: {values: [x, ___]}\n")
 
 

@@ -132,8 +132,8 @@ def _refuse_blanks(root: Fields, columns: Fields) -> None:
         parts.append(f"the column{'s' * (len(open_columns) > 1)} {shown}{more}")
     first = min([root.names[name].line for name in open_keys] + [columns.names[name].line for name in open_columns])
     raise BadSchema(
-        f"{root.file}, line {first}: this draft is not finished: {' and '.join(parts)} still to be completed. "
-        "Fill in every ___, and remove the columns that nobody may ask about."
+        f"{root.file}, line {first}: this draft is not finished. Complete {' and '.join(parts)}: "
+        "fill in every ___, and remove the columns that nobody may ask about."
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from discreet.errors import BadSchema, Mistake, did_you_mean
 from discreet.schema.domain import Domain
-from discreet.schema.node import Fields, Items, Node, Scalar
+from discreet.schema.node import Fields, Items, Node, Scalar, resolve
 from discreet.schema.schema import Schema
 from discreet.schema.setting import checked, in_words
 from discreet.schema.sketch import Sketch
@@ -61,11 +61,11 @@ def _is_lomas(root: Fields) -> bool:
 
 
 def _is_mbi(root: Fields) -> bool:
-    return bool(root.fields) and all(isinstance(node, Scalar) and _is_number(node) for node in root.fields.values())
+    return bool(root.fields) and all(_is_integer(node) for node in root.fields.values())
 
 
-def _is_number(node: Scalar) -> bool:
-    return node.plain and node.text.isdecimal()
+def _is_integer(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.plain and type(resolve(node.text)) is int
 
 
 def _is_smartnoise(root: Fields) -> bool:
@@ -114,8 +114,7 @@ def foreign_from(root: Fields, *, table: str | None = None) -> Foreign:
 
 def _cells(name: str, node: Node) -> Sketch:
     """A column of an mbi domain: exactly n cells, so a value that is missing has none."""
-    assert isinstance(node, Scalar)
-    cells = int(node.text)
+    cells: Any = node.value if isinstance(node, Scalar) else 0
     if not 1 <= cells < 2**31:
         raise BadSchema(f'{node.at}: column "{name}" has {cells} cells; it must have at least 1 and fewer than 2^31.')
     return Sketch("integer", lower=0, upper=cells - 1, outside="clip", missing="drop")

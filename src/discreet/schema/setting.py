@@ -36,8 +36,11 @@ def column_from(name: str, node: Node) -> Column:
     return checked(name, node, sketch)
 
 
-def sketch_from(name: str, node: Node) -> Sketch:
-    """What a file says of a column, each setting checked by itself; blanks and settings that are not there are None."""
+def sketch_from(name: str, node: Node, *, kind: Kind | None = None) -> Sketch:
+    """What a file says of a column, each setting checked by itself; blanks and settings that are not there are None.
+
+    `kind` is the type that is known from elsewhere, for a file that need not say it.
+    """
     if isinstance(node, Scalar) and node.blank:
         return Sketch()
     if not isinstance(node, Fields):
@@ -46,7 +49,7 @@ def sketch_from(name: str, node: Node) -> Sketch:
         if setting not in SETTINGS:
             hint = did_you_mean(setting, SETTINGS)
             raise BadSchema(f'{node.at_name(setting)}: column "{name}" has no setting "{setting}"; {hint}')
-    kind = _kind(name, node.fields.get("type"))
+    kind = _kind(name, node.fields.get("type")) or kind
     _refuse_mixtures(name, kind, node)
     typed = Typed(name, kind)
     readers: dict[str, Callable[[str, Node], Any]] = {
@@ -131,8 +134,6 @@ def _refuse_mixtures(name: str, kind: Kind | None, node: Fields) -> None:
             f'{node.at_name(bounds[0])}: column "{name}" has type {kind} and also {bounds[0]}; only integers, numbers '
             f"and dates have bounds. Write {EXAMPLES[kind]}."
         )
-    if bounds and "type" not in node.fields:
-        raise BadSchema(f'{node.at}: column "{name}" has {bounds[0]} and no type. Add type: integer, number or date.')
     if "ordered" in node.fields and "values" not in node.fields:
         raise BadSchema(
             f'{node.at_name("ordered")}: column "{name}" is ordered and has no values; ordered says that the order of '
@@ -142,6 +143,9 @@ def _refuse_mixtures(name: str, kind: Kind | None, node: Fields) -> None:
 
 def _lack(sketch: Sketch) -> str:
     """What a column still lacks, and how it is written."""
+    bounds = [name for name in ("lower", "upper", "bins") if getattr(sketch, name) is not None]
+    if sketch.kind is None and bounds:
+        return f"has {bounds[0]} and no type. Add type: integer, number or date."
     if sketch.kind is None:
         return f"has neither type nor values. Write {EXAMPLES['text']} or {EXAMPLES['integer']}."
     why = {

@@ -13,9 +13,9 @@ from discreet.schema.value import Readable, plain, read
 WIDTH = 120
 
 # A text that needs no quotes: words, with nothing in them that means something to YAML.
-_BARE = re.compile(r"[^\W\d_][\w]*([ ./+-]+[\w]+)*")
+_BARE = re.compile(r"(\.{0,2}/)*[^\W\d]\w*([ ./+-]+\w+)*")
 # Texts in YAML 1.2, and something else to readers of YAML 1.1: better in quotes.
-_SURPRISING = {"yes", "no", "on", "off", "y", "n"}
+_SURPRISING = {"yes", "no", "on", "off", "y", "n", BLANK}
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
