@@ -118,7 +118,7 @@ def test_a_draft_is_completed_and_checked(people):
         "integers 0 to 120",
         "2 values",
         '"person" with up to 2 rows',
-        "366 different",
+        "366 different rows",
         "not opened",
     ):
         assert piece in checked.stdout

@@ -78,16 +78,12 @@ def draft_schema(
     from os.path import relpath
 
     from discreet.schema.codebook import read_codebook
-    from discreet.schema.draft import draft_text
-    from discreet.schema.sketch import Sketch
+    from discreet.schema.draft import draft_text, with_codebook
     from discreet.source.peek import peek
 
     found = peek(file, table=table, public=public_data)
     book = {} if codebook is None else read_codebook(codebook, found.columns)
-    columns = {
-        name: Sketch(sketch.kind).filled(book.get(name, Sketch())).filled(sketch)
-        for name, sketch in found.columns.items()
-    }
+    columns = with_codebook(found.columns, book)
     remarks = [
         *([f"Values and bounds are from the code book {codebook.name}."] if codebook else []),
         *(f'Left out: column "{name}" of type {kind}, which has no cells.' for name, kind in found.skipped.items()),
@@ -100,7 +96,7 @@ def draft_schema(
         return
     _write(text, output, force=force)
     blanks = sum(bool(sketch.gaps) for sketch in columns.values())
-    print(f"Wrote {output}: {len(columns)} columns, {blanks} of them with blanks. Fill them in, then run:")
+    print(f"Wrote {output}: {len(columns)} columns, {blanks} of them with blanks. Complete it, then run:")
     print(f"  discreet schema check {output}")
 
 
@@ -132,7 +128,7 @@ def check_schema(
     console = Console(highlight=False)
     console.print(_schema_table(schema))
     console.print(Text.assemble("Protected  ", (schema.unit.describe, "bold")))
-    console.print(f"Rows       {schema.domain.size:,} different ones are possible")
+    console.print(f"Possible   {schema.domain.size:,} different rows")
     if schema.source is None or no_source:
         console.print(Text(f"Source     {schema.source or 'none'}" + ", not opened" * (schema.source is not None)))
         return

@@ -76,8 +76,20 @@ def draft_text(
     return "\n".join(lines) + "\n"
 
 
+def with_codebook(columns: Mapping[str, Sketch], book: Mapping[str, Sketch]) -> dict[str, Sketch]:
+    """The columns with what a code book says of them, which goes before what is known from elsewhere.
+
+    >>> with_codebook({"age": Sketch("integer", lower=3)}, {"age": Sketch(lower=0, upper=120)})["age"].lower
+    0
+    """
+    said = {name: book.get(name, Sketch()) for name in columns}
+    return {name: Sketch(sketch.kind).filled(said[name]).filled(sketch) for name, sketch in columns.items()}
+
+
 def _comment(text: str) -> list[str]:
-    return [f"# {line}".rstrip() for line in text.split("\n")] if text else []
+    # A name in a remark may have a line break of some kind, and a comment must not end there.
+    lines = [line if line.isprintable() else ascii(line) for line in text.split("\n")]
+    return [f"# {line}".rstrip() for line in lines] if text else []
 
 
 def _unit(unit: Unit | None) -> list[str]:

@@ -84,7 +84,7 @@ def tree(content: str, *, file: str) -> Fields:
 def _schema(root: Fields, table: str | None) -> Schema:
     for name in root.fields:
         if name not in KEYS:
-            raise BadSchema(f'{root.at_name(name)}: a schema has no "{name}"; {did_you_mean(name, KEYS)}')
+            raise BadSchema(f'{root.at_name(name)}: a schema has no "{name[:60]}"; {did_you_mean(name[:60], KEYS)}')
     columns = _columns(root)
     _refuse_blanks(root, columns)
     domain = Domain({name: column_from(name, node) for name, node in columns.fields.items()})
