@@ -126,9 +126,20 @@ def test_comparisons_of_integers_mean_what_they_say(value):
         (col("sex") != "Male", [0]),
         (col("sex").isin([]), []),
         (col("smoker") == True, [1]),  # noqa: E712
+        (col("age") == "25 to 64", [1]),
+        (col("age") != "25 to 64", [0, 2]),
+        (col("age").isin(["65 to 90", "missing"]), [2, 3]),
+        (col("rate") == "[0.3, 0.5)", [1]),
+        (col("since") == "2024-01-01 to 2024-02-28", [0]),
+        (col("since") == "2024-02-29", [1]),
+        (col("sex") == "other", [2]),
+        (col("sex") != "other", [0, 1]),
+        (col("grade") == "missing", [4]),
+        (col("hours") == "missing", [5]),
+        (col("hours") != "missing", [0, 1, 2, 3, 4]),
     ],
 )
-def test_an_atom_is_the_cells_that_satisfy_it_and_no_extra_cell(predicate, expected):
+def test_an_atom_is_the_cells_that_satisfy_it_and_no_extra_cell_unless_by_its_label(predicate, expected):
     assert cells(predicate) == expected
 
 
@@ -154,11 +165,22 @@ def test_an_atom_is_the_cells_that_satisfy_it_and_no_extra_cell(predicate, expec
         (col("hours") == 2.5, "no value 2.5"),
         (col("hours") == True, "holds numbers"),  # noqa: E712
         (col("grade") >= "other", "no value 'other'"),
+        (col("age") == "25 to 65", 'no bin .* did you mean "25 to 64"'),
+        (col("age") > "25 to 64", "Compare it with a number"),
+        (col("hours") == "3", "holds numbers"),
+        (col("sex") == "missing", "no value 'missing'"),
     ],
 )
 def test_a_question_that_the_cells_cannot_answer_is_refused_with_the_next_step(predicate, said):
     with pytest.raises(BadQuery, match=said):
         mask_of(predicate, PEOPLE)
+
+
+def test_a_declared_value_is_meant_before_a_label():
+    domain = Domain({"x": Categories(["other", "missing"], outside="drop", missing="drop")})
+    assert mask_of(col("x") == "other", domain).tolist() == [True, False]
+    one = Domain({"x": Bins([0, 1, 2], upper=2)})
+    assert mask_of(col("x") == 1, one).tolist() == mask_of(col("x") == "1", one).tolist()
 
 
 def test_isin_takes_a_list_and_not_a_text():
