@@ -143,11 +143,13 @@ def _schema_table(schema: "Schema") -> object:
     from rich.table import Table
     from rich.text import Text
 
+    from discreet.schema.text import scalar
+
     shown = Table(title=Text(f"Table {schema.table}"), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     for header in ("column", "kind", "cells", "outside", "missing"):
         shown.add_column(header, justify="right" if header == "cells" else "left")
     for name, column in schema.domain.columns:
-        rules = (Text(str(column.outside)), Text(str(column.missing)))
+        rules = (Text(scalar(column.outside)), Text(scalar(column.missing)))
         shown.add_row(Text(name), Text(_kind(column)), f"{column.size:,}", *rules)
     return shown
 

@@ -391,6 +391,8 @@ COLUMNS = "columns: {a: {type: boolean}}"
         ("a: \x00", "a character that YAML does not allow"),
         ('a: "\\UFFFFFFFF"', "is no character"),
         ("x" * (2**20 + 1), "larger than 1048576 bytes"),
+        ("!" * 10**6, "a word of more than 100000 characters"),
+        ("%" + "x" * 10**6, "a word of more than 100000 characters"),
     ],
 )
 def test_a_wrong_file_is_refused_with_a_sentence(text, said):

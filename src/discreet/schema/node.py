@@ -15,6 +15,8 @@ from discreet.errors import BadSchema
 
 # A megabyte of the densest YAML takes the parser ten seconds; a schema of a thousand columns has a tenth of that.
 MOST_BYTES, MOST_NODES, MOST_DEPTH, MOST_DIGITS = 2**20, 200_000, 16, 1_000
+# The parser's time is quadratic in the length of some words.
+MOST_LETTERS = 100_000
 
 # What a draft has where the owner must decide.
 BLANK = "___"
@@ -140,6 +142,8 @@ def compose(text: str, *, file: str) -> Node | None:
 
     if len(text) > MOST_BYTES:
         raise BadSchema(f"{file} is larger than {MOST_BYTES} bytes; a schema is smaller. Is this the data itself?")
+    if any(len(word) > MOST_LETTERS for word in text.split()):
+        raise BadSchema(f"{file} has a word of more than {MOST_LETTERS} characters. Is this the right file?")
     try:
         events = (event for event in YAML(typ="safe", pure=True).parse(text) if "Stream" not in type(event).__name__)
         return _document(events, file)
