@@ -212,3 +212,10 @@ def test_the_repr_of_a_column_makes_it_again(column):
 
     names = {"Categories": Categories, "Integers": Integers, "Bins": Bins, "datetime": datetime, "Decimal": Decimal}
     assert eval(repr(column), names) == column
+
+
+def test_bins_are_the_same_if_their_edges_are_whatever_they_are_written_as():
+    assert Bins([0, 0.1], upper=1) == Bins([Decimal(0), Decimal("0.1")], upper=Decimal(1))
+    assert Bins([0, 1], upper=2) != Bins([0, Decimal(1)], upper=2), "between integers, numbers are rounded down"
+    assert Bins([0, 0.1], upper=1) != Bins([0, 0.2], upper=1)
+    assert hash(Bins([0, 0.1], upper=1)) == hash(Bins([0, Decimal("0.1")], upper=1))

@@ -76,8 +76,9 @@ class Bins(Cells):
     (1, 2, 2)
     """
 
-    starts: tuple[Readable, ...]
-    upper: Readable
+    # Two columns are the same if they have the same edges, whether written 0.1 or Decimal("0.1").
+    starts: tuple[Readable, ...] = field(compare=False)
+    upper: Readable = field(compare=False)
     outside: Readable = "clip"
     missing: Readable = "missing"
     # 0 == 0.0 in Python, but bins between integers round down and bins between decimals do not.
@@ -110,9 +111,9 @@ class Bins(Cells):
         object.__setattr__(self, "whole", all(isinstance(edge, (int, date)) for edge in (*starts, upper)))
         self.check_rules(clips=True)
 
-    edges: tuple[int | Fraction, ...] = field(init=False, repr=False, compare=False)
-    top: int | Fraction = field(init=False, repr=False, compare=False)
-    kind: str = field(init=False, repr=False, compare=False)
+    edges: tuple[int | Fraction, ...] = field(init=False, repr=False)
+    top: int | Fraction = field(init=False, repr=False)
+    kind: str = field(init=False, repr=False)
 
     @property
     def inside(self) -> int:  # type: ignore[override]

@@ -46,6 +46,6 @@ class Unit:
     @property
     def describe(self) -> str:
         """The relation in words, for answers and cards."""
-        rows = "row" if self.contributions == 1 else f"up to {self.contributions} rows"
+        rows = "one row" if self.contributions == 1 else f"up to {self.contributions} rows"
         who = "one row" if self.key is None else f'one "{self.key}" with {rows}'
         return f"{who} is {'added or removed' if self.neighbors == 'add_remove' else 'replaced'}"
