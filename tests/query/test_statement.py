@@ -158,11 +158,17 @@ def test_logic_of_two_values_would_count_other_rows(condition):
 def answer(table, select):
     """The table of a statement whose numbers are released without noise."""
     frame = Frame(table, domain=DOMAIN)
-    released = []
+    numbers = []
     for question in select.questions(DOMAIN):
-        parts = question if isinstance(question, tuple) else (question,)
-        released.append(np.stack([opened(frame, part) for part in parts]))
-    return select.tabulate(DOMAIN, released)
+        match question:
+            case Ratio():
+                numbers.append([total / many if many else None for total, many in [opened(frame, question)]])
+            case (sums, counts):
+                pairs = zip(opened(frame, sums), opened(frame, counts), strict=True)
+                numbers.append([total / many if many else None for total, many in pairs])
+            case _:
+                numbers.append(opened(frame, question))
+    return select.tabulate(DOMAIN, numbers)
 
 
 AGGREGATES = "COUNT(*) AS n, COUNT(hours) AS present, COALESCE(SUM(hours), 0) AS s, AVG(hours) AS mean"
@@ -227,8 +233,8 @@ def test_a_table_shows_numbers_and_truths_as_they_are_and_labels_otherwise(colum
 
 def test_frames_of_a_table_have_good_types():
     select = parse("SELECT hours, smoker, COUNT(*) AS n, AVG(hours) AS mean FROM people GROUP BY 1, 2", DOMAIN)
-    frame = pd.DataFrame(select.tabulate(DOMAIN, [np.arange(15), np.ones(30)])).convert_dtypes()
-    assert [str(dtype) for dtype in frame.dtypes] == ["Int64", "boolean", "Int64", "Int64"]
+    frame = pd.DataFrame(select.tabulate(DOMAIN, [np.arange(15), np.arange(15) / 2])).convert_dtypes()
+    assert [str(dtype) for dtype in frame.dtypes] == ["Int64", "boolean", "Int64", "Float64"]
 
 
 def test_having_order_and_limit_look_at_released_numbers():
@@ -250,20 +256,44 @@ def test_having_order_and_limit_look_at_released_numbers():
     assert shown("LIMIT 0", noisy) == []
 
 
-def test_an_average_is_a_sum_divided_by_how_many_values_and_none_without_any():
-    select = parse("SELECT smoker, AVG(hours) FROM people GROUP BY smoker ORDER BY 2 DESC", DOMAIN)
-    sums_then_values = np.array([[10.0, 4.0, 3.0], [4.0, 0.0, 1.0]])
-    assert select.tabulate(DOMAIN, [sums_then_values]) == {"smoker": [None, False, True], "avg_hours": [3.0, 2.5, None]}
-    alone = parse("SELECT AVG(hours) AS mean FROM people", DOMAIN)
-    assert alone.tabulate(DOMAIN, [np.array([10, 4])]) == {"mean": [2.5]}
-    assert alone.tabulate(DOMAIN, [np.array([10, -4])]) == {"mean": [None]}
+def test_a_number_that_is_none_satisfies_nothing_and_comes_last():
+    def shown(tail):
+        select = parse(f"SELECT smoker, AVG(hours) AS mean FROM people GROUP BY smoker {tail}", DOMAIN)
+        return select.tabulate(DOMAIN, [[2.5, None, 3.0]])["smoker"]
+
+    assert shown("ORDER BY mean") == [False, None, True]
+    assert shown("ORDER BY mean DESC") == [None, False, True]
+    assert shown("HAVING mean > 2") == shown("HAVING NOT mean <= 2") == [False, None]
+    assert shown("HAVING mean <> 2.5") == [None]
+    assert shown("HAVING mean NOT IN (3)") == [False]
+
+
+def test_errors_stand_beside_their_numbers_and_are_sorted_with_them():
+    select = parse(
+        "SELECT COUNT(*) AS n, smoker, SUM(hours) AS s FROM people GROUP BY smoker ORDER BY n LIMIT 2", DOMAIN
+    )
+    table = select.tabulate(DOMAIN, [[3, 1, 2], [30, 10, 20]], [[0.3, 0.1, 0.2], [5, 6, 7]])
+    assert table == {"n": [1, 2], "n_error": [0.1, 0.2], "smoker": [True, None], "s": [10, 20], "s_error": [6, 7]}
+    assert list(table) == ["n", "n_error", "smoker", "s", "s_error"]
+
+
+def test_a_statement_without_groups_is_a_table_of_one_row():
+    select = parse("SELECT COUNT(*) AS n, AVG(hours) AS mean FROM people HAVING n > 5", DOMAIN)
+    assert select.tabulate(DOMAIN, [[7], [2.5]]) == {"n": [7], "mean": [2.5]}
+    assert select.tabulate(DOMAIN, [[3], [2.5]]) == {"n": [], "mean": []}
 
 
 def test_the_wrong_number_of_released_numbers_is_refused():
     select = parse("SELECT COUNT(*), AVG(hours) FROM people GROUP BY smoker", DOMAIN)
-    for released in ([np.zeros(3)], [np.zeros(3), np.zeros(3)], [np.zeros(2), np.zeros(6)]):
-        with pytest.raises(BadQuery, match=r"needs \[3, 6\] released numbers"):
+    for released in ([np.zeros(3)], [np.zeros(3), np.zeros(6)], [np.zeros(2), np.zeros(3)]):
+        with pytest.raises(BadQuery, match="2 aggregates and 3 cells"):
             select.tabulate(DOMAIN, released)
+
+
+def test_a_predicate_on_no_column_of_the_output_is_refused():
+    select = Select("people", (Aggregate("count", None, "n"),), having=col("hours") > 3)
+    with pytest.raises(BadQuery, match="no column of the output"):
+        select.tabulate(DOMAIN, [[1]])
 
 
 def test_each_aggregate_is_one_question():

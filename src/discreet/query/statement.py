@@ -28,6 +28,9 @@ Kind = Literal["count", "sum", "avg"]
 # What one aggregate asks: one number, two, a vector, or two vectors. An average is a sum and the number of its values.
 Asked = Linear | Ratio | Marginal | tuple[Marginal, Marginal]
 
+# Released: one number for each cell of the groups, None where there is none.
+Numbers = Sequence[float | None] | NDArray[Any]
+
 _COMPARE = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -106,42 +109,80 @@ class Select:
     def _grouped(self, weight: Linear) -> Marginal:
         return Marginal(self.group, weight)
 
-    def tabulate(self, domain: Domain, released: Sequence[NDArray[Any]]) -> dict[str, list[Any]]:
-        """The output columns by name, from the released numbers of `questions`, one array for each.
+    def tabulate(
+        self, domain: Domain, values: Sequence[Numbers], errors: Sequence[Numbers] | None = None
+    ) -> dict[str, list[Any]]:
+        """The output columns by name, from the released numbers of each aggregate, one for each cell of the groups.
 
-        Every declared cell of the groups has a row, in the order of the domain, the last column varying fastest; then
-        HAVING, ORDER BY and LIMIT. An average is None where the released number of values is not above zero.
+        Every declared cell has a row, in the order of the domain, the last column varying fastest; then HAVING, ORDER
+        BY and LIMIT. A number may be None: it satisfies no comparison and comes last. With `errors`, each aggregate is
+        followed by a column `name_error`.
         """
         shape = tuple(domain[name].size for name in self.group)
-        values = self._values(released, prod(shape))
-        places = dict(zip(self.group, np.unravel_index(np.arange(prod(shape)), shape), strict=True)) if shape else {}
-        kept = np.flatnonzero(_holds(self.having, domain, places, values, prod(shape))).tolist()
+        cells = dict(zip(self.group, np.unravel_index(np.arange(prod(shape)), shape), strict=True)) if shape else {}
+        output = _Output(domain, prod(shape), cells, self._columns("", values, prod(shape)))
+        beside = {} if errors is None else self._columns("_error", errors, prod(shape))
+        kept = np.flatnonzero(output.holds(self.having)).tolist()
         for order in reversed(self.order):
-            keys = _keys(order, domain, places, values)
-            kept.sort(key=keys.__getitem__)
+            kept.sort(key=output.keys(order).__getitem__)
         kept = kept[: self.limit]
-        columns: dict[str, list[Any]] = {}
+        columns = {}
         for item in self.items:
             if isinstance(item, Group):
-                shown, cells = shown_values(domain[item.column]), places[item.column]
-                columns[item.name] = [shown[cells[row]] for row in kept]
-            else:
-                columns[item.name] = [values[item.name][row] for row in kept]
+                shown, codes = shown_values(domain[item.column]), cells[item.column]
+                columns[item.name] = [shown[codes[row]] for row in kept]
+                continue
+            columns[item.name] = [output.numbers[item.name][row] for row in kept]
+            if errors is not None:
+                columns[f"{item.name}_error"] = [beside[f"{item.name}_error"][row] for row in kept]
         return columns
 
-    def _values(self, released: Sequence[NDArray[Any]], rows: int) -> dict[str, list[Any]]:
-        """The number of each aggregate in each row."""
-        sizes = [rows * (2 if each.kind == "avg" else 1) for each in self.aggregates]
-        if [np.size(numbers) for numbers in released] != sizes:
+    def _columns(self, suffix: str, numbers: Sequence[Numbers], rows: int) -> dict[str, list[Any]]:
+        lists = [list(each.tolist() if isinstance(each, np.ndarray) else each) for each in numbers]
+        if [len(each) for each in lists] != [rows] * len(self.aggregates):
             raise BadQuery(
-                f"the statement needs {sizes} released numbers and was given {[np.size(each) for each in released]}. "
-                "Give one array for each of its questions."
+                f"the statement has {len(self.aggregates)} aggregates and {rows} cells, and was given "
+                f"{[len(each) for each in lists]} numbers. Give one list for each aggregate."
             )
-        values = {}
-        for asked, numbers in zip(self.aggregates, released, strict=True):
-            parts = np.reshape(numbers, (-1, rows)).tolist()
-            values[asked.name] = parts[0] if len(parts) == 1 else [_divide(*pair) for pair in zip(*parts, strict=True)]
-        return values
+        return {asked.name + suffix: each for asked, each in zip(self.aggregates, lists, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """All rows of a table before HAVING, ORDER BY and LIMIT: the cell of each group column and the released numbers."""
+
+    domain: Domain
+    rows: int
+    cells: dict[str, NDArray[np.intp]]
+    numbers: dict[str, list[Any]]
+
+    def keys(self, order: Order) -> list[tuple[bool, Any]]:
+        """What the rows are sorted by: first whether there is no value, so that these come last either way."""
+        sign = -1 if order.descending else 1
+        if order.name in self.numbers:
+            return [(value is None, 0 if value is None else sign * value) for value in self.numbers[order.name]]
+        inside = self.domain[order.name].inside
+        return [(cell >= inside, cell if cell >= inside else sign * cell) for cell in self.cells[order.name].tolist()]
+
+    def holds(self, having: Predicate) -> NDArray[np.bool_]:
+        """Whether each row satisfies a predicate on the output."""
+        match having:
+            case Everyone():
+                return np.ones(self.rows, dtype=np.bool_)
+            case And(parts) | Or(parts):
+                join = np.logical_and if isinstance(having, And) else np.logical_or
+                return reduce(join, map(self.holds, parts))
+            case Not(part):
+                return ~self.holds(part)
+            case Compare() | IsIn() | IsMissing() if having.column in self.cells:
+                return mask_of(having, self.domain)[self.cells[having.column]]
+            case Compare(name, operator, against) if name in self.numbers:
+                compare = _COMPARE[operator]
+                truths = [value is not None and compare(value, against) for value in self.numbers[name]]
+                return np.array(truths, dtype=np.bool_)
+            case IsIn(name, among) if name in self.numbers:
+                return np.array([value in among for value in self.numbers[name]], dtype=np.bool_)
+        raise BadQuery(f"{having!r} is about no column of the output. Name an aggregate or a group column.")
 
 
 def shown_values(column: Column) -> list[Any]:
@@ -197,39 +238,3 @@ def _present(domain: Domain, name: str, where: Predicate) -> Linear:
     column = column_of(domain, name)
     inside = (np.arange(column.size) < column.inside).astype(np.int64)
     return Linear([each.times(name, inside) for each in decompose(where, domain)])
-
-
-def _divide(number: float, by: float) -> float | None:
-    return number / by if by > 0 else None
-
-
-def _keys(order: Order, domain: Domain, places: dict[str, Any], values: dict[str, list[Any]]) -> list[tuple[bool, Any]]:
-    """What the rows are sorted by: first whether there is no value, so that these come last either way."""
-    sign = -1 if order.descending else 1
-    if order.name in values:
-        return [(value is None, 0 if value is None else sign * value) for value in values[order.name]]
-    inside = domain[order.name].inside
-    return [(cell >= inside, cell if cell >= inside else sign * cell) for cell in places[order.name].tolist()]
-
-
-def _holds(
-    having: Predicate, domain: Domain, places: dict[str, Any], values: dict[str, list[Any]], rows: int
-) -> NDArray[np.bool_]:
-    """Whether each row satisfies a predicate on the output."""
-    match having:
-        case Everyone():
-            return np.ones(rows, dtype=np.bool_)
-        case And(parts) | Or(parts):
-            join = np.logical_and if isinstance(having, And) else np.logical_or
-            return reduce(join, (_holds(part, domain, places, values, rows) for part in parts))
-        case Not(part):
-            return ~_holds(part, domain, places, values, rows)
-        case Compare() | IsIn() | IsMissing() if having.column in places:
-            cells: NDArray[np.bool_] = mask_of(having, domain)[places[having.column]]
-            return cells
-        case Compare(name, operator, against) if name in values:
-            compare = _COMPARE[operator]
-            return np.array([value is not None and compare(value, against) for value in values[name]], dtype=np.bool_)
-        case IsIn(name, among) if name in values:
-            return np.array([value in among for value in values[name]], dtype=np.bool_)
-    raise BadQuery(f"{having!r} is about no column of the output. Name an aggregate or a group column.")

@@ -97,8 +97,12 @@ def _items(nodes: Iterable[Node], source: _From) -> tuple[Group | Aggregate, ...
                     f"{shown(other.name)} and {shown(item.name)} ask the same, which costs twice. Ask it once."
                 )
         seen[item.name] = item
-    if not any(isinstance(item, Aggregate) for item in items):
+    asked = [item for item in items if isinstance(item, Aggregate)]
+    if not asked:
         raise BadQuery(f"the statement asks for no aggregate, and rows are never shown. {SUPPORTED}")
+    for item in asked:
+        if f"{item.name}_error" in seen:
+            raise BadQuery(f'"{item.name}_error" is named as the error of "{item.name}" is. Name it otherwise with AS.')
     return items
 
 
