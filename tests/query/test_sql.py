@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, TooLarge
@@ -245,8 +245,8 @@ def test_nesting_within_the_limit_is_read_even_far_down_the_stack():
         return deep(frames - 1) if frames else parse_predicate("(" * 24 + "smoker" + ")" * 24, PEOPLE)
 
     assert deep(200) == (col("smoker") == True)  # noqa: E712
-    with pytest.raises((TooLarge, RecursionError)):
-        deep(900)
+    with pytest.raises(TooLarge, match="nested too deeply"):
+        deep(600)
 
 
 VOCABULARY = """
@@ -288,10 +288,16 @@ def test_whatever_is_asked_is_read_or_refused_with_an_error_of_ours(text):
         assert isinstance(result, kind) or len(result) < 400
 
 
+GRAMMAR = "select from where group by having order limit as and or not in between is null true false asc desc"
+QUERY = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+NOT_NAMES = {word for (word,) in duckdb.execute(QUERY).fetchall()} - {*GRAMMAR.split()}
+
+
 @often
 @given(any_texts)
 def test_what_is_read_is_valid_sql(text):
-    """DuckDB's parser reads it too; no statement is run."""
+    """DuckDB's parser reads it too, except that it reserves more words than we do; no statement is run."""
+    assume(not NOT_NAMES & {*re.findall(r"\w+", text.lower())})
     with contextlib.suppress(BadQuery, TooLarge):
         parse(text, PEOPLE, table="people")
         parsed = json.loads(duckdb.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()[0])

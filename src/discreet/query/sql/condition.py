@@ -15,7 +15,7 @@ T(c), the rows where c is true, and F(c), those where it is false; the rest is w
 WHERE keeps the rows of T. So NOT age >= 65 is age < 65, and neither holds where the age is missing.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -51,7 +51,7 @@ def read_predicate(text: str, domain: Domain) -> Predicate:
     return checked(condition(tree, column_names(domain, ())), domain)
 
 
-def column_names(domain: Domain, tables: Iterable[str]) -> Names:
+def column_names(domain: Domain, tables: Sequence[str]) -> Names:
     """The names of WHERE: the domain's columns."""
 
     def names(node: Node) -> Subject | None:

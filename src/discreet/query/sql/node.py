@@ -1,7 +1,7 @@
 """The second gate: of sqlglot's tree, the nodes that we understand, each with no other part than those we read."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -85,12 +85,14 @@ def find(node: Node | None, known: Iterable[str], what: str) -> str:
     return alike[0]
 
 
-def find_column(node: Node, known: Iterable[str], tables: Iterable[str], what: str = "column") -> str:
+def find_column(node: Node, known: Iterable[str], tables: Sequence[str], what: str = "column") -> str:
     """The known name that a column means, which may be written after the name of its table."""
     node = exactly(node, exp.Column, "this", "table", "db", "catalog")
     if node.args.get("db") is not None:
         raise BadQuery("a column has a name in more than two parts. Write column or table.column.")
     if node.args.get("table") is not None:
+        if not tables:
+            raise BadQuery("a column is written after a table, and there is no table here. Write the column alone.")
         find(node.args["table"], tables, "table")
     return find(node.this, known, what)
 
