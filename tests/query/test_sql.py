@@ -17,6 +17,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from sqlglot import Dialect
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Group, Predicate, Select, col, everyone, parse, parse_predicate
@@ -141,6 +142,20 @@ HOSTILE = [case.values[0] for case in hostile_statements()]
 def test_there_are_enough_statements_of_both_kinds():
     assert len(set(VALID)) >= 200
     assert len(set(HOSTILE)) >= 300
+
+
+DANGEROUS = (
+    "\\(SELECT JOIN UNION INTERSECT EXCEPT WITH read_ glob OVER CASE LIKE DISTINCT MEDIAN INTO LATERAL SAMPLE FILTER"
+)
+
+
+def test_the_second_gate_alone_refuses_what_is_dangerous(monkeypatch):
+    """Should the check of the words ever fail, the check of the tree does not."""
+    monkeypatch.setattr("discreet.query.sql.select.words_of", lambda text, *_, **__: Dialect().tokenize(text))
+    dangerous = [each for each in HOSTILE if re.search(DANGEROUS.replace(" ", "|"), each) and len(each) < 500]
+    assert len(dangerous) > 50
+    for statement in dangerous:
+        refusal(statement)
 
 
 EFFECTS = ("open", "os.", "socket.", "subprocess.", "sqlite3.", "urllib.", "shutil.", "ctypes.", "import", "exec")
