@@ -22,6 +22,7 @@ STAGES = [
     "privacy",
     "noise",
     "source",
+    "data",
     "mechanism",
     "verify",
     "answer",
@@ -69,7 +70,7 @@ def test_only_mechanisms_open_a_sealed_value():
 
 
 def test_only_the_noise_asks_for_randomness():
-    """No seedable generator anywhere but in the demonstration, whose made-up people are public."""
+    """No seedable generator anywhere."""
     generators = {"random", "secrets", "numpy.random"}
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -78,7 +79,7 @@ def test_only_the_noise_asks_for_randomness():
             if isinstance(node, ast.Attribute) and node.attr in ("random", "urandom", "default_rng"):
                 names |= {"numpy.random"}
             if names & generators:
-                assert path.name in ("demo.py", "entropy.py"), f"{path.name} draws randomness of its own"
+                assert path.name == "entropy.py", f"{path.name} draws randomness of its own"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet as dp
@@ -34,6 +35,69 @@ def test_a_histogram_has_the_shape_of_its_columns_and_one_price():
     assert answer.cost == dp.privacy.Laplace(Fraction(1, 50), Fraction(1))
 
 
+def test_a_condition_may_be_a_text():
+    assert dp.count(PEOPLE, "age >= 65 AND sex = 'F'", epsilon=50).value == 25
+
+
+VISITS = dp.open(
+    {"hours": [1, 2, 3, 4, None] * 40, "sex": ["F", "M", "F", "M", "F"] * 40},
+    schema=dp.Schema("visits", dp.Domain({"hours": dp.Integers(0, 9), "sex": dp.Categories(["F", "M"])})),
+)
+
+
+def test_sql_gives_a_table_with_an_error_beside_each_number():
+    answer = dp.ask(
+        VISITS, "SELECT sex, COUNT(*) AS n, SUM(hours), AVG(hours) AS mean FROM visits GROUP BY sex", epsilon=4_000
+    )
+    frame = answer.to_frame()
+    assert list(frame.columns) == ["sex", "n", "n_error", "sum_hours", "sum_hours_error", "mean", "mean_error"]
+    assert frame["sex"].tolist() == ["F", "M", "other"]
+    assert frame["n"].tolist() == [120, 80, 0]
+    assert frame["sum_hours"].tolist() == [160, 240, 0]
+    assert frame["mean"].tolist()[:2] == [2.0, 3.0]
+    assert frame["mean"].isna().tolist() == [False, False, True], "there is no mean of no values"
+    assert answer.to_frame("polars").equals(pl.DataFrame(answer.to_arrow()))
+    assert [part.tolist() for part in answer.value][:2] == [[120, 80, 0], [160, 240, 0]]
+
+
+def test_all_numbers_of_a_statement_share_one_epsilon():
+    answer = dp.ask(VISITS, "SELECT COUNT(*), AVG(hours) FROM visits", epsilon=3)
+    assert answer.cost == dp.privacy.Compose(
+        (
+            dp.privacy.Laplace(Fraction(1), Fraction(1)),
+            dp.privacy.Laplace(Fraction(9), Fraction(9)),
+            dp.privacy.Laplace(Fraction(1), Fraction(1)),
+        )
+    )
+    assert dp.privacy.epsilon(answer.cost, delta=0, by="pure") == 3
+
+
+def test_what_is_shown_is_chosen_by_released_numbers_and_none_may_be_left():
+    top = dp.ask(VISITS, "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex ORDER BY n DESC LIMIT 1", epsilon=50)
+    assert top.columns["sex"] == ["F"]
+    none = dp.ask(VISITS, "SELECT COUNT(*) AS n FROM visits HAVING n > 1000000", epsilon=1)
+    assert none.to_frame().empty
+    assert none.value.tolist() == []
+
+
+def test_the_error_bar_of_an_average_holds_as_often_as_it_says():
+    answers = [dp.ask(VISITS, "SELECT AVG(hours) FROM visits", epsilon=1, confidence=0.8) for _ in range(1_500)]
+    held = sum(answer.value is None or abs(answer.value - 2.5) <= answer.error for answer in answers)
+    assert_rate_at_least(held, 1_500, 0.8)
+    assert all(0 <= answer.value <= 9 for answer in answers if answer.value is not None)
+
+
+def test_error_bars_hold_for_the_rows_that_a_limit_chooses():
+    """The largest of many noisy counts is large because its noise is: an error for one count alone would not hold."""
+    domain = dp.Domain({"cell": dp.Integers(0, 49, missing="drop")})
+    flat = dp.open({"cell": list(range(50)) * 20}, schema=dp.Schema("flat", domain))
+    sql = "SELECT cell, COUNT(*) AS n FROM flat GROUP BY cell ORDER BY n DESC LIMIT 1"
+    answers = [dp.ask(flat, sql, epsilon=0.5, confidence=0.8) for _ in range(400)]
+    assert_rate_at_least(sum(abs(answer.value[0] - 20) <= answer.error[0] for answer in answers), 400, 0.8)
+    alone = laplace(epsilon=0.5, sensitivity=1).error(0.8)
+    assert sum(abs(answer.value[0] - 20) <= alone for answer in answers) < 100, "the power of this test"
+
+
 def test_an_answer_says_what_it_is():
     answer = dp.count(PEOPLE, epsilon=50)
     assert str(answer) == "100 ± 0 (95 %)"
@@ -43,7 +107,13 @@ def test_an_answer_says_what_it_is():
 @pytest.mark.parametrize(
     ("ask", "error"),
     [
-        (lambda: dp.count(PEOPLE, "age >= 65", epsilon=1), dp.BadQuery),
+        (lambda: dp.count(PEOPLE, "age >= 66", epsilon=1), dp.BadQuery),
+        (lambda: dp.count(PEOPLE, "aeg >= 65", epsilon=1), dp.BadQuery),
+        (lambda: dp.count(PEOPLE, 65, epsilon=1), dp.BadQuery),
+        (lambda: dp.ask(PEOPLE, "SELECT * FROM data", epsilon=1), dp.BadQuery),
+        (lambda: dp.ask(PEOPLE, "SELECT COUNT(*) FROM people", epsilon=1), dp.BadQuery),
+        (lambda: dp.ask(PEOPLE, "SELECT COUNT(*) FROM data", epsilon=0), dp.BadParameter),
+        (lambda: dp.ask(PEOPLE, "SELECT AVG(age) FROM data", epsilon=1), dp.BadQuery),
         (lambda: dp.count(PEOPLE, dp.col("aeg") >= 65, epsilon=1), dp.BadQuery),
         (lambda: dp.count(PEOPLE, epsilon=0), dp.BadParameter),
         (lambda: dp.count(PEOPLE, epsilon=1, confidence=1), dp.BadParameter),

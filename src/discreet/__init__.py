@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import errors, mechanism, noise, privacy, query, schema, source, verify
+    from discreet import data, errors, mechanism, noise, privacy, query, schema, source, verify
     from discreet.answer import Answer
+    from discreet.data import load_adult
     from discreet.errors import (
         BadData,
         BadParameter,
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
         NoEntropy,
         Refusal,
         SealBroken,
+        SourceFailed,
         TooLarge,
     )
     from discreet.meaning import explain
-    from discreet.once import count, histogram
+    from discreet.once import ask, count, histogram
     from discreet.query import (
         Linear,
         Marginal,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
         prefixes,
         ranges,
     )
-    from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
+    from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema, Unit
     from discreet.source import Table, open
 
 __version__ = "0.1.0"
@@ -67,19 +69,24 @@ __all__ = [
     "Predicate",
     "Ratio",
     "Refusal",
+    "Schema",
     "SealBroken",
+    "SourceFailed",
     "Table",
     "TooLarge",
     "Unit",
     "Workload",
     "all_subsets",
+    "ask",
     "col",
     "conjunctions",
     "count",
+    "data",
     "errors",
     "everyone",
     "explain",
     "histogram",
+    "load_adult",
     "marginals",
     "mechanism",
     "monotone_conjunctions",
@@ -95,16 +102,17 @@ __all__ = [
     "verify",
 ]
 
-_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "mechanism", "verify"]
+_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify"]
 _HOMES = {
     "answer": "Answer",
+    "data": "load_adult",
     "errors": "BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault Mistake NoEntropy Refusal "
-    "SealBroken TooLarge",
+    "SealBroken SourceFailed TooLarge",
     "meaning": "explain",
-    "once": "count histogram",
+    "once": "ask count histogram",
     "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "
     "monotone_conjunctions point_histogram prefixes ranges",
-    "schema": "Bins Boolean Categories Domain Integers Unit",
+    "schema": "Bins Boolean Categories Domain Integers Schema Unit",
     "source": "Table open",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -1,27 +1,108 @@
-"""What an analyst gets: a number with an error bar that holds, and what it cost."""
+"""What an analyst gets: numbers with error bars that hold, and what they cost."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.errors import BadParameter
 from discreet.privacy.event import Event
+
+# As many rows as `print(answer)` shows.
+_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A private answer: the true value is within `error` of `value` with probability `confidence`, each cell by itself.
+    """A private answer: the true value is within `error` of `value` with probability `confidence`.
+
+    For a question with groups both are arrays with an entry for each row shown, and for several aggregates tuples of
+    such. Each error holds by itself; where HAVING or LIMIT choose rows by the released numbers, all of them hold
+    together, so that the choice does not spoil them.
 
     `cost` is what was done to the table, from which its price in any currency follows; `neighbors` says whom it
-    protects.
+    protects; `columns` is the answer as a table, with the error of each number beside it.
     """
 
-    value: int | NDArray[np.int64]
-    error: float
+    value: Any
+    error: Any
     confidence: float
     cost: Event
     neighbors: str
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False, compare=False)
+
+    def to_arrow(self) -> Any:
+        """The answer as a pyarrow Table."""
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(list(values)) for name, values in self.columns.items()})
+
+    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """The answer as a DataFrame of pandas or polars."""
+        if library == "pandas":
+            return self.to_arrow().to_pandas()
+        if library == "polars":
+            import polars
+
+            return polars.from_arrow(self.to_arrow())
+        raise BadParameter(f'library is {library!r}; it must be "pandas" or "polars". For others use to_arrow().')
 
     def __str__(self) -> str:
-        shown = f"{self.value:,}" if isinstance(self.value, int) else np.array2string(self.value, threshold=12)
-        return f"{shown} ± {self.error:,.0f} ({100 * self.confidence:g} %)"
+        """One number with its error; otherwise the table, or its beginning.
+
+        >>> str(Answer(692, 30.0, 0.95, cost=None, neighbors="one row is added or removed"))
+        '692 ± 30 (95 %)'
+        """
+        if np.ndim(self.value) == 0:
+            shown = "none" if self.value is None else f"{self.value:,}"
+            return f"{shown} ± {_error(self.error)} ({100 * self.confidence:g} %)"
+        return _table(self.columns) + f"\n({100 * self.confidence:g} %)"
+
+
+def mean_of(
+    total: float, total_error: float, values: float, values_error: float, lowest: float, highest: float
+) -> tuple[float | None, float]:
+    """A mean from its released parts: a total, how many values it adds up, and the error of each.
+
+    If both errors hold, the true mean is within the returned error of the returned value. It is between the lowest and
+    the highest value that the column declares, whatever the noise. Of no values there is no mean.
+
+    >>> mean_of(4000, 0, 100, 20, 1, 99)
+    (40.0, 10.0)
+    >>> mean_of(7, 50, 0, 2, 1, 99)
+    (None, 98)
+    """
+    if values <= 0:
+        return None, highest - lowest
+    value = min(max(total / values, lowest), highest)
+    fewest, most = values - values_error, values + values_error
+    if fewest <= 0:
+        return value, max(highest - value, value - lowest)
+    ends = [end / number for end in (total - total_error, total + total_error) for number in (fewest, most)]
+    low, high = max(min(ends), lowest), min(max(ends), highest)
+    return value, max(high - value, value - low, 0.0)
+
+
+def _error(error: float) -> str:
+    return f"{error:,.0f}" if error == round(error) else f"{error:,.3g}"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "" if value is None else str(value)
+
+
+def _table(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Columns of text, numbers to the right."""
+    rows = [list(columns), *([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))]
+    hidden, rows = len(rows) - 1 - _SHOWN, rows[: _SHOWN + 1]
+    lines = []
+    for texts, values in zip(zip(*rows, strict=True), columns.values(), strict=True):
+        width, left = max(map(len, texts)), any(isinstance(value, str) for value in values)
+        lines.append([text.ljust(width) if left else text.rjust(width) for text in texts])
+    shown = "\n".join("  ".join(line).rstrip() for line in zip(*lines, strict=True))
+    return shown + (f"\n… and {hidden:,} more rows" if hidden > 0 else "")

@@ -1,13 +1,14 @@
-"""The demonstration: a made-up town, one budget, exact noise, and what a person there has to fear."""
+"""The demonstration: a census table, plain SQL, one budget, exact noise, and what a person in it has to fear."""
 
-import random
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Grid
 
+from discreet.data import ADULT, load_adult
 from discreet.errors import BudgetExceeded
 from discreet.meaning import explain
 from discreet.mechanism.gaussian import gaussian
@@ -16,99 +17,108 @@ from discreet.privacy.calibrate import calibrate
 from discreet.privacy.event import Gaussian, Repeat
 from discreet.privacy.gate import gaussian_gate
 from discreet.privacy.sensitivity import Sensitivity
-from discreet.query.ask import count
-from discreet.query.predicate import Predicate, col
-from discreet.schema.column import Bins, Boolean, Categories
-from discreet.schema.domain import Domain
+from discreet.query.linear import Linear, Marginal
+from discreet.query.sql import parse
 from discreet.source.effect import sensitivity_of
-from discreet.source.table import Table, open
+from discreet.source.table import Table
 
-PEOPLE, EPSILON, DELTA, CONFIDENCE = 20_000, 1, 1e-9, 0.95
+EPSILON, DELTA, CONFIDENCE = 1, 1e-9, 0.95
 MANY = 1_000
 
-
-class Person(NamedTuple):
-    """A row of the town."""
-
-    age: int
-    sex: str
-    smokes: bool
-    ill: bool
-
-
-DOMAIN = Domain(
-    {
-        "age": Bins((0, 18, 30, 45, 65, 80), upper=120),
-        "sex": Categories(("female", "male"), outside="drop"),
-        "smokes": Boolean(),
-        "ill": Boolean(),
-    }
-)
-
-smoker, ill = col("smokes").isin([True]), col("ill").isin([True])
-
-# What is asked, how it is asked, and how only a demonstration can check it: by looking.
-QUESTIONS: list[tuple[str, Predicate, Callable[[Person], bool]]] = [
-    ("people aged 65 or more", col("age") >= 65, lambda who: who.age >= 65),
-    ("women under 45", (col("age") < 45) & (col("sex") == "female"), lambda who: who.age < 45 and who.sex == "female"),
-    ("smokers", smoker, lambda who: who.smokes),
-    ("ill people", ill, lambda who: who.ill),
-    ("ill smokers", smoker & ill, lambda who: who.smokes and who.ill),
-    ("ill people who do not smoke", ~smoker & ill, lambda who: not who.smokes and who.ill),
-    ("ill or smoking, under 45", (col("age") < 45) & (ill | smoker), lambda w: w.age < 45 and (w.ill or w.smokes)),
-    ("smokers of 80 or more", (col("age") >= 80) & smoker, lambda who: who.age >= 80 and who.smokes),
+# Each asks for one count or for one table of counts.
+COUNT = "SELECT COUNT(*) FROM adult WHERE "
+QUESTIONS = [
+    COUNT + "age >= 65 AND sex = 'Female'",
+    COUNT + "education IN ('Masters', 'Doctorate') AND income = '>50K'",
+    COUNT + "hours_per_week > 60 OR age > 80",
+    COUNT + "NOT (sex = 'Male' OR income = '>50K')",
+    COUNT + "occupation IS NULL",
+    COUNT + "age BETWEEN 25 AND 34 AND workclass = 'Private'",
+    COUNT + "native_country <> 'United-States'",
+    "SELECT education, COUNT(*) FROM adult GROUP BY education",
 ]
-
-
-def made_up_town() -> list[Person]:
-    """Always the same people: the town is public, only the noise is not."""
-    chance = random.Random(2014)
-
-    def person() -> Person:
-        age = min(119, int(chance.triangular(0, 100, 35)))
-        smokes = age >= 16 and chance.random() < 0.22
-        ill = chance.random() < 0.02 + 0.001 * age + 0.12 * smokes
-        return Person(age, chance.choice(("female", "male")), smokes, ill)
-
-    return [person() for _ in range(PEOPLE)]
 
 
 def run() -> None:
     """Ask, pay, answer, and say what it means."""
     console = Console(highlight=False)
-    town = made_up_town()
-    table = open([person._asdict() for person in town], domain=DOMAIN)
-    console.print(f"\n[bold]A town of {PEOPLE:,} made-up people[/bold]; neighbours: {table.unit.describe}.")
-    console.print(f"The budget for all questions together: epsilon {EPSILON:g}, delta {DELTA:g}.\n")
-    console.print(_ask_all(table, town))
+    table = load_adult()
+    console.print("\n[bold]Adult[/bold]: 48,842 people of a census survey of 1994, a table that anyone may look at.")
+    console.print(
+        f"Whom we protect: {table.unit.describe}. Budget for all questions together: epsilon {EPSILON:g}, "
+        f"delta {DELTA:g}.\n"
+    )
+    grid, groups = _ask_all(table)
+    console.print(grid)
+    console.print("[dim]left: of the budget. truth: only a demonstration can show it.[/dim]\n")
+    console.print("The last question has sixteen answers for the price of one:\n")
+    console.print(groups)
     console.print(_price(MANY))
-    console.print("\n[bold]What that means to a person there[/bold]")
-    for title, sentence in explain(epsilon=EPSILON, delta=DELTA, rows=PEOPLE).sentences[:3]:
+    console.print("\n[bold]What that means to a person in the table[/bold]")
+    for title, sentence in explain(epsilon=EPSILON, delta=DELTA, rows=48_842).sentences[:3]:
         console.print(f"  [cyan]{title}[/cyan]  {sentence}")
     console.print("\nMore: [bold]discreet explain --epsilon 1[/bold], and the pages in docs/.\n")
 
 
-def _ask_all(table: Table, town: list[Person]) -> Grid:
-    grid = Grid("question", "answer", f"± at {CONFIDENCE:.0%}", "truth", "budget left")
+def _ask_all(table: Table) -> tuple[Grid, Grid]:
+    grid = Grid(f"{COUNT}…", "answer", f"± {CONFIDENCE:.0%}", "truth", "left")
     gate = gaussian_gate(EPSILON, DELTA)
-    spent = gate.nothing
-    for text, where, truly in QUESTIONS:
-        question = count(DOMAIN, where)
-        moves = sensitivity_of(question, DOMAIN, table.unit)
+    spent, groups = gate.nothing, Grid.grid()
+    for sql in QUESTIONS:
+        question = _question(table, sql)
+        moves = sensitivity_of(question, table.domain, table.unit)
         mechanism = gaussian(sensitivity=moves, sigma=_sigma(moves, len(QUESTIONS)))
         # Pay before reading: what does not fit is refused while the rows are untouched.
         amount = gate.charge(mechanism.event)
         if not gate.fits(spent, amount):
             raise BudgetExceeded("the demonstration has spent its budget; no row was read.")
         spent = gate.add(spent, amount)
-        answer, error = int(mechanism.release(table.evaluate(question))[0]), mechanism.error(CONFIDENCE)
-        truth = sum(map(truly, town))
-        colour = "green" if abs(answer - truth) <= error else "yellow"
-        left = f"{1 - spent[0] / gate.limit[0]:.0%}"
-        grid.add_row(text, f"[{colour}]{answer:,}[/]", f"{error:,.0f}", f"{truth:,}", left)
+        released, error = mechanism.release(table.evaluate(question)), mechanism.error(CONFIDENCE)
+        truth, left = _truth(sql), f"{1 - spent[0] / gate.limit[0]:.0%}"
+        if len(released) == 1:
+            grid.add_row(
+                sql.removeprefix(COUNT),
+                _shown(int(released[0]), truth[0], error),
+                f"{error:,.0f}",
+                f"{truth[0]:,}",
+                left,
+            )
+        else:
+            grid.add_row(sql, "below", f"{error:,.0f}", "", left)
+            groups = _bars(table.domain["education"].labels, released, truth, error)
     for column in grid.columns[1:]:
         column.justify = "right"
+    return grid, groups
+
+
+def _question(table: Table, sql: str) -> Linear | Marginal:
+    (question,) = parse(sql, table.domain, table=table.name).questions(table.domain)
+    assert isinstance(question, (Linear, Marginal)), "no averages here"
+    return question
+
+
+def _shown(answer: int, truth: int, error: float) -> str:
+    return f"[{'green' if abs(answer - truth) <= error else 'yellow'}]{answer:,}[/]"
+
+
+def _bars(labels: Sequence[str], released: NDArray[np.int64], truth: Sequence[int], error: float) -> Grid:
+    grid = Grid.grid(padding=(0, 1))
+    longest = max(int(released.max()), 1)
+    for label, answer, true in zip(labels, released.tolist(), truth, strict=True):
+        bar = "█" * round(24 * max(answer, 0) / longest)
+        grid.add_row(f"  {label}", f"[cyan]{bar}[/cyan] {_shown(answer, true, error)} ± {error:,.0f}  (truth {true:,})")
     return grid
+
+
+def _truth(sql: str) -> list[int]:
+    """What only a demonstration can show: the same SQL on the rows themselves, in the order of the cells."""
+    import duckdb
+
+    rows = duckdb.execute(sql.replace("FROM adult", f"FROM '{ADULT.with_suffix('.parquet')}'")).fetchall()
+    if len(rows) == 1:
+        return [rows[0][0]]
+    found = dict(rows)
+    return [found[level] for level in load_adult().domain["education"].labels]
 
 
 def _sigma(moves: Sensitivity, questions: int) -> Fraction:

@@ -1,32 +1,49 @@
 """One question, one answer, one price: for scripts and first steps. The curator answers many on one budget."""
 
 from dataclasses import replace
+from fractions import Fraction
+from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discreet.answer import Answer
+from discreet.answer import Answer, mean_of
 from discreet.errors import BadQuery
 from discreet.mechanism.laplace import laplace
-from discreet.parameter import Number, probability
-from discreet.query import ask
-from discreet.query.linear import Marginal
+from discreet.mechanism.protocol import Mechanism
+from discreet.parameter import Number, positive, probability
+from discreet.privacy.event import Compose
+from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, everyone
-from discreet.source.effect import Question, sensitivity_of
+from discreet.query.sql import parse, parse_predicate
+from discreet.query.statement import Aggregate, Asked, Group, Select
+from discreet.schema.column import Integers
+from discreet.schema.domain import Domain
+from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
 
+Released = NDArray[np.int64]
 
-def count(table: Table, where: Predicate = everyone, *, epsilon: Number, confidence: Number = 0.95) -> Answer:
+
+def count(table: Table, where: Predicate | str = everyone, *, epsilon: Number, confidence: Number = 0.95) -> Answer:
     """How many rows satisfy a predicate, with discrete Laplace noise: epsilon-DP.
+
+    The predicate is a text as after WHERE, or made with `col`.
 
     >>> import discreet as dp
     >>> people = dp.open({"age": [31, 64, 70]}, domain=dp.Domain({"age": dp.Integers(0, 99)}))
-    >>> answer = dp.count(people, dp.col("age") >= 65, epsilon=0.1)
+    >>> answer = dp.count(people, "age >= 65", epsilon=0.1)
     >>> answer.error, answer.confidence
     (30.0, 0.95)
     """
+    if isinstance(where, str):
+        where = parse_predicate(where, table.domain)
     if not isinstance(where, Predicate):
-        raise BadQuery(f'the condition is a {type(where).__name__}; it must be a predicate. Write col("age") >= 65.')
-    return _answer(table, ask.count(table.domain, where), epsilon, confidence)
+        raise BadQuery(
+            f'the condition is a {type(where).__name__}; it must be a predicate. Write "age >= 65" or col("age") >= 65.'
+        )
+    return _answer(table, Select(table.name, (Aggregate("count", None, "count"),), where), epsilon, confidence)
 
 
 def histogram(table: Table, *columns: str, epsilon: Number, confidence: Number = 0.95) -> Answer:
@@ -39,16 +56,86 @@ def histogram(table: Table, *columns: str, epsilon: Number, confidence: Number =
     """
     if not columns:
         raise BadQuery("histogram() was given no column; it needs at least one. Use count() for the number of rows.")
-    question = Marginal(columns)
-    shape = question.shape(table.domain)
-    answer = _answer(table, question, epsilon, confidence)
-    return replace(answer, value=np.reshape(answer.value, shape))
+    shape = Marginal(columns).shape(table.domain)
+    groups = tuple(Group(name, name) for name in columns)
+    answer = _answer(
+        table, Select(table.name, (*groups, Aggregate("count", None, "count")), group=columns), epsilon, confidence
+    )
+    return replace(answer, value=np.reshape(answer.value, shape), error=float(answer.error[0]))
 
 
-def _answer(table: Table, question: Question, epsilon: Number, confidence: Number) -> Answer:
-    # The sensitivity comes from the schema alone, so that a bad epsilon is refused before a row is read.
-    mechanism = laplace(epsilon=epsilon, sensitivity=sensitivity_of(question, table.domain, table.unit))
-    error = mechanism.error(confidence)
-    released = mechanism.release(table.evaluate(question))
-    value = int(released[0]) if released.size == 1 else released
-    return Answer(value, error, float(probability("confidence", confidence)), mechanism.event, table.unit.describe)
+def ask(table: Table, sql: str, *, epsilon: Number, confidence: Number = 0.95) -> Answer:
+    """The answer to one SQL statement, with discrete Laplace noise: epsilon-DP for all its numbers together.
+
+    Each count and each sum gets an equal share of epsilon, an average two. HAVING, ORDER BY and LIMIT look at released
+    numbers only.
+
+    >>> import discreet as dp
+    >>> people = dp.load_adult()
+    >>> answer = dp.ask(people, "SELECT sex, COUNT(*) FROM adult GROUP BY sex", epsilon=1)
+    >>> list(answer.to_frame().columns), answer.to_frame()["sex"].tolist()
+    (['sex', 'count', 'count_error'], ['Female', 'Male'])
+    """
+    return _answer(table, parse(sql, table.domain, table=table.name), epsilon, confidence)
+
+
+def _answer(table: Table, select: Select, epsilon: Number, confidence: Number) -> Answer:
+    asked = [_parts(question) for question in select.questions(table.domain)]
+    share = positive("epsilon", epsilon) / sum(map(len, asked))
+    # Sensitivities come from the schema alone, so that a bad epsilon is refused before a row is read.
+    mechanisms = [[_mechanism(table, part, share) for part in parts] for parts in asked]
+    chosen = select.limit is not None or select.having != everyone
+    rows = prod(table.domain[name].size for name in select.group)
+    bars = [_bars(each, confidence, joint=rows * sum(map(len, asked)) if chosen else 1) for each in mechanisms]
+    released = [
+        [mechanism.release(table.evaluate(part)) for mechanism, part in zip(each, parts, strict=True)]
+        for each, parts in zip(mechanisms, asked, strict=True)
+    ]
+    numbers = [
+        _numbers(aggregate, table.domain, values, errors)
+        for aggregate, values, errors in zip(select.aggregates, released, bars, strict=True)
+    ]
+    columns = select.tabulate(table.domain, [values for values, _ in numbers], [errors for _, errors in numbers])
+    value, error = (_shaped(select, columns, suffix) for suffix in ("", "_error"))
+    cost = [mechanism.event for each in mechanisms for mechanism in each]
+    paid = cost[0] if len(cost) == 1 else Compose(tuple(cost))
+    return Answer(value, error, float(probability("confidence", confidence)), paid, table.unit.describe, columns)
+
+
+def _parts(asked: Asked) -> tuple[Linear | Marginal, ...]:
+    """What is measured for one aggregate: one thing, or two for an average."""
+    match asked:
+        case Ratio(numerator, denominator):
+            return numerator, denominator
+        case tuple():
+            return asked
+    return (asked,)
+
+
+def _mechanism(table: Table, part: Linear | Marginal, share: Fraction) -> Mechanism[Released]:
+    return laplace(epsilon=share, sensitivity=sensitivity_of(part, table.domain, table.unit))
+
+
+def _bars(mechanisms: list[Mechanism[Released]], confidence: Number, *, joint: int) -> list[float]:
+    """The error of each part; both parts of an average hold together."""
+    return [mechanism.error(confidence, joint=max(joint, len(mechanisms))) for mechanism in mechanisms]
+
+
+def _numbers(
+    aggregate: Aggregate, domain: Domain, released: list[Released], errors: list[float]
+) -> tuple[list[Any], list[float]]:
+    """The number of each cell, and its error."""
+    if aggregate.kind != "avg":
+        return released[0].tolist(), errors * released[0].size
+    column = domain[aggregate.column or ""]
+    assert isinstance(column, Integers), "only integers have a mean"
+    pairs = zip(released[0].tolist(), released[1].tolist(), strict=True)
+    means = [mean_of(total, errors[0], values, errors[1], column.lower, column.upper) for total, values in pairs]
+    return [value for value, _ in means], [error for _, error in means]
+
+
+def _shaped(select: Select, columns: dict[str, list[Any]], suffix: str) -> Any:
+    """One number, an array, or a tuple of those."""
+    each = [columns[aggregate.name + suffix] for aggregate in select.aggregates]
+    shaped = [values[0] if not select.group and values else np.array(values) for values in each]
+    return shaped[0] if len(shaped) == 1 else tuple(shaped)

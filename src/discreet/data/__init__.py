@@ -2,7 +2,18 @@
 
 from pathlib import Path
 
-__all__ = ["ADULT"]
+from discreet.source.table import Table, open
+
+__all__ = ["ADULT", "load_adult"]
 
 # The schema file; it names the Parquet file beside it.
 ADULT = Path(__file__).with_name("adult.yaml")
+
+
+def load_adult() -> Table:
+    """The bundled census table, under protection.
+
+    >>> load_adult().domain["education"].labels[-1]
+    'Doctorate'
+    """
+    return open(ADULT)
