@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.schema import parse_schema
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROOFS = sorted((ROOT / "src").rglob("*.md"))
@@ -36,6 +38,17 @@ def test_the_code_on_a_page_runs(path, tmp_path, monkeypatch):
             space.update(test.globs)
         else:
             exec(compile(block, name(path), "exec"), space)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_a_schema_on_a_page_is_a_schema(path):
+    for block in re.findall(r"^```yaml\n(.*?)^```", path.read_text(), flags=re.M | re.S):
+        if "columns:" in block:
+            parse_schema(block)
+
+
+def test_the_readme_shows_a_schema():
+    assert "columns:" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
