@@ -36,6 +36,13 @@ _CONSTANTS = {T.NULL, T.TRUE, T.FALSE}
 _OPERANDS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.R_PAREN}
 _SIGNS = {T.L_PAREN, T.R_PAREN, T.COMMA, T.DOT, T.STAR, T.DASH}
 _STARTS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.DASH, T.DATE, T.L_PAREN, T.STAR}
+# What may come next after a word that cannot stand at the end.
+_FOLLOWED = {
+    **{kind: {*_STARTS, T.NOT} for kind in (*_CLAUSES, *_COMPARISONS, *_LOGIC)},
+    T.FROM: _NAMES,
+    T.ALIAS: _NAMES,
+    T.NOT: {*_STARTS, T.NOT, T.IN, T.BETWEEN},
+}
 _KEPT = {*_COMPARISONS, *_CLAUSES, *_LOGIC, *_OPERANDS, *_SIGNS, T.ALIAS, T.ASC, T.DESC} - {T.VAR}
 
 # What these words may be called in other dialects.
@@ -160,8 +167,8 @@ def _check_words(words: list[Token]) -> None:
                 _check_number(word, before, after)
             case T.STRING if before.token_type in (T.ALIAS, T.FROM):
                 raise BadQuery(f'the name {shown(word.text)} is in single quotes. Put names in "double quotes".')
-            case T.STRING if before.token_type in _OPERANDS:
-                raise BadQuery(f"the text {shown(word.text)} stands right after {shown(before.text)}. {SUPPORTED}")
+            case T.STRING | T.NULL | T.TRUE | T.FALSE if before.token_type in _OPERANDS:
+                raise BadQuery(f"{shown(word.text)} stands right after {shown(before.text)}. {SUPPORTED}")
             case T.DASH if after.token_type is not T.NUMBER or before.token_type in _OPERANDS:
                 raise unsupported("-")
             case T.STAR if not (before.token_type is T.L_PAREN and after.token_type is T.R_PAREN):
@@ -201,7 +208,10 @@ def _check_call(before: Token, after: Token) -> None:
 
 
 def _check_clauses(words: list[Token]) -> None:
-    """Each clause once, in order, with something in it: the parser takes them in any order, even empty."""
+    """Each clause once, in order, with something in it: the parser takes them in any order, even empty.
+
+    And no word of the grammar is a name: the parser would take COUNT(*) IS for a count that is named IS.
+    """
     last = -1
     for word, after in pairwise([*words, Token(T.SENTINEL, "")]):
         if word.token_type in _CLAUSES:
@@ -209,8 +219,10 @@ def _check_clauses(words: list[Token]) -> None:
             if place <= last:
                 raise BadQuery(f"{word.text.upper()} stands twice or too late in the statement. {SUPPORTED}")
             last = place
-        if word.token_type in (*_CLAUSES, T.ALIAS) and after.token_type not in (*_STARTS, T.NOT):
-            raise BadQuery(f"there is nothing after {word.text.upper()} in the statement. {SUPPORTED}")
+        elif word.token_type in (T.ASC, T.DESC) and last != _CLAUSES.index(T.ORDER_BY):
+            raise BadQuery(f"{word.text.upper()} stands outside of ORDER BY in the statement. {SUPPORTED}")
+        if word.token_type in _FOLLOWED and after.token_type not in _FOLLOWED[word.token_type]:
+            raise BadQuery(f"there is nothing fitting after {word.text.upper()} in the statement. {SUPPORTED}")
 
 
 def _check_nesting(words: list[Token]) -> None:
