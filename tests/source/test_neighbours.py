@@ -25,6 +25,9 @@ QUESTIONS = {
     "marginal": lambda domain: Marginal(tuple(domain)),
     "one way": lambda domain: Marginal(("n",)),
     "total": lambda domain: total(domain, "n") if "c" in domain else 5 * count(domain),
+    "grouped": lambda domain: Marginal(
+        ("c",) if "c" in domain else ("n",), total(domain, "n") if "c" in domain else 5 * count(domain)
+    ),
     "difference": lambda domain: 3 * count(domain, col("n") == 10) - count(domain),
     "vector": lambda domain: [count(domain), 2 * count(domain, col("n") == 10), -1 * count(domain, col("n") != 10)],
     "points": point_histogram,
