@@ -16,7 +16,7 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.query.sql.say import SUPPORTED, advice, shown, unsupported
 
 MOST_CHARACTERS = 16 * 1024
-MOST_WORDS = 1500
+MOST_WORDS = 1000
 # Brackets and NOTs, one in another. The parser needs some 20 frames for each and Python has 1000.
 MOST_NESTED = 24
 MOST_DIGITS = 40
