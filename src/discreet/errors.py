@@ -20,6 +20,9 @@ A message says the value, the rule and the next step, and never contains private
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# How many names of about the same length are compared with a misspelt one, and how much of a name is shown.
+_SEARCHED, _LONGEST = 300, 60
+
 
 class DiscreetError(Exception):
     """The root: catch this to catch everything that Discreet raises on purpose."""
@@ -82,8 +85,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     'it has "age", "sex".'
     """
     known = list(known)
-    close = get_close_matches(word, known, n=1)
+    word = word[:_LONGEST]
+    # Among ten thousand values a full search takes half a second, which is a long time to be told of a typing error.
+    alike = [name for name in known if abs(len(name) - len(word)) <= 3][:_SEARCHED]
+    close = get_close_matches(word, alike, n=1)
     if close:
         return f'did you mean "{close[0]}"?'
-    shown = ", ".join(f'"{name}"' for name in known[:8])
+    shown = ", ".join(f'"{name[:_LONGEST]}"' for name in known[:8])
     return f"it has {shown}" + (f" and {len(known) - 8} more." if len(known) > 8 else ".")
