@@ -87,8 +87,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = list(known)
     word = word[:_LONGEST]
     # Among ten thousand values a full search takes half a second, which is a long time to be told of a typing error.
-    alike = [name for name in known if abs(len(name) - len(word)) <= 3][:_SEARCHED]
-    close = get_close_matches(word, alike, n=1)
+    searched = known
+    if len(known) > _SEARCHED:
+        searched = [name for name in known if abs(len(name) - len(word)) <= 1][:_SEARCHED]
+    close = get_close_matches(word, searched, n=1)
     if close:
         return f'did you mean "{close[0]}"?'
     shown = ", ".join(f'"{name[:_LONGEST]}"' for name in known[:8])
