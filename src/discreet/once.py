@@ -80,7 +80,8 @@ def ask(table: Table, sql: str, *, epsilon: Number, confidence: Number = 0.95) -
 
 
 def _answer(table: Table, select: Select, epsilon: Number, confidence: Number) -> Answer:
-    asked = [_parts(question) for question in select.questions(table.domain)]
+    questions = zip(select.aggregates, select.questions(table.domain), strict=True)
+    asked = [_parts(question, _centre(aggregate, table.domain)) for aggregate, question in questions]
     share = positive("epsilon", epsilon) / sum(map(len, asked))
     # Sensitivities come from the schema alone, so that a bad epsilon is refused before a row is read.
     mechanisms = [[_mechanism(table, part, share) for part in parts] for parts in asked]
@@ -102,14 +103,25 @@ def _answer(table: Table, select: Select, epsilon: Number, confidence: Number) -
     return Answer(value, error, float(probability("confidence", confidence)), paid, table.unit.describe, columns)
 
 
-def _parts(asked: Asked) -> tuple[Linear | Marginal, ...]:
-    """What is measured for one aggregate: one thing, or two for an average."""
+def _parts(asked: Asked, centre: int) -> tuple[Linear | Marginal, ...]:
+    """What is measured for one aggregate: one thing, or two for an average.
+
+    The sum of an average is taken of the distances from the middle of the column's range, which one person moves by
+    half as much as the sum of the values; the middle is added to the quotient.
+    """
     match asked:
-        case Ratio(numerator, denominator):
-            return numerator, denominator
-        case tuple():
-            return asked
-    return (asked,)
+        case Ratio(total, values):
+            return total - centre * values, values
+        case (Marginal(columns, Linear() as total), Marginal(_, Linear() as values) as counted):
+            return Marginal(columns, total - centre * values), counted
+        case Linear() | Marginal():
+            return (asked,)
+    raise BadQuery(f"a {type(asked).__name__} cannot be measured. Give one of select.questions(domain).")
+
+
+def _centre(aggregate: Aggregate, domain: Domain) -> int:
+    column = domain[aggregate.column] if aggregate.kind == "avg" and aggregate.column else None
+    return (column.lower + column.upper) // 2 if isinstance(column, Integers) else 0
 
 
 def _mechanism(table: Table, part: Linear | Marginal, share: Fraction) -> Mechanism[Released]:
@@ -127,11 +139,12 @@ def _numbers(
     """The number of each cell, and its error."""
     if aggregate.kind != "avg":
         return released[0].tolist(), errors * released[0].size
-    column = domain[aggregate.column or ""]
+    column, centre = domain[aggregate.column or ""], _centre(aggregate, domain)
     assert isinstance(column, Integers), "only integers have a mean"
+    ends = column.lower - centre, column.upper - centre
     pairs = zip(released[0].tolist(), released[1].tolist(), strict=True)
-    means = [mean_of(total, errors[0], values, errors[1], column.lower, column.upper) for total, values in pairs]
-    return [value for value, _ in means], [error for _, error in means]
+    means = [mean_of(total, errors[0], values, errors[1], *ends) for total, values in pairs]
+    return [None if value is None else centre + value for value, _ in means], [error for _, error in means]
 
 
 def _shaped(select: Select, columns: dict[str, list[Any]], suffix: str) -> Any:
