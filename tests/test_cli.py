@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli import app
+from discreet.data import ADULT
 
 
 def run(*arguments):
@@ -122,6 +123,21 @@ def test_a_draft_is_completed_and_checked(people):
         "not opened",
     ):
         assert piece in checked.stdout
+
+
+def test_checking_a_schema_opens_its_source_and_shows_no_value_of_it():
+    result = run("schema", "check", str(ADULT))
+    assert result.returncode == 0, result.stderr
+    assert "adult.parquet, opened: every column is there" in " ".join(result.stdout.split())
+
+
+def test_a_schema_that_does_not_fit_its_source_is_one_sentence(tmp_path):
+    text = ADULT.read_text().replace("adult.parquet", str(ADULT.with_suffix(".parquet"))).replace("  race:", "  raec:")
+    (tmp_path / "adult.yaml").write_text(text)
+    result = run("schema", "check", str(tmp_path / "adult.yaml"))
+    assert result.returncode == 2
+    assert result.stderr.startswith('BadData: column "raec" of the schema is not there; did you mean "race"?')
+    assert "Traceback" not in result.stderr
 
 
 def test_a_draft_never_overwrites_a_file_unless_told_to(people):
