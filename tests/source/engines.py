@@ -83,9 +83,14 @@ POSTGRES_TYPES = {
 }
 
 
+def quoted(name: str) -> str:
+    """A name, as DuckDB and Postgres write it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def postgres_table(table: pa.Table) -> str:
     name = f"laws_{next(_fresh)}"
-    columns = ", ".join(f'"{field.name}" {POSTGRES_TYPES[field.type]}' for field in table.schema)
+    columns = ", ".join(f"{quoted(field.name)} {POSTGRES_TYPES[field.type]}" for field in table.schema)
     with postgres().cursor() as cursor:
         cursor.execute(f"create table {name} ({columns})")
         with cursor.copy(f"copy {name} from stdin") as copy:

@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from discreet.errors import BadSchema, did_you_mean
 
@@ -50,6 +50,11 @@ def read_address(text: str, *, folder: Path | None = None) -> Address:
             _no_more(options, scheme, ["table"])
             return Address("duckdb", str(_within(folder, place)), table)
         case "postgres":
+            if not all(re.fullmatch(r"\w+", name) for name in options):
+                raise BadSchema(
+                    "the Postgres address has an option that is no word. In a password write %3F for ?, or take it "
+                    "from the environment: postgres://ana:${PASSWORD}@host/database."
+                )
             return Address("postgres", f"postgresql://{place}" + (f"?{urlencode(options)}" if options else ""), table)
         case _:
             _no_more(options, scheme, ["table", "path"])
@@ -84,10 +89,12 @@ def _no_more(options: dict[str, str], scheme: str, known: list[str]) -> None:
 
 
 def _filled(text: str) -> str:
+    """The text with what the environment holds. Before the @, where the password is, any character may be in it."""
+
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
         if name not in os.environ:
             raise BadSchema(f"the source uses ${{{name}}}, which is not in the environment. Set it and try again.")
-        return os.environ[name]
+        return quote(os.environ[name], safe=":") if match.end() <= text.rfind("@") else os.environ[name]
 
     return re.sub(r"\$\{(\w+)\}", value, text)

@@ -3,12 +3,17 @@
 What an engine says when it fails is not passed on: it may quote rows or passwords. Each failure has a sentence of ours.
 """
 
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from discreet.errors import BadData, did_you_mean
 from discreet.source.address import Address
+
+# Seconds in which a server must answer.
+_PATIENCE = 10
 
 
 def connect(address: Address, name: str) -> Any:
@@ -74,14 +79,20 @@ def _postgres(address: str) -> Any:
     with extra("postgres"):
         import ibis
         import psycopg
-    where = address.partition("://")[2].partition("?")[0].rpartition("@")[2] or "this machine"
+    where = _shown(address)
     with our_sentence(
-        f'the Postgres server at "{where}" cannot be reached, or refused. See host, port, database and password.'
+        f"the Postgres server at {where} cannot be reached, or refused. See host, port, database and password."
     ):
-        connection = psycopg.connect(address, autocommit=True, connect_timeout=10)
+        connection = psycopg.connect(address, autocommit=True, connect_timeout=_PATIENCE)
         # Nothing of ours writes; and no statement may begin to.
         connection.execute("SET default_transaction_read_only = on")
         return ibis.postgres.from_connection(connection)
+
+
+def _shown(address: str) -> str:
+    """Host, port and database of an address; nothing, if what is there may be a part of a password."""
+    where = address.partition("://")[2].partition("?")[0].rpartition("@")[2]
+    return f'"{where}"' if re.fullmatch(r"[\w.-]+(:\d+)?(/[\w-]*)?", where) else "its address"
 
 
 def _spark_table(address: Address, name: str) -> Any:
@@ -96,7 +107,29 @@ def _spark(place: str) -> Any:
     with extra("spark"):
         import ibis
         from pyspark.sql import SparkSession
-    with our_sentence(f'Spark at "{place}" cannot be reached. See that Java 17 is installed and the address is right.'):
+    # After a semicolon there may be a token.
+    where = place.partition(";")[0]
+    with our_sentence(f'Spark at "{where}" cannot be reached. See that Java 17 is installed and the address is right.'):
+        _knock(place)
         builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
-        builder = builder.remote(place) if place.startswith("sc://") else builder.master(place or "local[*]")
-        return ibis.pyspark.connect(builder.getOrCreate())
+        remote = place.startswith("sc://")
+        session = (builder.remote(place) if remote else builder.master(place or "local[*]")).getOrCreate()
+        if not remote and place and session.sparkContext.master != place:
+            raise BadData(
+                f'this process has a Spark session at "{session.sparkContext.master}" and the source is at "{place}"; '
+                "a process has one. Open the source in another process."
+            )
+        return ibis.pyspark.connect(session)
+
+
+def _knock(place: str) -> None:
+    """Fail in seconds if nobody answers. Spark itself tries again for a minute, and Spark Connect for ten."""
+    if place.startswith("sc://"):
+        import grpc
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+
+        with DefaultChannelBuilder(place).toChannel() as channel:
+            grpc.channel_ready_future(channel).result(timeout=_PATIENCE)
+    elif place.startswith("spark://"):
+        host, _, port = place.removeprefix("spark://").partition(",")[0].rpartition(":")
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()

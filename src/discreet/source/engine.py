@@ -5,7 +5,7 @@ them as there are cells, and coded then: coding a thousand groups costs nothing,
 Which columns these are is decided by schema and types, never by the rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,26 @@ class Engine(Source):
             _check_keys(rows, unit.key)
         # Windows over all rows are slow, and so is reading text: an engine of our own keeps the coded rows instead.
         self._copy = _copied(self._bounded()) if copy else None
+        if not copy:
+            self._check_coding()
+
+    def _check_coding(self) -> None:
+        """Refuse what the engine cannot compare, whatever the rows are: a type may be less than its name says."""
+        if not self._codes(self.domain):
+            names = [name for name in self.domain if not self._codes([name])]
+            raise BadData(
+                f"the engine cannot compare {', '.join(map(repr, names))} with what the schema declares. "
+                "Declare other values, or give the engine's table another type, say by a view."
+            )
+
+    def _codes(self, names: Iterable[str]) -> bool:
+        rows = self._rows.limit(0)
+        try:
+            coded = rows.select(**{self._names[name]: self._coder(self.domain[name], rows[name]) for name in names})
+            list(_batches(coded))
+        except Exception:
+            return False
+        return True
 
     def cells(self, columns: Columns) -> Iterator[Batch]:
         """The cells that hold rows, and how many each: one GROUP BY, streamed."""

@@ -24,6 +24,9 @@ Value = Any
 Condition = Any
 Case = tuple[Condition, int]
 
+# The days that can be counted in nanoseconds.
+_NANOSECONDS = date(1677, 9, 22).toordinal(), date(2262, 4, 11).toordinal()
+
 
 def kind_of(dtype: Any) -> Kind | None:
     """What the values of an engine's type are, or None if no column can be declared of them."""
@@ -115,12 +118,14 @@ def reaches(value: Value, edge: int | Fraction, *, beyond: bool = False) -> Cond
     dtype = value.type()
     if dtype.is_date() or dtype.is_timestamp():
         first = floor(edge) + 1 if beyond else ceil(edge)
+        if dtype.is_timestamp() and dtype.scale == 9 and not _NANOSECONDS[0] <= first <= _NANOSECONDS[1]:
+            value = value.cast(dtype.copy(scale=6))
         return False if first > date.max.toordinal() else value >= _day(first, dtype)
     if dtype.is_floating():
         return value.cast("float64") >= _text(repr(first_float(edge, beyond)), "float64")
     if dtype.is_decimal() and dtype.scale is None:
-        scaled = value * Decimal(Fraction(edge).denominator)
-        return scaled > Decimal(Fraction(edge).numerator) if beyond else scaled >= Decimal(Fraction(edge).numerator)
+        scaled, whole = _scaled(value, Fraction(edge))
+        return scaled > whole if beyond else scaled >= whole
     scale = dtype.scale if dtype.is_decimal() else 0
     first = floor(edge * 10**scale) + 1 if beyond else ceil(edge * 10**scale)
     lowest, highest = _bounds(dtype)
@@ -147,6 +152,8 @@ def _ladder(reached: Callable[[Any], Condition], edges: Sequence[Any], before: i
 def equalities(column: Categories, value: Value) -> list[Case]:
     """The condition of each category that this type can hold."""
     dtype, kind = value.type(), kind_of(value.type())
+    if kind == "text" and value.get_backend().name == "postgres":
+        value = _as_text(value)
     readings = column.readings[: column.inside]
     if kind == "number" and all(own == "boolean" for own, _ in readings):
         readings = tuple(("number", int(truth)) for _, truth in readings)
@@ -171,7 +178,8 @@ def _equals_number(value: Value, wanted: int | Fraction) -> Condition:
         near = first_float(wanted, beyond=False)
         return value.cast("float64") == _text(repr(near), "float64") if read(near)[1] == wanted else False
     if dtype.is_decimal() and dtype.scale is None:
-        return value * Decimal(Fraction(wanted).denominator) == Decimal(Fraction(wanted).numerator)
+        scaled, whole = _scaled(value, Fraction(wanted))
+        return scaled == whole
     scaled = wanted * 10 ** (dtype.scale if dtype.is_decimal() else 0)
     lowest, highest = _bounds(dtype)
     return value == _number(int(scaled), dtype) if scaled == int(scaled) and lowest <= scaled <= highest else False
@@ -182,9 +190,20 @@ def is_missing(value: Value) -> Condition:
     dtype = value.type()
     if dtype.is_floating():
         return value.isnull() | value.isnan()
-    if dtype.is_decimal() and dtype.scale is None:
+    # Only Postgres has decimals that are not numbers, and their types do not tell.
+    if dtype.is_decimal() and (dtype.scale is None or value.get_backend().name == "postgres"):
         return value.isnull() | (value.cast("string") == "NaN")
     return value.isnull()
+
+
+def _scaled(value: Value, edge: Fraction) -> tuple[Value, Decimal]:
+    """A decimal of any length and a whole number that compare like it and the edge; the product never overflows."""
+    import ibis
+
+    if edge.denominator == 1:
+        return value, Decimal(edge.numerator)
+    far = value.abs() > Decimal(abs(edge.numerator))
+    return ibis.ifelse(far, value, value * Decimal(edge.denominator)), Decimal(edge.numerator)
 
 
 def _bounds(dtype: Any) -> tuple[int, int]:
@@ -198,10 +217,14 @@ def _number(units: int, dtype: Any) -> Value:
     """A literal of an integer or decimal type."""
     import ibis
 
-    if dtype.is_decimal() and not (dtype.scale == 0 and -(2**63) <= units < 2**63):
+    if dtype.is_decimal() and (dtype.scale != 0 or dtype.precision > 38):
         with localcontext(prec=100):
             return ibis.literal(Decimal(units).scaleb(-dtype.scale), dtype)
-    return ibis.literal(units, "int64" if units < 2**63 else "uint64")
+    if -(2**63) <= units < 2**64:
+        return ibis.literal(units, "int64" if units < 2**63 else "uint64")
+    # A HUGEINT of DuckDB looks like a decimal here, and not all of them can be cast to one; an integer is not cast.
+    many, rest = divmod(units, 2**64 - 1)
+    return ibis.literal(many, "int64") * ibis.literal(2**64 - 1, "uint64") + ibis.literal(rest, "uint64")
 
 
 def _day(ordinal: int, dtype: Any) -> Value:
@@ -219,6 +242,13 @@ def _text(shown: str, dtype: str) -> Value:
     import ibis
 
     return ibis.literal(shown).cast(dtype)
+
+
+def _as_text(value: Value) -> Value:
+    """A cast that Ibis would leave out: an enumeration of Postgres calls itself a text, and fails beside another."""
+    import ibis.expr.operations as ops
+
+    return ops.Cast(value, "string").to_expr()
 
 
 def _not(condition: Condition) -> Condition:

@@ -1,13 +1,13 @@
 """Files on this machine, through an embedded DuckDB: CSV, Parquet, DuckDB."""
 
 import csv
-import gzip
 import os
 import tempfile
 import weakref
 from collections.abc import Iterable
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from discreet.errors import BadData, did_you_mean
@@ -21,14 +21,18 @@ def embedded(database: str = ":memory:") -> Any:
     import ibis
 
     spill = tempfile.mkdtemp(prefix="discreet-")
-    connection = ibis.duckdb.connect(
-        database,
-        read_only=database != ":memory:",
-        temp_directory=spill,
-        autoinstall_known_extensions="false",
-        autoload_known_extensions="false",
-    )
-    weakref.finalize(connection, _remove, spill)
+    try:
+        connection = ibis.duckdb.connect(
+            database,
+            read_only=database != ":memory:",
+            temp_directory=spill,
+            autoinstall_known_extensions="false",
+            autoload_known_extensions="false",
+        )
+    except BaseException:
+        rmtree(spill, ignore_errors=True)
+        raise
+    weakref.finalize(connection, rmtree, spill, ignore_errors=True)
     return connection
 
 
@@ -36,7 +40,7 @@ def open_parquet(path: str) -> Any:
     """A Parquet file, or several with * in the name."""
     paths = _existing(path)
     with our_sentence(f'"{path}" is not a Parquet file, or it is truncated. Write it again.'):
-        return embedded().read_parquet(paths)
+        return embedded().read_parquet([escape(each) for each in paths])
 
 
 def open_duckdb(path: str) -> Any:
@@ -54,11 +58,11 @@ def open_csv(path: str, wanted: Iterable[str]) -> Any:
     paths = _existing(path)
     header, delimiter = _header(paths[0], list(wanted))
     for other in paths[1:]:
-        if _first_line(other, delimiter) != header:
+        if _names(_first_line(other), delimiter) != header:
             raise BadData(f'"{other}" has another header than "{paths[0]}"; the files of one table have the same.')
     with our_sentence(f'"{path}" cannot be read as CSV in UTF-8 with a header.'):
         return embedded().read_csv(
-            paths,
+            [escape(each) for each in paths],
             columns=dict.fromkeys(header, "string"),
             header=True,
             auto_detect=False,
@@ -71,57 +75,75 @@ def open_csv(path: str, wanted: Iterable[str]) -> Any:
 
 def _existing(path: str) -> list[str]:
     """The files that a path names, if they can be read."""
-    paths = sorted(glob(path)) if has_magic(path) and not Path(path).exists() else [path]
+    try:
+        paths = sorted(glob(path)) if has_magic(path) and not Path(path).exists() else [path]
+        for each in paths:
+            _check_readable(Path(each))
+    except OSError as error:
+        raise BadData(f'"{path[:200]}" cannot be read ({error.strerror}); see the path.') from None
     if not paths:
         raise BadData(f'no file matches "{path}". See the path; a relative one starts where the schema file is.')
-    for each in paths:
-        if Path(each).is_dir():
-            raise BadData(f'"{each}" is a directory; a source is a file. For all files in it write "{each}/*.parquet".')
-        if not Path(each).exists():
-            near = did_you_mean(Path(each).name, _names_beside(each))
-            raise BadData(f'there is no file "{each}"; {near if "did you mean" in near else "see the path."}')
-        if not Path(each).is_file() or not os.access(each, os.R_OK):
-            raise BadData(f'"{each}" cannot be read; see its permissions.')
     return paths
 
 
-def _names_beside(path: str) -> list[str]:
+def _check_readable(path: Path) -> None:
+    if path.is_dir():
+        raise BadData(f'"{path}" is a directory; a source is a file. For all files in it write "{path}/*.parquet".')
+    if not path.exists():
+        near = did_you_mean(path.name, _names_beside(path))
+        raise BadData(f'there is no file "{path}"; {near if "did you mean" in near else "see the path."}')
+    if not path.is_file():
+        raise BadData(f'"{path}" is a pipe or a device; a source is a file. Save the rows to one first.')
+    if not os.access(path, os.R_OK):
+        raise BadData(f'"{path}" cannot be read; see its permissions.')
+
+
+def _names_beside(path: Path) -> list[str]:
     try:
-        return [entry.name for entry in Path(path).parent.iterdir()]
+        return [entry.name for entry in path.parent.iterdir() if entry.exists()]
     except OSError:
         return []
 
 
 def _header(path: str, wanted: list[str]) -> tuple[list[str], str]:
-    """The names of the columns, and the delimiter between them."""
-    headers = {delimiter: _first_line(path, delimiter) for delimiter in DELIMITERS}
-    delimiter = max(DELIMITERS, key=lambda each: len(set(wanted) & set(headers[each])))
-    header = headers[delimiter]
+    """The names of the columns, and the delimiter between them.
+
+    A file may lack a header, so its first line is not shown before it is seen to name a column of the schema.
+    """
+    line = _first_line(path)
+    delimiter = max(DELIMITERS, key=lambda each: len(set(wanted) & set(_names(line, each))))
+    header = _names(line, delimiter)
     if not set(wanted) & set(header):
-        delimiter = max(DELIMITERS, key=lambda each: len(headers[each]))
-        header = headers[delimiter]
-    for name in header:
-        if header.count(name) > 1:
-            raise BadData(f'the header of "{path}" has "{name}" twice; names are unique. Rename one.')
-    if len(header) == 1 < len(wanted):
         raise BadData(
-            f'the header of "{path}" is one column, "{header[0][:60]}"; the schema has {len(wanted)}. '
-            "Fields are separated by a comma, a semicolon, a tab or a |."
+            f'the first line of "{path}" names no column of the schema. It must be a header, in UTF-8; fields are '
+            "separated by a comma, a semicolon, a tab or a |."
         )
+    seen: dict[str, str] = {}
+    for name in header:
+        # DuckDB does not tell names apart that differ in case only.
+        if name.lower() in seen:
+            other = seen[name.lower()]
+            raise BadData(f'the header of "{path}" has "{other}" and "{name}"; names are unique. Rename one.')
+        seen[name.lower()] = name
     return header, delimiter
 
 
-def _first_line(path: str, delimiter: str) -> list[str]:
-    opened = gzip.open if path.endswith(".gz") else open
+def _names(line: str, delimiter: str) -> list[str]:
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+    return [name or f"column {place} without a name" for place, name in enumerate(names, start=1)]
+
+
+def _first_line(path: str) -> str:
+    """The header of a file, which is read to its end if it is compressed: DuckDB does not see that it was cut off."""
+    import pyarrow as pa
+
+    with our_sentence(f'"{path}" cannot be read as CSV in UTF-8 with a header: it is damaged or in another encoding.'):
+        with pa.input_stream(path) as stream:
             # A header of more than a megabyte is not one; without a limit a file of one line would be read whole.
-            return next(csv.reader([file.readline(2**20)], delimiter=delimiter), [])
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
-        raise BadData(f'"{path}" cannot be read as CSV in UTF-8 with a header.') from None
-
-
-def _remove(folder: str) -> None:
-    from shutil import rmtree
-
-    rmtree(folder, ignore_errors=True)
+            start = stream.read(2**20)
+            while path.lower().endswith((".gz", ".zst")) and stream.read(2**20):
+                pass
+        return str(start.partition(b"\n")[0].partition(b"\r")[0].decode("utf-8-sig"))

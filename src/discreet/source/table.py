@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from discreet.errors import BadData, BadSchema
 from discreet.schema.domain import Domain
@@ -120,7 +121,10 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
     domain, unit = schema.domain, schema.unit
     if address.engine == "csv":
         rows = open_csv(address.place, [*domain, *([] if unit.key is None else [unit.key])])
-        with our_sentence(f'"{text}" cannot be read: some line has another number of fields than the header.'):
+        with our_sentence(
+            f'"{text}" cannot be read: some line has another number of fields than the header, is not in UTF-8, or is '
+            "longer than 2 MB."
+        ):
             return Engine(rows, domain=domain, unit=unit, coder=code_text, copy=True)
     own = address.engine in ("parquet", "duckdb")
     with our_sentence("the rows cannot be read: the file is damaged, or the server has stopped."):
@@ -130,9 +134,11 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
 def _source_of_rows(data: Any, schema: Schema) -> Source:
     module = type(data).__module__
     if module.startswith(("ibis.", "pyspark.")):
+        from discreet.source.connect import our_sentence
         from discreet.source.engine import Engine
 
-        return Engine(_ibis_table(data), domain=schema.domain, unit=schema.unit)
+        with our_sentence("the rows cannot be read: the table is gone, or the server has stopped."):
+            return Engine(_ibis_table(data), domain=schema.domain, unit=schema.unit)
     return Frame(data, domain=schema.domain, unit=schema.unit)
 
 
@@ -143,9 +149,9 @@ def _ibis_table(data: Any) -> Any:
         if not isinstance(data, ibis.Table):
             raise BadData(f"a table cannot be read from an Ibis {type(data).__name__}. Give an Ibis Table.")
         # Tables in memory become known to the engine when something is first asked of them.
-        data.limit(0).to_pyarrow()
+        data.limit(0).count().execute()
         return data
     connection = ibis.pyspark.connect(data.sparkSession)
-    name = f"discreet_{id(data)}"
+    name = f"discreet_{uuid4().hex}"
     data.createOrReplaceTempView(name)
     return connection.table(name)
