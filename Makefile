@@ -27,8 +27,8 @@ check: $(READY)
 	$(BIN)/mypy
 
 bench:
-	$(MAKE) $(VENV)/.ready-dev-pld-bench EXTRAS=dev,pld,bench
-	for script in accounting noise; do $(BIN)/python bench/$$script.py || exit 1; done
+	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers EXTRAS=dev,pld,bench,servers
+	for script in accounting noise sources; do $(BIN)/python bench/$$script.py || exit 1; done
 
 serve: $(VENV)/.ready-base
 	@echo "The server comes with a later version; until then: make demo" && exit 1
