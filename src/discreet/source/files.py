@@ -16,23 +16,32 @@ from discreet.source.connect import our_sentence
 DELIMITERS = (",", ";", "\t", "|")
 
 
+class _Spill:
+    """A private folder for what does not fit in memory; it is gone with the last connection that uses it."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="discreet-")
+        weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
+
+
+# Connections to one file, say for two tables in it, must agree in every setting.
+_spills: weakref.WeakValueDictionary[str, _Spill] = weakref.WeakValueDictionary()
+
+
 def embedded(database: str = ":memory:") -> Any:
     """A DuckDB inside this process that fetches nothing and spills to a private place, never beside the program."""
     import ibis
 
-    spill = tempfile.mkdtemp(prefix="discreet-")
-    try:
-        connection = ibis.duckdb.connect(
-            database,
-            read_only=database != ":memory:",
-            temp_directory=spill,
-            autoinstall_known_extensions="false",
-            autoload_known_extensions="false",
-        )
-    except BaseException:
-        rmtree(spill, ignore_errors=True)
-        raise
-    weakref.finalize(connection, rmtree, spill, ignore_errors=True)
+    own = database == ":memory:"
+    spill = _Spill() if own else _spills.setdefault(os.path.realpath(database), _Spill())
+    connection = ibis.duckdb.connect(
+        database,
+        read_only=not own,
+        temp_directory=spill.folder,
+        autoinstall_known_extensions="false",
+        autoload_known_extensions="false",
+    )
+    connection.spill = spill
     return connection
 
 
