@@ -39,7 +39,7 @@ def named_table(connection: Any, name: str, where: str) -> Any:
     with our_sentence(f"the tables of {where} cannot be listed. See that you may read it."):
         known = _tables(connection, schema)
     if own not in known:
-        listed = did_you_mean(own, known) if known else "it has none."
+        listed = did_you_mean(own, known) if known else "it has none that you may read."
         raise BadData(f'{where} has no table "{name}"; {listed} Name another with ?table=… in the source.')
     with our_sentence(f'the table "{name}" of {where} cannot be read. See that you may read it.'):
         return connection.table(own, database=schema or None)
