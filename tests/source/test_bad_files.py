@@ -454,11 +454,13 @@ def test_a_table_that_changes_later_fails_and_recovers(people_in_postgres, chang
 
 
 @needs_postgres
-def test_a_connection_that_is_lost_is_a_failure(people_in_postgres):
+def test_a_connection_that_is_lost_is_a_failure_and_made_again_by_the_next_question(people_in_postgres):
     table = open_table(people_in_postgres, schema=SCHEMA)
     with postgres().cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     failure(table)
+    exact = table.evaluate(Marginal(("city",)))
+    assert unseal(exact, exact.sensitivity).tolist() == [1, 1, 1]
 
 
 # Never: no value of any row makes a question fail.

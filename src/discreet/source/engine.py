@@ -37,10 +37,20 @@ class Engine(Source):
     that every row has a key.
     """
 
-    def __init__(self, rows: Any, *, domain: Domain, unit: Unit, coder: Coder = code, copy: bool = False) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        domain: Domain,
+        unit: Unit,
+        coder: Coder = code,
+        copy: bool = False,
+        reopen: Callable[[], Any] | None = None,
+    ) -> None:
         super().__init__(domain, unit)
         check_columns(rows.schema(), domain, unit, kinds=coder is code)
-        self._rows, self._coder = rows, coder
+        self._rows, self._coder, self._reopen = rows, coder, reopen
+        self._lost = False
         self._names = {name: f"c{place}" for place, name in enumerate(domain)}
         if unit.key is not None:
             _check_keys(rows, unit.key)
@@ -73,13 +83,17 @@ class Engine(Source):
     def cells(self, columns: Columns) -> Iterator[Batch]:
         """The cells that hold rows, and how many each: one GROUP BY, streamed."""
         try:
+            if self._lost and self._reopen is not None:
+                self._rows = self._reopen()
             names = [self._names[name] for name in columns]
             for batch in _batches(self._query(columns)):
                 codes = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int32) for name in names]
                 rows = batch.column(_ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
                 held = np.all([np.ones(len(rows), dtype=np.bool_), *(code != DROPPED for code in codes)], axis=0)
                 yield [code[held] for code in codes], rows[held]
+            self._lost = False
         except Exception as error:
+            self._lost = True
             # What an engine says may quote a row.
             raise SourceFailed(
                 f"the engine failed to count rows ({type(error).__name__}); nothing was released. "

@@ -1,6 +1,7 @@
 """A table under protection: what is public about it, and where the rows are."""
 
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -126,9 +127,10 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
             "longer than 2 MB."
         ):
             return Engine(rows, domain=domain, unit=unit, coder=code_text, copy=True)
-    own = address.engine in ("parquet", "duckdb")
+    copy = address.engine in ("parquet", "duckdb") and unit.key is not None
+    reopen = partial(connect, address, schema.table)
     with our_sentence("the rows cannot be read: the file is damaged, or the server has stopped."):
-        return Engine(connect(address, schema.table), domain=domain, unit=unit, copy=own and unit.key is not None)
+        return Engine(reopen(), domain=domain, unit=unit, copy=copy, reopen=None if copy else reopen)
 
 
 def _source_of_rows(data: Any, schema: Schema) -> Source:
