@@ -311,6 +311,16 @@ def test_texts_of_any_characters_are_told_apart(engine):
     assert found[:-2].tolist() == [2] * column.inside
 
 
+@pytest.mark.parametrize("engine", EVERY_ENGINE)
+@pytest.mark.parametrize("rates", [[], [2.0], [None, -1.0], [0.5, 2.0, None, 0.7, float("nan")]])
+def test_a_row_whose_float_is_dropped_counts_nowhere(engine, rates):
+    table = pa.table({"x": pa.array([1] * len(rates), pa.int64()), "rate": pa.array(rates, pa.float64())})
+    domain = Domain({"x": Integers(0, 2), "rate": Bins([0, 0.5], upper=1, outside="drop")})
+    source, frame = ENGINES[engine](table, domain, Unit()), Frame(table, domain=domain)
+    for question in (count(domain), Marginal(("x",)), Marginal(("x", "rate"))):
+        assert opened(source, question).tolist() == opened(frame, question).tolist()
+
+
 ODD_NAMES = ["select", "a b", 'quo"te', "ünï", "Age", "n", "c0", "c1", "person", "place", "t0", "a.b", "%", "`", "a'b"]
 
 

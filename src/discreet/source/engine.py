@@ -186,8 +186,13 @@ def _few_values(column: Column, dtype: Any) -> bool:
 
 
 def _count(rows: Any, names: list[str], *, kept: bool = False) -> Any:
-    counted = rows.count(where=rows[_KEPT]) if kept else rows.count()
+    counted = _count_where(rows, rows[_KEPT]) if kept else rows.count()
     return (rows.group_by(names) if names else rows).aggregate(**{_ROWS: counted})
+
+
+def _count_where(rows: Any, condition: Any) -> Any:
+    # On Spark this is a sum, and the sum of no rows is not zero.
+    return rows.count(where=condition).fill_null(0)
 
 
 def _copied(rows: Any) -> Any:
@@ -211,5 +216,5 @@ def _check_keys(rows: Any, key: str) -> None:
             f'column "{key}" says whose row it is, and holds {dtype}. A key is a text, a number, a date or a UUID.'
         )
     # Counted, not filtered: see _grouped.
-    if int(rows.count(where=is_missing(rows[key])).execute()):
+    if int(_count_where(rows, is_missing(rows[key])).execute()):
         raise BadData(f'column "{key}" says whose row it is, and is missing in some row. Give every row a key.')
