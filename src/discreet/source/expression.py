@@ -22,7 +22,10 @@ from discreet.source.coding import DROPPED, first_float
 # An Ibis value of the column's type, and an Ibis condition or a constant truth.
 Value = Any
 Condition = Any
-Case = tuple[Condition, int]
+Case = tuple[Condition, Value]
+
+# Categories that are looked up in a list rather than compared one by one.
+_MANY = 64
 
 # The days that can be counted in nanoseconds.
 _NANOSECONDS = date(1677, 9, 22).toordinal(), date(2262, 4, 11).toordinal()
@@ -51,6 +54,9 @@ def code(column: Column, value: Value) -> Value:
     cases = [(is_missing(value), fate[MISSING])]
     match column:
         case Categories():
+            place = place_of(column, value)
+            if place is not None:
+                return choose(column, [*cases, (place < 0, fate[OUTSIDE])], place)
             return choose(column, [*cases, *equalities(column, value)], fate[OUTSIDE])
         case Integers():
             whole = value.floor() if value.type().is_floating() or value.type().is_decimal() else value
@@ -169,6 +175,32 @@ def equalities(column: Categories, value: Value) -> list[Case]:
         else:
             found.append((_equals_number(value, wanted), cell))
     return found
+
+
+def place_of(column: Categories, value: Value) -> Value | None:
+    """The place of a value in a long list of texts or whole numbers, −1 if it is not there; None for other lists.
+
+    A case for each of ten thousand values takes Ibis seconds to write; a list is one literal.
+    """
+    import ibis
+
+    dtype, readings = value.type(), column.readings[: column.inside]
+    if len(readings) <= _MANY or {kind for kind, _ in readings} != {kind_of(dtype)}:
+        return None
+    listed = [wanted for _, wanted in readings]
+    if dtype.is_string():
+        return ibis.literal(listed, "array<string>").index(_as_text(value))
+    longest = max(map(_bits, listed)) if kind_of(dtype) == "number" else 64
+    if dtype.is_signed_integer() and longest < 64:
+        return ibis.literal(listed, "array<int64>").index(value.cast("int64"))
+    if dtype.is_floating() and longest <= 53:
+        return ibis.literal([float(wanted) for wanted in listed], "array<float64>").index(value.cast("float64"))
+    return None
+
+
+def _bits(number: int | Fraction) -> int:
+    """How many bits a whole number has; more than any type, if it is not whole."""
+    return number.bit_length() if isinstance(number, int) else 999
 
 
 def _equals_number(value: Value, wanted: int | Fraction) -> Condition:

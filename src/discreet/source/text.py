@@ -3,11 +3,9 @@
 What cannot be read as that kind is taken for what `Column.code` takes a value of another kind: outside or missing.
 """
 
-from typing import Any
-
 from discreet.schema.cell import MISSING, OUTSIDE
 from discreet.schema.column import Bins, Categories, Column, Integers
-from discreet.source.expression import Value, choose, code, equalities, fates
+from discreet.source.expression import Case, Value, choose, code, equalities, fates, place_of
 
 _WHOLE = r"^[ \t]*[-+]?[0-9]{1,18}[ \t]*$"
 
@@ -35,15 +33,20 @@ def _category(column: Categories, value: Value) -> Value:
     """A mixed column is read as a text first, then as a boolean, a number and a day."""
     kinds = {kind for kind, _ in column.readings[: column.inside]}
     fate = fates(column)
-    cases: list[Any] = [(value.isnull(), fate[MISSING])]
+    cases: list[Case] = [(value.isnull(), fate[MISSING])]
     readings = {"text": [value], "boolean": [_truth(value)], "date": [_moment(value)]}
     readings["number"] = [_integer(value), _fraction(value)]
     for kind in ("text", "boolean", "number", "date"):
         if kind in kinds:
-            cases += [case for each in readings[kind] for case in equalities(column, each)]
+            cases += [case for each in readings[kind] for case in _cases(column, each)]
     if "number" in kinds:
         cases.append((_fraction(value).isnan(), fate[MISSING]))
     return choose(column, cases, fate[OUTSIDE])
+
+
+def _cases(column: Categories, value: Value) -> list[Case]:
+    place = place_of(column, value)
+    return equalities(column, value) if place is None else [(place >= 0, place)]
 
 
 def _is_whole(value: Value) -> Value:
