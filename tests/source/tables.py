@@ -80,7 +80,7 @@ def _polars(table):
 def _arrays(table):
     columns = {name: np.fromiter(values, dtype=object, count=len(values)) for name, values in _columns(table).items()}
     missing = {name: np.array([value is None for value in values], dtype=bool) for name, values in columns.items()}
-    types = {"age": np.int64, "hours": np.int16, "rate": np.float64, "since": "datetime64[us]", "who": np.int32}
+    types = {"age": np.int64, "hours": np.int16, "rate": np.float64, "since": "datetime64[us]", "who": np.int64}
     for name, dtype in types.items():
         filled = [0 if value is None else value for value in columns[name]]
         columns[name] = np.ma.masked_array(np.array(filled, dtype=dtype), mask=missing[name])

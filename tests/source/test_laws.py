@@ -1,7 +1,9 @@
 """The laws of every source. A source joins by adding to SOURCES a function (rows, unit) → source over tables.DOMAIN."""
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -180,6 +182,27 @@ def test_a_table_without_rows_counts_nothing(name):
     source = SOURCES[name].source_of([])
     assert not opened(source, Marginal(tuple(DOMAIN))).any()
     assert opened(source, [count(DOMAIN), total(DOMAIN, "hours")]).tolist() == [0, 0]
+
+
+EXTREMES = {
+    "age": [2**63 - 1, -(2**63), None, 17, 90],
+    "city": ["", "\U0001f600", None, "Zu\u0308rich", "Zürich"],
+    "hours": [1, 4, 2, 3, 1],
+    "rate": [nan, inf, -inf, -0.0, 0.3],
+    "smoker": [None, True, False, True, None],
+    "since": [None, datetime(1, 1, 2), datetime(9999, 12, 31), datetime(2024, 2, 28, 23, 59), datetime(2024, 2, 29)],
+    "who": [2**63 - 1, -(2**63), 0, 0, 1],
+}
+
+
+@pytest.mark.parametrize("most", [1, 5], ids=["one row", "all rows"])
+@pytest.mark.parametrize("name", NAMES)
+def test_extreme_values_are_counted_by_their_rule(name, most):
+    table = [dict(zip(EXTREMES, row, strict=True)) for row in zip(*EXTREMES.values(), strict=True)][:most]
+    source = SOURCES[name].source_of(table)
+    for column in DOMAIN:
+        expected = np.bincount([row[column] for row in coded(table)], minlength=DOMAIN[column].size)
+        assert opened(source, Marginal((column,))).tolist() == expected.tolist()
 
 
 @settings(slow_is_fine, max_examples=100)
