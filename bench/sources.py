@@ -179,7 +179,7 @@ def figure(ratios, path):
         axes.bar(places, [middle[way]["wall"] for _, middle in ratios], width=0.36, label=label)
     axes.set_xticks([place + 0.19 for place in range(len(ratios))], [name for name, _ in ratios])
     axes.set_ylabel("seconds, median")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     axes.spines[["top", "right"]].set_visible(False)
     fig.tight_layout()
     fig.savefig(path, dpi=150)
