@@ -93,7 +93,7 @@ def conjunctions(path):
     for way in (plain, product):
         way(str(Path(path).with_name("tiny.parquet")), ("c1", "c2"))
     before = process_time()
-    expected = duckdb.execute(f"select {sums} from '{path}'").fetchone()
+    (expected,) = duckdb.execute(f"select {sums} from '{path}'").fetchall()
     scan, before = process_time() - before, process_time()
     table = dp.open(path, domain=domain())
     queries = []

@@ -114,7 +114,8 @@ def _truth(sql: str) -> list[int]:
     """What only a demonstration can show: the same SQL on the rows themselves, in the order of the cells."""
     import duckdb
 
-    rows = duckdb.execute(sql.replace("FROM adult", f"FROM '{ADULT.with_suffix('.parquet')}'")).fetchall()
+    with duckdb.connect() as connection:
+        rows = connection.execute(sql.replace("FROM adult", f"FROM '{ADULT.with_suffix('.parquet')}'")).fetchall()
     if len(rows) == 1:
         return [rows[0][0]]
     found = dict(rows)

@@ -21,7 +21,7 @@ import pytest
 from discreet.errors import BadData, BadSchema, SourceFailed
 from discreet.query import Marginal, count
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema, Unit
-from discreet.source import connect
+from discreet.source import connect, engine
 from discreet.source import open as open_table
 from discreet.source.address import read_address
 from discreet.source.exact import unseal
@@ -178,8 +178,8 @@ def test_the_canary_would_be_seen(capfd):
     import duckdb
 
     Path("people.csv").write_bytes(f"age,city\n{CANARY},Bern\n".encode())
-    with pytest.raises(duckdb.Error, match=CANARY):
-        duckdb.sql("FROM read_csv('people.csv', header=true, columns={'age': 'int', 'city': 'text'})").fetchall()
+    with duckdb.connect() as connection, pytest.raises(duckdb.Error, match=CANARY):
+        connection.sql("FROM read_csv('people.csv', header=true, columns={'age': 'int', 'city': 'text'})").fetchall()
     with pytest.raises(AssertionError):
         _sentence(BadData(f"city is {CANARY}"))
 
@@ -459,6 +459,17 @@ def test_a_connection_that_is_lost_is_a_failure_and_made_again_by_the_next_quest
     with postgres().cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     failure(table)
+    exact = table.evaluate(Marginal(("city",)))
+    assert unseal(exact, exact.sensitivity).tolist() == [1, 1, 1]
+
+
+def test_who_stops_half_way_does_not_block_the_next_question(monkeypatch):
+    write_good("people.csv")
+    monkeypatch.setattr(engine, "_BATCH", 1)
+    table = open_table("people.csv", schema=SCHEMA)
+    stopped = table.source.cells(("age", "city"))
+    next(stopped)
+    stopped.close()
     exact = table.evaluate(Marginal(("city",)))
     assert unseal(exact, exact.sensitivity).tolist() == [1, 1, 1]
 

@@ -86,11 +86,13 @@ class Engine(Source):
             if self._lost and self._reopen is not None:
                 self._rows = self._reopen()
             names = [self._names[name] for name in columns]
-            for batch in _batches(self._query(columns)):
-                codes = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int32) for name in names]
-                rows = batch.column(_ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
-                held = np.all([np.ones(len(rows), dtype=np.bool_), *(code != DROPPED for code in codes)], axis=0)
-                yield [code[held] for code in codes], rows[held]
+            # Closed even if someone stops half-way: DuckDB answers nothing while a result is open.
+            with _batches(self._query(columns)) as batches:
+                for batch in batches:
+                    codes = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int32) for name in names]
+                    rows = batch.column(_ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
+                    held = np.all([np.ones(len(rows), dtype=np.bool_), *(code != DROPPED for code in codes)], axis=0)
+                    yield [code[held] for code in codes], rows[held]
             self._lost = False
         except Exception as error:
             self._lost = True
