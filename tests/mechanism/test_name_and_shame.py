@@ -67,7 +67,7 @@ def test_most_tables_have_someone_named():
 
 def test_draws_follow_the_law_and_another_delta_is_noticed():
     shame = name_and_shame(delta=DELTA)
-    said = shame.release(sealed(np.full(40_000, 7)))
+    said = shame.release(sealed(np.full(200_000, 7)))
     law = {outcome[0]: chance for outcome, chance in floats(shame.law([7])).items()}
     assert_follows(said, law)
     assert rejects(said, {7: law[7] * 1.2, None: 1 - law[7] * 1.2})
