@@ -157,7 +157,7 @@ def test_draws_follow_the_law_and_less_noise_is_noticed(make):
 
 
 def test_the_rounded_and_the_discrete_gaussian_are_not_the_same():
-    draws = discrete_gaussian(sigma=1, sensitivity=1).release(sealed(np.full(40_000, 0)))
+    draws = discrete_gaussian(sigma=1, sensitivity=1).release(sealed(np.full(160_000, 0)))
     assert rejects(draws, first_coordinate(gaussian(sigma=1, sensitivity=1).law([0])))
 
 

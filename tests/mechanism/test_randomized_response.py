@@ -76,7 +76,7 @@ def test_the_estimate_is_unbiased_and_its_variance_is_the_formula(categories):
 @pytest.mark.parametrize("categories", [2, 3, 7])
 def test_draws_follow_the_law_and_more_honest_ones_are_noticed(categories):
     mechanism = randomized_response(epsilon=1, categories=categories)
-    draws = mechanism.release(sealed(np.full(60_000, 1)))
+    draws = mechanism.release(sealed(np.full(240_000, 1)))
     assert_follows(draws, first_coordinate(mechanism.law([1])))
     assert rejects(draws, first_coordinate(response_too_honest(epsilon=1, categories=categories).law([1])))
 

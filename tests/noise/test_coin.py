@@ -33,7 +33,7 @@ def test_single_flips_follow_the_probability(name):
 
 
 def test_a_coin_off_by_one_percent_is_caught():
-    assert rejects(bernoulli(Fraction(101, 300), 2_000_000).astype(np.int64), {1: 1 / 3, 0: 2 / 3})
+    assert rejects(bernoulli(Fraction(101, 300), 8_000_000).astype(np.int64), {1: 1 / 3, 0: 2 / 3})
 
 
 def test_sure_things_are_sure():
