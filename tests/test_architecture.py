@@ -25,6 +25,7 @@ STAGES = [
     "data",
     "mechanism",
     "verify",
+    "ledger",
     "answer",
     "once",
     "meaning",

@@ -3,15 +3,19 @@
     DiscreetError
     ├── Refusal             the request is well formed; the answer is no
     │   ├── BudgetExceeded      it would cost more than is left
+    │   ├── AnswerLost          it was charged under this key before, and no answer was kept
     │   └── TooLarge            it would need more memory or time than allowed
     ├── Mistake             something the caller can put right (also a ValueError)
     │   ├── BadParameter        a number out of its range: epsilon, delta, scale, size …
     │   ├── BadSchema           columns, domains and privacy units that make no sense
     │   ├── BadQuery            a question that the schema cannot answer
-    │   └── BadData             a table that does not fit its schema
+    │   ├── BadData             a table that does not fit its schema
+    │   └── KeyReused           an idempotency key that came before with another question
     └── Fault               the machine or the program failed; nothing was released
         ├── NoEntropy           the operating system gave no randomness
         ├── SourceFailed        the database or the file failed while it was read
+        ├── LedgerFailed        the ledger could not be read or written
+        ├── LedgerDamaged       the ledger was edited, cut, reordered or restored from a backup
         └── SealBroken          an exact value was touched outside the one door
 
 A message says the value, the rule and the next step, and never contains private data or a draw of noise.
@@ -34,6 +38,10 @@ class Refusal(DiscreetError):
 
 class BudgetExceeded(Refusal):
     """The request would cost more than is left. Nothing was spent."""
+
+
+class AnswerLost(Refusal):
+    """The question was charged under this key, and no answer was kept: it is not computed a second time."""
 
 
 class TooLarge(Refusal):
@@ -60,6 +68,10 @@ class BadData(Mistake):
     """A table that does not fit its schema."""
 
 
+class KeyReused(Mistake):
+    """An idempotency key that came before with another question."""
+
+
 class Fault(DiscreetError, RuntimeError):
     """The machine or the program failed. Nothing was released."""
 
@@ -70,6 +82,14 @@ class NoEntropy(Fault):
 
 class SourceFailed(Fault):
     """The database or the file failed while it was read. What it said is not repeated: it may quote a row."""
+
+
+class LedgerFailed(Fault):
+    """The ledger could not be read or written, so nothing may be released. A retry is safe."""
+
+
+class LedgerDamaged(Fault):
+    """The ledger is not what it was: edited, cut, reordered, or restored from a backup. It does not serve."""
 
 
 class SealBroken(Fault):

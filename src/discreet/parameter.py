@@ -89,3 +89,18 @@ def whole(name: str, value: Any, *, least: int = 0, most: int | None = None, nex
     if exact < least or (most is not None and exact > most):
         raise _refuse(name, value, rule, step)
     return exact
+
+
+def text(name: str, value: Any, *, longest: int = 100_000) -> str:
+    """A text that a file or a database can hold.
+
+    >>> text("table", "")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: table is ''; it must be a text of 1 to 100000 characters. Give a name.
+    """
+    if not isinstance(value, str) or not 1 <= len(value) <= longest:
+        shown = value[:60] if isinstance(value, str) else value
+        raise _refuse(name, shown, f"a text of 1 to {longest} characters", "Give a name.")
+    if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise _refuse(name, value[:60], "a text without zero bytes and halves of characters", "Give a name.")
+    return value

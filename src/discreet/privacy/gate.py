@@ -63,7 +63,7 @@ class Gate:
         >>> pure_gate(1).charge(Laplace(scale=10, sensitivity=1))
         (112589990684263,)
         """
-        return _charge(self.kind, event)
+        return charge_of(self.kind, event)
 
     def fits(self, spent: Grains, amount: Grains) -> bool:
         """Whether the amount can be added with at least one order staying within its limit."""
@@ -140,7 +140,8 @@ def delta_shares(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _charge(kind: Kind, event: Event) -> Grains:
+def charge_of(kind: Kind, event: Event) -> Grains:
+    """What an event costs in the currency of every gate of this kind, whatever its limit."""
     loss = total(event, accounting_for(kind))
     amounts: tuple[Amount, ...] = loss if isinstance(loss, tuple) else (loss,)
     if _is_infinite(loss):

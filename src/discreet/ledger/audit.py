@@ -1,0 +1,101 @@
+"""Reading a whole ledger again and believing nothing: the chain, the caps, the answers, the prices."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import takewhile
+from typing import Any
+
+from discreet.errors import LedgerDamaged
+from discreet.ledger.budget import Budget, gate_of
+from discreet.ledger.cap import spent_before
+from discreet.ledger.entry import Entry, looked_up
+from discreet.ledger.head import Head
+from discreet.ledger.scope import Scope
+from discreet.ledger.state import State, after
+from discreet.ledger.store import Store
+from discreet.privacy.gate import charge_of
+from discreet.privacy.wire import event_from_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was found in a ledger that holds."""
+
+    head: Head
+    entries: int
+    spends: int
+    answered: int
+    state: State = field(repr=False)
+
+
+def verify(
+    address: str, *, head: Head | None = None, prices: bool = False, progress: Callable[[int], None] | None = None
+) -> Audit:
+    """Read every entry and raise `LedgerDamaged` at the first thing that is wrong.
+
+    Checked: every hash follows from the one before; no cap was passed at any moment; limits follow from their budgets;
+    an answer belongs to a spend and is the only one; what is looked up is what the entries say; an earlier `head` is
+    among the entries. With `prices` every event is priced again, which takes longer if many are different.
+    """
+    store = Store(address, create=False)
+    try:
+        return _verified(store, head, prices, progress or (lambda _: None))
+    finally:
+        store.close()
+
+
+def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[[int], None]) -> Audit:
+    state, spends, answered = State(), set(), set()
+    labels: dict[int, tuple[str | None, int | None]] = {}
+    found = head is None
+    for entry in store.entries():
+        state = after(state, entry)
+        fields = json.loads(entry.body)
+        found = found or (head is not None and (entry.sequence, entry.hash) == head[1:])
+        key, records = looked_up(fields)
+        if key is not None or records is not None:
+            labels[entry.sequence] = (key, records)
+        match fields["is"]:
+            case "spend":
+                spends.add(entry.sequence)
+                if prices:
+                    _check_price(entry, fields)
+            case "record":
+                if records not in spends or records in answered:
+                    raise _wrong(entry, "records an answer to what is no spend, or has one")
+                answered.add(records)
+            case "cap" | "raise":
+                _check_limit(entry, fields, store)
+        progress(entry.sequence)
+    if not found or (head is not None and head.ledger != state.ledger):
+        raise LedgerDamaged(
+            f"the head that you kept ({head}) is not in this ledger: entries were lost or changed since, or it is of "
+            "another ledger. Nothing should be served from it. Bring back the newest file."
+        )
+    if store.labels() != labels:
+        raise LedgerDamaged("what the ledger is searched by is not what its entries say. Bring back the newest file.")
+    return Audit(Head(state.ledger, state.sequence, state.hash), state.sequence, len(spends), len(answered), state)
+
+
+def _check_limit(entry: Entry, fields: Mapping[str, Any], store: Store) -> None:
+    gate = gate_of(Budget(Fraction(fields["epsilon"]), Fraction(fields["delta"]), fields["gate"]))
+    if gate.limit != tuple(fields["limit"]):
+        raise _wrong(entry, "has a limit that does not follow from its budget")
+    if fields["is"] == "cap":
+        scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
+        before = spent_before(scope, gate, takewhile(lambda other: other.sequence < entry.sequence, store.entries()))
+        if {who: tuple(amount) for who, amount in fields["spent"]} != before:
+            raise _wrong(entry, "begins a cap with another sum than what was spent before it")
+
+
+def _check_price(entry: Entry, fields: Mapping[str, Any]) -> None:
+    event = event_from_plain(fields["event"])
+    for kind, amount in fields["charge"].items():
+        if any(have < true for have, true in zip(amount, charge_of(kind, event), strict=True)):
+            raise _wrong(entry, "was charged less than its event costs")
+
+
+def _wrong(entry: Entry, what: str) -> LedgerDamaged:
+    return LedgerDamaged(f"entry {entry.sequence} of the ledger {what}. Nothing should be served from it.")

@@ -1,0 +1,95 @@
+"""What is spent and what is left of a cap, as people read it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from statistics import NormalDist
+
+from discreet.ledger.budget import Budget, as_budget
+from discreet.ledger.scope import EACH, Scope
+from discreet.ledger.state import State
+from discreet.parameter import positive, probability
+from discreet.privacy.event import Event, Gaussian, Laplace
+from discreet.privacy.gate import Gate, Grains
+
+
+@dataclass(frozen=True)
+class Balance:
+    """One account: its cap, what was spent, what sessions have set aside, and what is left.
+
+    Epsilons are at the cap's delta and do not add up to the cap (in the Gaussian currency squares do). The promise is
+    the cap; the rest is for planning.
+    """
+
+    scope: Scope
+    gate: Gate
+    spent_grains: Grains
+    total_grains: Grains
+
+    @property
+    def cap(self) -> Budget:
+        """The limit."""
+        return Budget(self.gate.epsilon, self.gate.delta, self.gate.kind)
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent so far."""
+        return as_budget(self.gate, self.spent_grains, self._room)
+
+    @property
+    def held(self) -> Budget:
+        """What sessions have set aside and not used."""
+        held = tuple(both - spent for both, spent in zip(self.total_grains, self.spent_grains, strict=True))
+        return as_budget(self.gate, held, self._room)
+
+    @property
+    def remaining(self) -> Budget:
+        """What one more release could cost."""
+        return as_budget(self.gate, self._room, self._room)
+
+    @property
+    def share_left(self) -> float:
+        """The part of the cap that is left, in the currency in which it adds up: from 0 to 1."""
+        shares = (left / most for left, most in zip(self._room, self.gate.limit, strict=True) if most > 0)
+        return max(0.0, *shares)
+
+    def counts_left(self, *, error: float, confidence: float = 0.95, contributions: int = 1) -> int:
+        """About how many more counts with this error fit: the noise that has this half-width, paid again and again."""
+        event = count_event(self.gate, error=error, confidence=confidence, contributions=contributions)
+        amount = self.gate.charge(event)
+        return max(0, *(left // cost for left, cost in zip(self._room, amount, strict=True) if cost))
+
+    @property
+    def _room(self) -> Grains:
+        return tuple(most - have for most, have in zip(self.gate.limit, self.total_grains, strict=True))
+
+
+def count_event(gate: Gate, *, error: float, confidence: float, contributions: int) -> Event:
+    """A count with this half-width at this confidence, in the noise that the gate likes best."""
+    half = positive("error", error, next_step="Give a half-width, say 100.")
+    missed = 1 - float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+    if gate.kind == "pure":
+        return Laplace(Fraction(float(half) / log(1 / missed)), Fraction(contributions))
+    # |round(Y)| ≤ t exactly when |Y| < t + 1/2.
+    sigma = (float(half) + 0.5) / NormalDist().inv_cdf(1 - missed / 2)
+    return Gaussian(Fraction(sigma), Fraction(contributions**2))
+
+
+def balances(state: State, table: str | None = None, analyst: str | None = None) -> list[Balance]:
+    """Every account, or those that a spend about this table by this analyst must fit."""
+    if table is not None and analyst is not None:
+        return [_balance(state, account, gate) for account, gate in state.accounts(table, analyst)]
+    found = {}
+    for scope, gate in state.caps.items():
+        wanted = table is None or scope.tables is None or table in scope.tables
+        if wanted and analyst in (None, scope.analyst) and scope.analyst != EACH:
+            found[scope] = gate
+        elif wanted and scope.analyst == EACH:
+            known = {account.analyst for account in state.spent if account.analyst} | ({analyst} if analyst else set())
+            mine = {scope.of(who) for who in known if who and analyst in (None, who)}
+            found |= {account: gate for account in sorted(mine) if account not in state.caps}
+    return [_balance(state, scope, gate) for scope, gate in found.items()]
+
+
+def _balance(state: State, scope: Scope, gate: Gate) -> Balance:
+    return Balance(scope, gate, state.spent.get(scope, gate.nothing), state.total(scope, gate))

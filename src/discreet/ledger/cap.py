@@ -1,0 +1,94 @@
+"""Setting and raising caps: what was spent before counts, and nothing is ever lowered."""
+
+from collections.abc import Callable, Iterable
+from json import loads
+from typing import Any
+
+from discreet.errors import BadParameter
+from discreet.ledger.budget import Budget, gate_of
+from discreet.ledger.entry import Draft, Entry
+from discreet.ledger.moment import stamp
+from discreet.ledger.scope import EACH, Scope
+from discreet.ledger.state import State, plus
+from discreet.parameter import text
+from discreet.privacy.gate import Gate, Grains
+from discreet.privacy.wire import event_from_plain
+
+
+def scope_of(table: str | None, tables: tuple[str, ...], analyst: str | None) -> Scope:
+    """The scope that somebody names; the order of the tables does not matter."""
+    if table is not None and tables:
+        raise BadParameter("give `table` for one table or `tables` for several that share people, not both.")
+    if isinstance(tables, str):
+        raise BadParameter(f"tables is {tables!r}; it must be a tuple of names. For one table, give `table`.")
+    names = sorted({text("table", name) for name in ((table,) if table is not None else tables)})
+    return Scope(tuple(names) or None, None if analyst is None else text("analyst", analyst))
+
+
+def cap_draft(
+    state: State, scope: Scope, budget: Budget, by: str, entries: Callable[[], Iterable[Entry]]
+) -> Draft | None:
+    """A new cap, or nothing if it is there already."""
+    gate, before = gate_of(budget), state.caps.get(scope)
+    if before is not None:
+        if before != gate:
+            raise BadParameter(
+                f"the cap ({scope}) is {_budget(before)!r} already, and not {budget!r}. "
+                "To raise it: `raise_cap`, or `discreet ledger raise`."
+            )
+        return None
+    if any(scope.covers(hold.table, hold.analyst) for hold in state.holds.values()):
+        raise BadParameter(f"sessions under this cap ({scope}) are open, and were not counted in it. Close them first.")
+    spent = spent_before(scope, gate, entries()) if state.spent else {}
+    for who, amount in spent.items():
+        _require_room(scope.of(who or ""), gate, amount)
+    return Draft({**_fields(state, "cap", scope, gate, by), "spent": list(spent.items())})
+
+
+def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
+    """A higher limit for a cap that is there."""
+    gate, before = gate_of(budget), state.caps.get(scope)
+    if before is None:
+        raise BadParameter(f"there is no cap to raise ({scope}). Set one first.")
+    if before.kind != gate.kind or gate.epsilon < before.epsilon or gate.delta < before.delta:
+        raise BadParameter(
+            f"the cap ({scope}) is {_budget(before)!r}; it can be raised, and {budget!r} would lower it or count it "
+            "otherwise. What was told cannot be taken back."
+        )
+    for account in {scope.of(who) for who in state.analysts}:
+        _require_room(account, gate, state.total(account, gate))
+    return Draft(_fields(state, "raise", scope, gate, by))
+
+
+def spent_before(scope: Scope, gate: Gate, entries: Iterable[Entry]) -> dict[str | None, Grains]:
+    """What the spends under a scope cost in the currency of a gate; for each analyst, if each has an account."""
+    spent: dict[str | None, Grains] = {}
+    for entry in entries:
+        fields = loads(entry.body)
+        if fields["is"] == "spend" and scope.covers(fields["table"], fields["analyst"]):
+            who = fields["analyst"] if scope.analyst == EACH else None
+            charge = fields["charge"].get(gate.kind) or gate.charge(event_from_plain(fields["event"]))
+            spent[who] = plus(spent.get(who, gate.nothing), tuple(charge))
+    return spent
+
+
+def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[str, Any]:
+    return {
+        **stamp(state, kind),
+        "owner": by,
+        "tables": scope.tables,
+        "analyst": scope.analyst,
+        "gate": gate.kind,
+        "epsilon": str(gate.epsilon),
+        "delta": str(gate.delta),
+        "limit": gate.limit,
+    }
+
+
+def _require_room(account: Scope, gate: Gate, amount: Grains) -> None:
+    if not gate.fits(amount, gate.nothing):
+        raise BadParameter(f"more than {_budget(gate)!r} was spent already ({account}). Give a larger budget.")
+
+
+def _budget(gate: Gate) -> Budget:
+    return Budget(gate.epsilon, gate.delta, gate.kind)

@@ -1,0 +1,62 @@
+"""One entry of the log, and the chain that binds it to all entries before it.
+
+The body is a JSON text; its member "is" says what happened: open, cap, raise, spend, record, hold or close. What was
+released lies beside it as bytes. The hash of an entry covers the hash of the one before, so whoever knows the last hash
+knows that nothing before it was changed.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+FORMAT = 1
+GENESIS = bytes(32)
+
+
+class Entry(NamedTuple):
+    """An entry as it is stored."""
+
+    sequence: int
+    body: str
+    released: bytes | None
+    hash: bytes
+
+
+class Draft(NamedTuple):
+    """What somebody wants to append."""
+
+    fields: Mapping[str, Any]
+    released: bytes | None = None
+
+
+def chained(previous: bytes, sequence: int, draft: Draft) -> Entry:
+    """A draft as the entry after the one with this hash.
+
+    >>> first = chained(GENESIS, 1, Draft({"is": "open"}))
+    >>> first.body, len(first.hash)
+    ('{"is":"open"}', 32)
+    """
+    body = json.dumps(draft.fields, separators=(",", ":"), ensure_ascii=False)
+    return Entry(sequence, body, draft.released, seal(previous, body, draft.released))
+
+
+def seal(previous: bytes, body: str, released: bytes | None) -> bytes:
+    """The hash of an entry: SHA-256 of the previous hash, the length of the body, the body and what was released."""
+    text = body.encode()
+    digest = sha256(previous + len(text).to_bytes(8, "big") + text)
+    if released is not None:
+        # A byte more than nothing: releasing nothing differs from not releasing.
+        digest.update(b"\x01" + released)
+    return digest.digest()
+
+
+def key_of(analyst: str, key: str) -> str:
+    """An analyst's idempotency key as it is looked up: keys of different analysts never meet."""
+    return sha256(json.dumps([analyst, key]).encode()).hexdigest()
+
+
+def looked_up(fields: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """The two things by which an entry is found again: its key, and the spend that it records."""
+    key = fields.get("key")
+    return (None if key is None else key_of(fields["analyst"], key)), fields.get("records")

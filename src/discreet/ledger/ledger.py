@@ -1,0 +1,256 @@
+"""The ledger: spend or refuse, durably; remember what was released. The promises, and why they hold: ledger.md."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from json import dumps, loads
+from types import TracebackType
+from typing import Any
+
+from discreet.errors import AnswerLost, BadParameter, KeyReused
+from discreet.ledger.balance import Balance, balances
+from discreet.ledger.budget import Budget
+from discreet.ledger.cap import cap_draft, raise_draft, scope_of
+from discreet.ledger.entry import Draft, Entry, key_of
+from discreet.ledger.head import Head
+from discreet.ledger.history import Spend, spends
+from discreet.ledger.log import Log, head_of
+from discreet.ledger.moment import stamp
+from discreet.ledger.refusal import refusal
+from discreet.ledger.state import Charge, State, misfits
+from discreet.parameter import text
+from discreet.privacy.event import Event, Nothing
+from discreet.privacy.wire import event_to_plain
+
+# An analyst without a name.
+ANYONE = "anyone"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that a spend is durable: only then may a row be read.
+
+    `released` is set when the same request was answered before: these bytes are the answer, and nothing is drawn anew.
+    """
+
+    head: Head
+    at: str
+    released: bytes | None = None
+
+    @property
+    def sequence(self) -> int:
+        """The number of the spend in the ledger."""
+        return self.head.sequence
+
+
+class Ledger:
+    """A durable record of what was paid for and what was revealed: it never overspends and never forgets.
+
+    `address` is a path (SQLite) or postgresql://host/database. `head` is a small file that remembers the last entry,
+    best on another disk, so that a ledger restored from a backup is noticed and does not serve; for SQLite it lies
+    beside the ledger if you do not say where. Threads and processes may share a ledger; each process opens its own.
+
+    >>> import tempfile
+    >>> from discreet.privacy.event import Laplace
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(f"{folder.name}/budget.sqlite")
+    >>> ledger.cap(Budget(epsilon=1), table="people")
+    >>> receipt = ledger.spend(Laplace(scale=4, sensitivity=1), "how many smoke?", table="people", analyst="ana")
+    >>> ledger.record(receipt, b"1207")
+    >>> ledger.remaining(table="people")
+    Budget(epsilon=0.75)
+    >>> ledger.close()
+    """
+
+    def __init__(
+        self, address: str | os.PathLike[str], *, head: str | os.PathLike[str] | None = None, create: bool = True
+    ) -> None:
+        self._log = Log(os.fspath(address), head=head, create=create)
+
+    def cap(
+        self,
+        budget: Budget,
+        *,
+        table: str | None = None,
+        tables: tuple[str, ...] = (),
+        analyst: str | None = None,
+        by: str = "owner",
+    ) -> None:
+        """Set a cap. Every spend must fit each cap that covers it, and a table needs one over all its analysts.
+
+        `table` or `tables` say whose spends are added up (tables that share people belong together); without them it
+        is all tables. `analyst` caps one analyst, "*" each of them on their own; without it all are added up, which
+        is what protects against analysts who put their answers together. What was spent before counts, and setting
+        the same cap again changes nothing.
+        """
+        scope = scope_of(table, tables, analyst)
+        self._log.submit(lambda state: cap_draft(state, scope, budget, text("by", by), self.entries))
+
+    def raise_cap(
+        self,
+        budget: Budget,
+        *,
+        table: str | None = None,
+        tables: tuple[str, ...] = (),
+        analyst: str | None = None,
+        by: str = "owner",
+    ) -> None:
+        """Raise a cap that is there. The log keeps who did it and when. Only the owner of the table should."""
+        scope = scope_of(table, tables, analyst)
+        self._log.submit(lambda state: raise_draft(state, scope, budget, text("by", by)))
+
+    def spend(
+        self,
+        event: Event,
+        why: str,
+        *,
+        table: str,
+        analyst: str = ANYONE,
+        key: str | None = None,
+        body: bytes | None = None,
+        hold: int | None = None,
+        error: float | None = None,
+    ) -> Receipt:
+        """Pay for an event, durably, or raise `BudgetExceeded` and change nothing. Read rows only after it returns.
+
+        `key` makes a request safe to repeat: the same key with the same `body` (what was asked; the event, the reason
+        and the table if you do not say) is charged once. `hold` pays from what a session has set aside. `error` is
+        the half-width that the event gives, so that a refusal can say which error would fit.
+        """
+        request = _request(event, why, table, analyst)
+        if hold is not None:
+            request["hold"] = hold
+        if key is not None:
+            asked = dumps(request).encode() if body is None else body
+            request |= {"key": text("key", key), "asked": sha256(asked).hexdigest()}
+
+        def propose(state: State) -> Draft | Receipt:
+            if key is not None and (before := self._log.store.find(key=key_of(analyst, key))):
+                return self._answered(state, before, request)
+            if hold is not None and hold not in state.holds:
+                raise BadParameter(f"hold {hold} is not open; it was closed, perhaps by another process. Reserve anew.")
+            charge = _charge(state, event, table, analyst)
+            if full := list(misfits(state, table, analyst, charge, hold)):
+                raise refusal(full, event, charge, error)
+            return Draft({**stamp(state, "spend"), **request, "charge": charge})
+
+        outcome: Entry | Receipt = self._log.submit(propose)
+        return outcome if isinstance(outcome, Receipt) else self._receipt(outcome)
+
+    def record(self, receipt: Receipt, released: bytes) -> None:
+        """Keep what was released for a spend, durably. Send it only after this returns."""
+        if not isinstance(released, bytes):
+            raise BadParameter(f"released is a {type(released).__name__}; it must be bytes. Encode it first.")
+
+        def propose(state: State) -> Draft:
+            if receipt.head.ledger != state.ledger:
+                raise BadParameter("this receipt is of another ledger. Use the ledger that gave it.")
+            paid = self._log.store.find(sequence=receipt.sequence)
+            if paid is None or paid.hash != receipt.head.hash or loads(paid.body)["is"] != "spend":
+                raise BadParameter(f"this receipt ({receipt.head}) is not of a spend in this ledger.")
+            if self._log.store.find(records=receipt.sequence):
+                raise BadParameter(f"spend {receipt.sequence} has its answer already; an answer is recorded once.")
+            return Draft({**stamp(state, "record"), "records": receipt.sequence}, released)
+
+        self._log.submit(propose)
+
+    def reserve(self, event: Event, why: str, *, table: str, analyst: str = ANYONE) -> int:
+        """Set budget aside for a session, so that its spends cannot be refused: the number of the hold.
+
+        Nothing of it is spent: what the session does is paid when it happens (`spend(…, hold=)`), and the rest is given
+        back by `close_hold`. It outlives a crash; whoever finds it in `holds` may go on with it, or close it.
+        """
+        request = _request(event, why, table, analyst)
+
+        def propose(state: State) -> Draft:
+            charge = _charge(state, event, table, analyst)
+            if full := list(misfits(state, table, analyst, charge)):
+                raise refusal(full, event, charge, None)
+            return Draft({**stamp(state, "hold"), **request, "charge": charge})
+
+        entry: Entry = self._log.submit(propose)
+        return entry.sequence
+
+    def close_hold(self, hold: int) -> None:
+        """Give back what a session did not use. If the session still runs, its next spend is refused."""
+
+        def propose(state: State) -> Draft | None:
+            return Draft({**stamp(state, "close"), "hold": hold}) if hold in state.holds else None
+
+        self._log.submit(propose)
+
+    @property
+    def holds(self) -> Mapping[int, tuple[str, str]]:
+        """The open holds: of each number, the table and the analyst."""
+        return {number: (hold.table, hold.analyst) for number, hold in self._log.now().holds.items()}
+
+    @property
+    def head(self) -> Head:
+        """The last entry, for you to keep elsewhere."""
+        return head_of(self._log.now())
+
+    def balances(self, *, table: str | None = None, analyst: str | None = None) -> list[Balance]:
+        """What each account may spend, has spent, has set aside and has left."""
+        return balances(self._log.now(), table, analyst)
+
+    def remaining(self, *, table: str, analyst: str = ANYONE) -> Budget:
+        """What this analyst can still spend on this table: what is left of the tightest cap over it."""
+        state = self._log.now()
+        _charge(state, Nothing(), table, analyst)
+        return min((one.remaining for one in balances(state, table, analyst)), key=lambda left: left.epsilon)
+
+    def history(self, *, table: str | None = None, analyst: str | None = None) -> list[Spend]:
+        """Every spend so far, in order, with what was released for it."""
+        found = spends(self.entries())
+        return [spend for spend in found if table in (None, spend.table) and analyst in (None, spend.analyst)]
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """The entries after this number, as they are stored."""
+        return self._log.store.entries(after)
+
+    def close(self) -> None:
+        """Give back the connections and the files."""
+        self._log.close()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _receipt(self, entry: Entry) -> Receipt:
+        return Receipt(Head(self._log.name, entry.sequence, entry.hash), loads(entry.body)["at"])
+
+    def _answered(self, state: State, before: Entry, request: Mapping[str, Any]) -> Receipt:
+        """The receipt of the same request, with its answer; its key was found."""
+        said = loads(before.body)
+        if said["asked"] != request["asked"]:
+            raise KeyReused(
+                f'key "{request["key"]}" came before with another request, at {said["at"]}. '
+                "Use a new key for every new question."
+            )
+        record = self._log.store.find(records=before.sequence)
+        if record is None:
+            raise AnswerLost(
+                f'the request with key "{request["key"]}" was charged at {said["at"]} and its answer is not recorded. '
+                "If it is still being computed, repeat it in a moment; otherwise the answer was lost in a crash, and "
+                "a new key asks, and pays, again."
+            )
+        return Receipt(Head(state.ledger, before.sequence, before.hash), said["at"], record.released)
+
+
+def _request(event: Event, why: str, table: str, analyst: str) -> dict[str, Any]:
+    said = {"table": text("table", table), "analyst": text("analyst", analyst), "why": text("why", why)}
+    return {**said, "event": event_to_plain(event)}
+
+
+def _charge(state: State, event: Event, table: str, analyst: str) -> Charge:
+    """What an event costs in the currency of each cap over it. There must be one that counts all analysts together."""
+    accounts = list(state.accounts(table, analyst))
+    if not any(scope.analyst is None for scope, _ in accounts):
+        raise BadParameter(
+            f'table "{table}" has no budget for all analysts together. '
+            f'Set one: ledger.cap(Budget(epsilon=1, delta=1e-9), table="{table}").'
+        )
+    return {gate.kind: gate.charge(event) for _, gate in accounts}

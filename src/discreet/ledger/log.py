@@ -1,0 +1,204 @@
+"""The log and what follows from it, for many threads and processes at once.
+
+Threads hand in what they want to append, and one of them writes for all who wait, so that one synchronisation of the
+disk serves many. Before it writes it folds what other processes have appended: every decision is made on the whole
+truth, and the store appends only to the entry that the decision was made on.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed
+from discreet.ledger.entry import FORMAT, Draft, Entry, chained, looked_up
+from discreet.ledger.head import Head, Witness
+from discreet.ledger.moment import stamp
+from discreet.ledger.state import State, folded, replayed
+from discreet.ledger.store import Store
+
+# How many waiting proposals one synchronisation serves at most.
+BATCH = 256
+
+# What somebody wants, given the state: something to append, or an outcome that needs no entry. A refusal is raised.
+Propose = Callable[[State], Any]
+
+
+class Log:
+    """The entries of one store, verified, with the state that follows from them."""
+
+    def __init__(self, address: str, *, head: str | os.PathLike[str] | None, create: bool) -> None:
+        self._turn = Lock()
+        self._waiting: deque[_Proposal] = deque()
+        self.store = Store(address, create=create)
+        beside = None if self.store.file is None else f"{self.store.file}.head"
+        place = beside if head is None else head
+        self._witness = None if place is None else Witness(place)
+        self._state = State()
+        with self._turn:
+            self._open()
+
+    @property
+    def name(self) -> str:
+        """The ledger's own name, given when it was begun."""
+        return self._state.ledger
+
+    def now(self) -> State:
+        """The state after all that anybody has appended."""
+        with self._turn:
+            self._refresh_or_reconnect()
+            return self._state
+
+    def submit(self, propose: Propose) -> Any:
+        """Append what is proposed, durably: its entry. A proposal is asked again if somebody else was faster."""
+        proposal = _Proposal(propose)
+        self._waiting.append(proposal)
+        with self._turn:
+            while not proposal.done:
+                self._serve([self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))])
+        return proposal.result()
+
+    def close(self) -> None:
+        """Give back the connections and the files."""
+        with self._turn:
+            self.store.close()
+            if self._witness:
+                self._witness.close()
+
+    # What follows happens with the turn taken.
+
+    def _open(self) -> None:
+        self._state = replayed(self._state, self.store.entries())
+        if self._witness and (remembered := self._witness.read()):
+            self._compare(remembered, self._witness)
+        if not self._state.sequence:
+            draft = Draft({**stamp(self._state, "open"), "ledger": uuid4().hex, "format": FORMAT})
+            # If another process was faster, its first entry is as good as ours.
+            self.store.append(self._state.hash, [(chained(self._state.hash, 1, draft), draft.fields)])
+            self._refresh()
+        if self._witness:
+            self._witness.write(head_of(self._state))
+
+    def _compare(self, remembered: Head, witness: Witness) -> None:
+        found = self.store.find(sequence=remembered.sequence)
+        if found is None or found.hash != remembered.hash:
+            raise LedgerDamaged(
+                f'"{witness.path}" remembers entry {remembered.sequence} of ledger {remembered.ledger[:8]}, and '
+                f'"{self.store.name}" does not have it: an older copy was put in its place, or it is another ledger. '
+                "Nothing is served from it. Bring back the newest file; to begin anew, remove both files."
+            )
+
+    def _refresh(self) -> None:
+        self._state = replayed(self._state, self.store.tail(self._state.sequence))
+
+    def _refresh_or_reconnect(self) -> None:
+        try:
+            self._refresh()
+        except LedgerFailed:
+            # The connection may have died since the last call. Nothing was written on it, so a second one is safe.
+            self._refresh()
+
+    def _serve(self, batch: "list[_Proposal]") -> None:
+        try:
+            self._refresh_or_reconnect()
+            decided = self._decide(batch)
+            # One entry is tried at once; for several, or if somebody was faster, we wait for our turn among processes.
+            if len(decided.entries) > 1 or not self.store.append(self._state.hash, decided.entries):
+                with self.store.alone():
+                    self._refresh()
+                    decided = self._decide(batch)
+                    self._append_alone(decided)
+            self._accept(batch, decided)
+        except BaseException as error:
+            # An error is never a success: what was on its way to the disk may be charged, and is not granted.
+            for proposal in batch:
+                proposal.fail(error)
+            if not isinstance(error, DiscreetError):
+                raise
+
+    def _append_alone(self, decided: "_Decided") -> None:
+        if not self.store.append(self._state.hash, decided.entries):
+            # Nobody else writes now, so it is not that somebody was faster.
+            raise LedgerDamaged(
+                f"entry {self._state.sequence}, which was the last one, is gone from the ledger or was changed. "
+                "Nothing is served from it. Bring back the newest file."
+            )
+
+    def _decide(self, batch: "list[_Proposal]") -> "_Decided":
+        decided, state = _Decided([], [], self._state), self._state
+        taken: set[str | int] = set()
+        for proposal in batch:
+            outcome = proposal.ask(state)
+            if isinstance(outcome, Draft):
+                labels = {label for label in looked_up(outcome.fields) if label is not None}
+                if labels & taken:
+                    outcome = _LATER
+                else:
+                    taken |= labels
+                    entry = chained(state.hash, state.sequence + 1, outcome)
+                    state = folded(state, entry, outcome.fields)
+                    decided.entries.append((entry, outcome.fields))
+                    outcome = entry
+            decided.outcomes.append(outcome)
+        return decided._replace(state=state)
+
+    def _accept(self, batch: "list[_Proposal]", decided: "_Decided") -> None:
+        self._state = decided.state
+        if self._witness and decided.entries:
+            # It may lag behind; a spend that is durable must not fail for it.
+            with suppress(LedgerFailed):
+                self._witness.write(head_of(self._state))
+        for proposal, outcome in zip(batch, decided.outcomes, strict=True):
+            if outcome is _LATER:
+                self._waiting.appendleft(proposal)
+            else:
+                proposal.settle(outcome)
+
+
+def head_of(state: State) -> Head:
+    """The last entry of a state."""
+    return Head(state.ledger, state.sequence, state.hash)
+
+
+# The outcome of a proposal that has to wait for one in the same batch.
+_LATER = object()
+
+
+class _Decided(NamedTuple):
+    entries: list[tuple[Entry, Any]]
+    outcomes: list[Any]
+    state: State
+
+
+class _Proposal:
+    """What one thread waits for."""
+
+    def __init__(self, propose: Propose) -> None:
+        self._propose = propose
+        self._outcome: Any = None
+        self.done = False
+
+    def ask(self, state: State) -> Any:
+        """What is proposed in this state; a refusal is an outcome too."""
+        try:
+            return self._propose(state)
+        except (LedgerFailed, LedgerDamaged):
+            raise
+        except DiscreetError as refusal:
+            return refusal
+
+    def settle(self, outcome: Any) -> None:
+        self._outcome, self.done = outcome, True
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done:
+            known = isinstance(error, DiscreetError)
+            self.settle(type(error)(*error.args) if known else LedgerFailed(f"the ledger stopped ({error!r})."))
+
+    def result(self) -> Any:
+        if isinstance(self._outcome, DiscreetError):
+            raise self._outcome
+        return self._outcome
