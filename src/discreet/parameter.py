@@ -101,6 +101,10 @@ def text(name: str, value: Any, *, longest: int = 100_000) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= longest:
         shown = value[:60] if isinstance(value, str) else value
         raise _refuse(name, shown, f"a text of 1 to {longest} characters", "Give a name.")
-    if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+    try:
+        storable = b"\x00" not in value.encode()
+    except UnicodeEncodeError:
+        storable = False
+    if not storable:
         raise _refuse(name, value[:60], "a text without zero bytes and halves of characters", "Give a name.")
     return value

@@ -1,6 +1,5 @@
 """Reading a whole ledger again and believing nothing: the chain, the caps, the answers, the prices."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,7 +12,7 @@ from discreet.ledger.cap import spent_before
 from discreet.ledger.entry import Entry, looked_up
 from discreet.ledger.head import Head
 from discreet.ledger.scope import Scope
-from discreet.ledger.state import State, after
+from discreet.ledger.state import State, damaged, fields_of, folded
 from discreet.ledger.store import Store
 from discreet.privacy.gate import charge_of
 from discreet.privacy.wire import event_from_plain
@@ -51,8 +50,8 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
     labels: dict[int, tuple[str | None, int | None]] = {}
     found = head is None
     for entry in store.entries():
-        state = after(state, entry)
-        fields = json.loads(entry.body)
+        fields = fields_of(state, entry)
+        state = folded(state, entry, fields)
         found = found or (head is not None and (entry.sequence, entry.hash) == head[1:])
         key, records = looked_up(fields)
         if key is not None or records is not None:
@@ -64,7 +63,7 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
                     _check_price(entry, fields)
             case "record":
                 if records not in spends or records in answered:
-                    raise _wrong(entry, "records an answer to what is no spend, or has one")
+                    raise damaged(entry.sequence, "records an answer to what is no spend, or has one")
                 answered.add(records)
             case "cap" | "raise":
                 _check_limit(entry, fields, store)
@@ -82,20 +81,16 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
 def _check_limit(entry: Entry, fields: Mapping[str, Any], store: Store) -> None:
     gate = gate_of(Budget(Fraction(fields["epsilon"]), Fraction(fields["delta"]), fields["gate"]))
     if gate.limit != tuple(fields["limit"]):
-        raise _wrong(entry, "has a limit that does not follow from its budget")
+        raise damaged(entry.sequence, "has a limit that does not follow from its budget")
     if fields["is"] == "cap":
         scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
         before = spent_before(scope, gate, takewhile(lambda other: other.sequence < entry.sequence, store.entries()))
         if {who: tuple(amount) for who, amount in fields["spent"]} != before:
-            raise _wrong(entry, "begins a cap with another sum than what was spent before it")
+            raise damaged(entry.sequence, "begins a cap with another sum than what was spent before it")
 
 
 def _check_price(entry: Entry, fields: Mapping[str, Any]) -> None:
     event = event_from_plain(fields["event"])
     for kind, amount in fields["charge"].items():
         if any(have < true for have, true in zip(amount, charge_of(kind, event), strict=True)):
-            raise _wrong(entry, "was charged less than its event costs")
-
-
-def _wrong(entry: Entry, what: str) -> LedgerDamaged:
-    return LedgerDamaged(f"entry {entry.sequence} of the ledger {what}. Nothing should be served from it.")
+            raise damaged(entry.sequence, "was charged less than its event costs")

@@ -78,7 +78,7 @@ def count_event(gate: Gate, *, error: float, confidence: float, contributions: i
 def balances(state: State, table: str | None = None, analyst: str | None = None) -> list[Balance]:
     """Every account, or those that a spend about this table by this analyst must fit."""
     if table is not None and analyst is not None:
-        return [_balance(state, account, gate) for account, gate in state.accounts(table, analyst)]
+        return [_balance(state, account, gate) for account, gate in state.caps.over(table, analyst)]
     found = {}
     for scope, gate in state.caps.items():
         wanted = table is None or scope.tables is None or table in scope.tables

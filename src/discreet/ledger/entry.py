@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
 FORMAT = 1
 GENESIS = bytes(32)
 
@@ -21,6 +23,13 @@ class Entry(NamedTuple):
     body: str
     released: bytes | None
     hash: bytes
+
+
+class Appended(NamedTuple):
+    """An entry of our own, with what it says."""
+
+    entry: Entry
+    fields: Mapping[str, Any]
 
 
 class Draft(NamedTuple):
@@ -37,7 +46,7 @@ def chained(previous: bytes, sequence: int, draft: Draft) -> Entry:
     >>> first.body, len(first.hash)
     ('{"is":"open"}', 32)
     """
-    body = json.dumps(draft.fields, separators=(",", ":"), ensure_ascii=False)
+    body = _ENCODER.encode(draft.fields)
     return Entry(sequence, body, draft.released, seal(previous, body, draft.released))
 
 

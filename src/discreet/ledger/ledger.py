@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from json import dumps, loads
 from types import TracebackType
@@ -12,7 +13,7 @@ from discreet.errors import AnswerLost, BadParameter, KeyReused
 from discreet.ledger.balance import Balance, balances
 from discreet.ledger.budget import Budget
 from discreet.ledger.cap import cap_draft, raise_draft, scope_of
-from discreet.ledger.entry import Draft, Entry, key_of
+from discreet.ledger.entry import Appended, Draft, Entry, key_of
 from discreet.ledger.head import Head
 from discreet.ledger.history import Spend, spends
 from discreet.ledger.log import Log, head_of
@@ -135,8 +136,10 @@ class Ledger:
                 raise refusal(full, event, charge, error)
             return Draft({**stamp(state, "spend"), **request, "charge": charge})
 
-        outcome: Entry | Receipt = self._log.submit(propose)
-        return outcome if isinstance(outcome, Receipt) else self._receipt(outcome)
+        outcome: Appended | Receipt = self._log.submit(propose)
+        if isinstance(outcome, Receipt):
+            return outcome
+        return Receipt(Head(self._log.name, outcome.entry.sequence, outcome.entry.hash), outcome.fields["at"])
 
     def record(self, receipt: Receipt, released: bytes) -> None:
         """Keep what was released for a spend, durably. Send it only after this returns."""
@@ -169,8 +172,8 @@ class Ledger:
                 raise refusal(full, event, charge, None)
             return Draft({**stamp(state, "hold"), **request, "charge": charge})
 
-        entry: Entry = self._log.submit(propose)
-        return entry.sequence
+        outcome: Appended = self._log.submit(propose)
+        return outcome.entry.sequence
 
     def close_hold(self, hold: int) -> None:
         """Give back what a session did not use. If the session still runs, its next spend is refused."""
@@ -219,9 +222,6 @@ class Ledger:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _receipt(self, entry: Entry) -> Receipt:
-        return Receipt(Head(self._log.name, entry.sequence, entry.hash), loads(entry.body)["at"])
-
     def _answered(self, state: State, before: Entry, request: Mapping[str, Any]) -> Receipt:
         """The receipt of the same request, with its answer; its key was found."""
         said = loads(before.body)
@@ -242,12 +242,15 @@ class Ledger:
 
 def _request(event: Event, why: str, table: str, analyst: str) -> dict[str, Any]:
     said = {"table": text("table", table), "analyst": text("analyst", analyst), "why": text("why", why)}
-    return {**said, "event": event_to_plain(event)}
+    return {**said, "event": _plain(event)}
+
+
+_plain = lru_cache(maxsize=4096)(event_to_plain)
 
 
 def _charge(state: State, event: Event, table: str, analyst: str) -> Charge:
     """What an event costs in the currency of each cap over it. There must be one that counts all analysts together."""
-    accounts = list(state.accounts(table, analyst))
+    accounts = state.caps.over(table, analyst)
     if not any(scope.analyst is None for scope, _ in accounts):
         raise BadParameter(
             f'table "{table}" has no budget for all analysts together. '

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed
-from discreet.ledger.entry import FORMAT, Draft, Entry, chained, looked_up
+from discreet.ledger.entry import FORMAT, Appended, Draft, chained, looked_up
 from discreet.ledger.head import Head, Witness
 from discreet.ledger.moment import stamp
 from discreet.ledger.state import State, folded, replayed
@@ -53,7 +53,7 @@ class Log:
             return self._state
 
     def submit(self, propose: Propose) -> Any:
-        """Append what is proposed, durably: its entry. A proposal is asked again if somebody else was faster."""
+        """Append what is proposed, durably. A proposal is asked again if somebody else was faster."""
         proposal = _Proposal(propose)
         self._waiting.append(proposal)
         with self._turn:
@@ -77,7 +77,7 @@ class Log:
         if not self._state.sequence:
             draft = Draft({**stamp(self._state, "open"), "ledger": uuid4().hex, "format": FORMAT})
             # If another process was faster, its first entry is as good as ours.
-            self.store.append(self._state.hash, [(chained(self._state.hash, 1, draft), draft.fields)])
+            self.store.append(self._state.hash, [Appended(chained(self._state.hash, 1, draft), draft.fields)])
             self._refresh()
         if self._witness:
             self._witness.write(head_of(self._state))
@@ -103,21 +103,37 @@ class Log:
 
     def _serve(self, batch: "list[_Proposal]") -> None:
         try:
-            self._refresh_or_reconnect()
-            decided = self._decide(batch)
-            # One entry is tried at once; for several, or if somebody was faster, we wait for our turn among processes.
-            if len(decided.entries) > 1 or not self.store.append(self._state.hash, decided.entries):
-                with self.store.alone():
-                    self._refresh()
-                    decided = self._decide(batch)
-                    self._append_alone(decided)
-            self._accept(batch, decided)
+            if not self._try(batch):
+                self._refresh_or_reconnect()
+                decided = self._decide(batch)
+                if decided.entries:
+                    with self.store.alone():
+                        self._refresh()
+                        decided = self._decide(batch)
+                        self._append_alone(decided)
+                self._accept(batch, decided)
         except BaseException as error:
             # An error is never a success: what was on its way to the disk may be charged, and is not granted.
             for proposal in batch:
                 proposal.fail(error)
             if not isinstance(error, DiscreetError):
                 raise
+
+    def _try(self, batch: "list[_Proposal]") -> bool:
+        """Append at once, on what we know; False if that may not be the whole truth, or if there are several to write.
+
+        What we know is nearly always still true, and the store notices when it is not. A connection over a network may
+        have died, though, and an append that fails is not repeated: there we look first.
+        """
+        if len(batch) > 1:
+            return False
+        if self.store.file is None:
+            self._refresh_or_reconnect()
+        decided = self._decide(batch)
+        if not decided.entries or not self.store.append(self._state.hash, decided.entries):
+            return False
+        self._accept(batch, decided)
+        return True
 
     def _append_alone(self, decided: "_Decided") -> None:
         if not self.store.append(self._state.hash, decided.entries):
@@ -140,8 +156,8 @@ class Log:
                     taken |= labels
                     entry = chained(state.hash, state.sequence + 1, outcome)
                     state = folded(state, entry, outcome.fields)
-                    decided.entries.append((entry, outcome.fields))
-                    outcome = entry
+                    outcome = Appended(entry, outcome.fields)
+                    decided.entries.append(outcome)
             decided.outcomes.append(outcome)
         return decided._replace(state=state)
 
@@ -168,7 +184,7 @@ _LATER = object()
 
 
 class _Decided(NamedTuple):
-    entries: list[tuple[Entry, Any]]
+    entries: list[Appended]
     outcomes: list[Any]
     state: State
 

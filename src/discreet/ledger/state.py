@@ -6,15 +6,15 @@ holds and that no cap was ever passed. Why that keeps the promises: ledger.md.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import add
+from operator import add, sub
 from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged
+from discreet.ledger.caps import Caps
 from discreet.ledger.entry import FORMAT, GENESIS, Entry, seal
 from discreet.ledger.scope import Scope
-from discreet.privacy.gate import Gate, Grains
+from discreet.privacy.gate import ORDERS_OF, Gate, Grains
 
 # What an event costs in each currency that some cap over it counts in.
 Charge = Mapping[str, Grains]
@@ -28,17 +28,16 @@ class Hold(NamedTuple):
     left: Charge
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """All that follows from the entries up to `sequence`."""
+class State(NamedTuple):
+    """All that follows from the entries up to `sequence`. The mappings are never changed, only replaced."""
 
     sequence: int = 0
     hash: bytes = GENESIS
     at: str = ""
     ledger: str = ""
-    caps: Mapping[Scope, Gate] = field(default_factory=dict)
-    spent: Mapping[Scope, Grains] = field(default_factory=dict)
-    holds: Mapping[int, Hold] = field(default_factory=dict)
+    caps: Caps = Caps()
+    spent: Mapping[Scope, Grains] = {}
+    holds: Mapping[int, Hold] = {}
 
     @property
     def analysts(self) -> set[str]:
@@ -46,17 +45,9 @@ class State:
         named = {account.analyst or "" for account in self.spent}
         return (named | {hold.analyst for hold in self.holds.values()}) or {""}
 
-    def accounts(self, table: str, analyst: str) -> Iterator[tuple[Scope, Gate]]:
-        """Every account that a spend must fit. What an analyst was given in person stands for what each is given."""
-        for scope, gate in self.caps.items():
-            if scope.covers(table, analyst):
-                account = scope.of(analyst)
-                if account is scope or account not in self.caps:
-                    yield account, gate
-
     def total(self, account: Scope, gate: Gate, *, without: int | None = None) -> Grains:
         """What is spent or set aside in an account; one hold can be left out."""
-        total = self.spent.get(account, gate.nothing)
+        total = self.spent.get(account) or gate.nothing
         for number, hold in self.holds.items():
             if number != without and account.covers(hold.table, hold.analyst):
                 total = plus(total, hold.left[gate.kind])
@@ -82,24 +73,29 @@ def misfits(
 ) -> Iterator[tuple[Scope, Gate, Grains]]:
     """The accounts that cannot take this charge, each with its gate and the room that is left in it."""
     rest = None if hold is None else rest_of(state.holds[hold], charge).left
-    for account, gate in state.accounts(table, analyst):
+    for account, gate in state.caps.over(table, analyst):
         total = state.total(account, gate, without=hold)
         if rest is not None:
             total = plus(total, rest[gate.kind])
         if not gate.fits(total, charge[gate.kind]):
-            yield account, gate, tuple(most - have for most, have in zip(gate.limit, total, strict=True))
+            yield account, gate, tuple(map(sub, gate.limit, total))
 
 
 def after(state: State, entry: Entry) -> State:
     """The state after one more entry of a stored log, if the chain holds and no cap is passed."""
+    return folded(state, entry, fields_of(state, entry))
+
+
+def fields_of(state: State, entry: Entry) -> Any:
+    """What the next entry of a stored log says, if it is the next and its hash follows."""
     if entry.sequence != state.sequence + 1:
-        raise _damaged(state.sequence + 1, "is missing")
+        raise damaged(state.sequence + 1, "is missing")
     if seal(state.hash, entry.body, entry.released) != entry.hash:
-        raise _damaged(entry.sequence, "or the one before it was changed: its hash does not follow")
+        raise damaged(entry.sequence, "or the one before it was changed: its hash does not follow")
     try:
-        return folded(state, entry, json.loads(entry.body))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(entry.sequence, "cannot be read; it may come from a newer version of discreet") from error
+        return json.loads(entry.body)
+    except ValueError:
+        raise damaged(entry.sequence, "cannot be read") from None
 
 
 def replayed(state: State, entries: Iterable[Entry]) -> State:
@@ -110,76 +106,76 @@ def replayed(state: State, entries: Iterable[Entry]) -> State:
 
 
 def folded(state: State, entry: Entry, fields: Mapping[str, Any]) -> State:
-    """The state after an entry whose hash is known to be right."""
-    caps, spent, holds = state.caps, state.spent, state.holds
-    ledger = state.ledger
-    match fields["is"]:
-        case "record":
-            pass
-        case "spend":
-            spent, holds = _paid(state, entry.sequence, fields)
-        case "hold":
-            charge = _charge(fields)
-            if any(misfits(state, fields["table"], fields["analyst"], charge)):
-                raise _damaged(entry.sequence, "sets aside more than a cap allows")
-            holds = {**holds, entry.sequence: Hold(fields["table"], fields["analyst"], charge)}
-        case "close":
-            holds = {number: hold for number, hold in holds.items() if number != fields["hold"]}
-        case "cap" | "raise":
-            caps, spent = _capped(state, entry.sequence, fields)
-        case "open" if entry.sequence == 1 and fields["format"] <= FORMAT:
-            ledger = fields["ledger"]
-        case _:
-            raise _damaged(entry.sequence, "cannot be read; it may come from a newer version of discreet")
-    return State(entry.sequence, entry.hash, max(state.at, fields["at"]), ledger, caps, spent, holds)
+    """The state after an entry whose hash is known to be right, if no cap is passed."""
+    try:
+        caps, spent, holds, ledger = state.caps, state.spent, state.holds, state.ledger
+        match fields["is"]:
+            case "record":
+                pass
+            case "spend":
+                spent, holds = _paid(state, entry.sequence, fields)
+            case "hold":
+                holds = {**holds, entry.sequence: _held(state, entry.sequence, fields)}
+            case "close":
+                holds = {number: hold for number, hold in holds.items() if number != fields["hold"]}
+            case "cap" | "raise":
+                caps, spent = _capped(state, entry.sequence, fields)
+            case "open" if entry.sequence == 1 and fields["format"] <= FORMAT:
+                ledger = fields["ledger"]
+            case _:
+                raise damaged(entry.sequence, "is of a kind that we do not know; upgrade discreet")
+        return State(entry.sequence, entry.hash, max(state.at, fields["at"]), ledger, caps, spent, holds)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise damaged(entry.sequence, f"does not say what it should ({error!r}); upgrade discreet") from None
 
 
 def _paid(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Mapping[Scope, Grains], Mapping[int, Hold]]:
     table, analyst, number, charge = fields["table"], fields["analyst"], fields.get("hold"), _charge(fields)
     if number is not None and number not in state.holds:
-        raise _damaged(sequence, "pays from a hold that is not open")
-    if any(misfits(state, table, analyst, charge, number)):
-        raise _damaged(sequence, "passes a cap")
-    spent = dict(state.spent)
-    for account, gate in state.accounts(table, analyst):
-        spent[account] = plus(spent.get(account, gate.nothing), charge[gate.kind])
+        raise damaged(sequence, "pays from a hold that is not open")
+    for account, _, _ in misfits(state, table, analyst, charge, number):
+        raise damaged(sequence, f"passes the cap ({account})")
+    spent = {**state.spent}
+    for account, gate in state.caps.over(table, analyst):
+        spent[account] = plus(spent.get(account) or gate.nothing, charge[gate.kind])
     if number is None:
         return spent, state.holds
     return spent, {**state.holds, number: rest_of(state.holds[number], charge)}
 
 
-def _capped(
-    state: State, sequence: int, fields: Mapping[str, Any]
-) -> tuple[Mapping[Scope, Gate], Mapping[Scope, Grains]]:
+def _held(state: State, sequence: int, fields: Mapping[str, Any]) -> Hold:
+    hold = Hold(fields["table"], fields["analyst"], _charge(fields))
+    for account, _, _ in misfits(state, *hold):
+        raise damaged(sequence, f"sets aside more than the cap allows ({account})")
+    return hold
+
+
+def _capped(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Caps, Mapping[Scope, Grains]]:
     tables = fields["tables"]
     scope = Scope(None if tables is None else tuple(tables), fields["analyst"])
     gate = Gate(fields["gate"], Fraction(fields["epsilon"]), Fraction(fields["delta"]), tuple(fields["limit"]))
+    if len(gate.limit) != ORDERS_OF[gate.kind]:
+        raise ValueError("a limit has a number for each order")
     if (scope in state.caps) != (fields["is"] == "raise"):
-        raise _damaged(sequence, "sets a cap that was set before, or raises one that was not")
-    caps = {**state.caps, scope: gate}
-    spent = {**state.spent, **{scope.of(who or ""): tuple(amount) for who, amount in fields.get("spent", [])}}
-    changed = State(state.sequence, state.hash, state.at, state.ledger, caps, spent, state.holds)
-    for account in over(changed, scope):
-        raise _damaged(sequence, f"sets a cap below what was spent ({account})")
-    return caps, spent
-
-
-def over(state: State, scope: Scope) -> Iterator[Scope]:
-    """The accounts under one cap that hold more than it allows."""
-    gate = state.caps[scope]
-    for account in {scope.of(analyst) for analyst in state.analysts}:
-        if not gate.fits(state.total(account, gate), gate.nothing):
-            yield account
+        raise damaged(sequence, "sets a cap that was set before, or raises one that was not")
+    before = {scope.of(who or ""): tuple(amount) for who, amount in fields.get("spent", [])}
+    capped = state._replace(caps=state.caps.with_cap(scope, gate), spent={**state.spent, **before})
+    for account in {scope.of(analyst) for analyst in capped.analysts}:
+        if not gate.fits(capped.total(account, gate), gate.nothing):
+            raise damaged(sequence, f"sets a cap below what was spent ({account})")
+    return capped.caps, capped.spent
 
 
 def _charge(fields: Mapping[str, Any]) -> Charge:
     charge = {kind: tuple(amount) for kind, amount in fields["charge"].items()}
-    if any(type(grains) is not int or grains < 0 for amount in charge.values() for grains in amount):
-        raise ValueError("a charge is a whole number of grains, at least 0")
+    for kind, amount in charge.items():
+        if len(amount) != ORDERS_OF[kind] or min(amount) < 0:
+            raise ValueError("a charge has a number of at least 0 for each order")
     return charge
 
 
-def _damaged(sequence: int, what: str) -> LedgerDamaged:
+def damaged(sequence: int, what: str) -> LedgerDamaged:
+    """The error for an entry that cannot be."""
     return LedgerDamaged(
         f"entry {sequence} of the ledger {what}. Nothing is served from it. "
         "Bring back the file as it was, or start a new ledger with what is certainly left."

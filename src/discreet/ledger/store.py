@@ -7,7 +7,7 @@ processor time of a spend (bench/ledger.py).
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect, Engine
 
 from discreet.errors import BadParameter
-from discreet.ledger.entry import Entry, looked_up
+from discreet.ledger.entry import Appended, Entry, looked_up
 from discreet.ledger.failure import translated
 from discreet.ledger.migration import ENTRY, migrate
 
@@ -35,6 +35,7 @@ class Store:
         self._engine = _engine(self.url)
         self._statements = _Statements(self._engine.dialect)
         self._connection: Any = None
+        self._driver: Any = None
         self._process = 0
         with self._translating(), self._engine.connect() as connection:
             migrate(connection, create=create, where=self.name)
@@ -58,7 +59,7 @@ class Store:
             rows = self._run(self._statements.find[column], {column: values[column]}).fetchall()
             return _entry(rows[0]) if rows else None
 
-    def append(self, previous: bytes, entries: Iterable[tuple[Entry, Mapping[str, Any]]]) -> bool:
+    def append(self, previous: bytes, entries: Iterable[Appended]) -> bool:
         """Append entries after the one with this hash, durably; False if somebody else was faster.
 
         One entry is a transaction of its own; several belong into `alone`.
@@ -66,11 +67,13 @@ class Store:
         with self._translating():
             try:
                 for entry, fields in entries:
+                    sequence, body, released, digest = entry
                     key, records = looked_up(fields)
-                    row = {**entry._asdict(), "key": key, "records": records, "before": entry.sequence - 1}
-                    if self._run(self._statements.append, {**row, "previous": previous}).rowcount != 1:
+                    row = {"sequence": sequence, "body": body, "released": released, "hash": digest, "key": key}
+                    row |= {"records": records, "before": sequence - 1, "previous": previous}
+                    if self._run(self._statements.append, row).rowcount != 1:
                         return False
-                    previous = entry.hash
+                    previous = digest
             except self._dbapi.IntegrityError:
                 return False
             return True
@@ -128,9 +131,8 @@ class Store:
             self._connection, self._process = None, os.getpid()
         if self._connection is None:
             self._connection = self._engine.raw_connection()
-        cursor = self._connection.cursor()
-        cursor.execute(statement, values or {})
-        return cursor
+            self._driver = self._connection.driver_connection
+        return self._driver.execute(statement, values or {})
 
     @contextmanager
     def _translating(self) -> Iterator[None]:

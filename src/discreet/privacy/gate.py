@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
+from operator import add, le
 from typing import Any, Literal
 
 from discreet.errors import BadParameter, BudgetExceeded
@@ -29,6 +30,8 @@ LARGEST_EPSILON = 1000
 
 Grains = tuple[int, ...]
 Kind = Literal["pure", "gaussian", "renyi"]
+# How many numbers an amount has.
+ORDERS_OF = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
 
 _ADVICE = {
     "pure": "Ask with Laplace noise, or register the table with a delta above 0.",
@@ -67,7 +70,7 @@ class Gate:
 
     def fits(self, spent: Grains, amount: Grains) -> bool:
         """Whether the amount can be added with at least one order staying within its limit."""
-        return any(before + more <= most for before, more, most in zip(spent, amount, self.limit, strict=True))
+        return any(map(le, map(add, spent, amount), self.limit))
 
     def add(self, spent: Grains, amount: Grains) -> Grains:
         """The new total; an order that is far past its limit stays at `FULL`."""
