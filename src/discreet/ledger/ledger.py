@@ -22,6 +22,7 @@ from discreet.ledger.refusal import refusal
 from discreet.ledger.state import Charge, State, misfits
 from discreet.parameter import text
 from discreet.privacy.event import Event, Nothing
+from discreet.privacy.gate import Grains
 from discreet.privacy.wire import event_to_plain
 
 # An analyst without a name.
@@ -256,4 +257,9 @@ def _charge(state: State, event: Event, table: str, analyst: str) -> Charge:
             f'table "{table}" has no budget for all analysts together. '
             f'Set one: ledger.cap(Budget(epsilon=1, delta=1e-9), table="{table}").'
         )
-    return {gate.kind: gate.charge(event) for _, gate in accounts}
+    # Most caps count in the same currency, and looking up a price takes longer than comparing names.
+    charge: dict[str, Grains] = {}
+    for _, gate in accounts:
+        if gate.kind not in charge:
+            charge[gate.kind] = gate.charge(event)
+    return charge

@@ -155,7 +155,7 @@ class Log:
                 else:
                     taken |= labels
                     entry = chained(state.hash, state.sequence + 1, outcome)
-                    state = folded(state, entry, outcome.fields)
+                    state = folded(state, entry, outcome.fields, fits=True)
                     outcome = Appended(entry, outcome.fields)
                     decided.entries.append(outcome)
             decided.outcomes.append(outcome)

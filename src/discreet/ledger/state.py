@@ -105,15 +105,15 @@ def replayed(state: State, entries: Iterable[Entry]) -> State:
     return state
 
 
-def folded(state: State, entry: Entry, fields: Mapping[str, Any]) -> State:
-    """The state after an entry whose hash is known to be right, if no cap is passed."""
+def folded(state: State, entry: Entry, fields: Mapping[str, Any], *, fits: bool = False) -> State:
+    """The state after an entry whose hash is known to be right, if no cap is passed; `fits` if that is known too."""
     try:
         caps, spent, holds, ledger = state.caps, state.spent, state.holds, state.ledger
         match fields["is"]:
             case "record":
                 pass
             case "spend":
-                spent, holds = _paid(state, entry.sequence, fields)
+                spent, holds = _paid(state, entry.sequence, fields, fits)
             case "hold":
                 holds = {**holds, entry.sequence: _held(state, entry.sequence, fields)}
             case "close":
@@ -129,11 +129,13 @@ def folded(state: State, entry: Entry, fields: Mapping[str, Any]) -> State:
         raise damaged(entry.sequence, f"does not say what it should ({error!r}); upgrade discreet") from None
 
 
-def _paid(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Mapping[Scope, Grains], Mapping[int, Hold]]:
+def _paid(
+    state: State, sequence: int, fields: Mapping[str, Any], fits: bool
+) -> tuple[Mapping[Scope, Grains], Mapping[int, Hold]]:
     table, analyst, number, charge = fields["table"], fields["analyst"], fields.get("hold"), _charge(fields)
     if number is not None and number not in state.holds:
         raise damaged(sequence, "pays from a hold that is not open")
-    for account, _, _ in misfits(state, table, analyst, charge, number):
+    for account, _, _ in () if fits else misfits(state, table, analyst, charge, number):
         raise damaged(sequence, f"passes the cap ({account})")
     spent = {**state.spent}
     for account, gate in state.caps.over(table, analyst):

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import sqlalchemy as sa
@@ -36,8 +37,10 @@ class Store:
         self._statements = _Statements(self._engine.dialect)
         self._connection: Any = None
         self._driver: Any = None
+        self._conflict = self._engine.dialect.loaded_dbapi.IntegrityError
+        self._guard = _Translating(self)
         self._process = 0
-        with self._translating(), self._engine.connect() as connection:
+        with self._guard, self._engine.connect() as connection:
             migrate(connection, create=create, where=self.name)
 
     @property
@@ -47,12 +50,12 @@ class Store:
 
     def tail(self, sequence: int) -> list[Entry]:
         """The entries after this one."""
-        with self._translating():
+        with self._guard:
             return [_entry(row) for row in self._run(self._statements.tail, {"sequence": sequence}).fetchall()]
 
     def find(self, *, key: str | None = None, records: int | None = None, sequence: int | None = None) -> Entry | None:
         """The entry with this key, or that records this spend, or of this number."""
-        with self._translating():
+        with self._guard:
             values = {"key": key, "records": records, "sequence": sequence}
             (column,) = (name for name, value in values.items() if value is not None)
             # All of the one row: a result that is not read to its end keeps its snapshot of the database open.
@@ -64,7 +67,7 @@ class Store:
 
         One entry is a transaction of its own; several belong into `alone`.
         """
-        with self._translating():
+        with self._guard:
             try:
                 for entry, fields in entries:
                     sequence, body, released, digest = entry
@@ -74,14 +77,14 @@ class Store:
                     if self._run(self._statements.append, row).rowcount != 1:
                         return False
                     previous = digest
-            except self._dbapi.IntegrityError:
+            except self._conflict:
                 return False
             return True
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Wait until nobody else writes, and keep the others waiting."""
-        with self._translating():
+        with self._guard:
             for statement in self._statements.begin_alone:
                 self._run(statement)
         try:
@@ -89,13 +92,13 @@ class Store:
         except BaseException:
             self.drop()
             raise
-        with self._translating():
+        with self._guard:
             self._run("COMMIT")
 
     def entries(self, sequence: int = 0) -> Iterator[Entry]:
         """All entries after this one, one by one, on a connection of their own."""
         page = sa.select(*_COLUMNS).where(ENTRY.c.sequence > sa.bindparam("sequence")).order_by(ENTRY.c.sequence)
-        with self._translating(), self._engine.connect() as connection:
+        with self._guard, self._engine.connect() as connection:
             while rows := connection.execute(page.limit(PAGE), {"sequence": sequence}).fetchall():
                 yield from map(_entry, rows)
                 sequence = rows[-1].sequence
@@ -103,7 +106,7 @@ class Store:
     def labels(self) -> dict[int, tuple[str | None, int | None]]:
         """What entries are searched by: of each number its key and the spend that it records, where there is one."""
         labelled = sa.or_(ENTRY.c.key.is_not(None), ENTRY.c.records.is_not(None))
-        with self._translating(), self._engine.connect() as connection:
+        with self._guard, self._engine.connect() as connection:
             rows = connection.execute(sa.select(ENTRY.c.sequence, ENTRY.c.key, ENTRY.c.records).where(labelled))
             return {row.sequence: (row.key, row.records) for row in rows}
 
@@ -121,8 +124,9 @@ class Store:
         self._engine.dispose()
 
     @property
-    def _dbapi(self) -> Any:
-        return self._engine.dialect.loaded_dbapi
+    def failures(self) -> tuple[type[BaseException], ...]:
+        """What the driver raises when something fails."""
+        return (self._engine.dialect.loaded_dbapi.Error, sa.exc.SQLAlchemyError, OSError)
 
     def _run(self, statement: str, values: dict[str, Any] | None = None) -> Any:
         if self._process != os.getpid():
@@ -134,14 +138,21 @@ class Store:
             self._driver = self._connection.driver_connection
         return self._driver.execute(statement, values or {})
 
-    @contextmanager
-    def _translating(self) -> Iterator[None]:
-        """Errors of the driver become ours, and the connection is not trusted after them."""
-        try:
-            yield
-        except (self._dbapi.Error, sa.exc.SQLAlchemyError, OSError) as error:
-            self.drop()
-            raise translated(error, self.name) from None
+
+class _Translating:
+    """Errors of the driver become ours, and the connection is not trusted after them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._failures = store.failures
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, self._failures):
+            self._store.drop()
+            raise translated(error, self._store.name) from None
 
 
 class _Statements:
