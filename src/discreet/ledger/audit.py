@@ -46,35 +46,33 @@ def verify(
 
 
 def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[[int], None]) -> Audit:
-    state, spends, answered = State(), set(), set()
-    labels: dict[int, tuple[str | None, int | None]] = {}
-    found = head is None
-    for entry in store.entries():
+    state, found = State(), head is None
+    spends: set[int] = set()
+    answered: set[int] = set()
+    for sequence, body, released, digest, *labels in store.rows():
+        entry = Entry(sequence, body, released, digest)
         fields = fields_of(state, entry)
         state = folded(state, entry, fields)
-        found = found or (head is not None and (entry.sequence, entry.hash) == head[1:])
-        key, records = looked_up(fields)
-        if key is not None or records is not None:
-            labels[entry.sequence] = (key, records)
+        found = found or (head is not None and (sequence, digest) == head[1:])
+        if looked_up(fields) != tuple(labels):
+            raise damaged(sequence, "is found by another key than it says")
         match fields["is"]:
             case "spend":
-                spends.add(entry.sequence)
+                spends.add(sequence)
                 if prices:
                     _check_price(entry, fields)
             case "record":
-                if records not in spends or records in answered:
-                    raise damaged(entry.sequence, "records an answer to what is no spend, or has one")
-                answered.add(records)
+                if fields["records"] not in spends or fields["records"] in answered:
+                    raise damaged(sequence, "records an answer to what is no spend, or has one")
+                answered.add(fields["records"])
             case "cap" | "raise":
                 _check_limit(entry, fields, store)
-        progress(entry.sequence)
+        progress(sequence)
     if not found or (head is not None and head.ledger != state.ledger):
         raise LedgerDamaged(
             f"the head that you kept ({head}) is not in this ledger: entries were lost or changed since, or it is of "
             "another ledger. Nothing should be served from it. Bring back the newest file."
         )
-    if store.labels() != labels:
-        raise LedgerDamaged("what the ledger is searched by is not what its entries say. Bring back the newest file.")
     return Audit(Head(state.ledger, state.sequence, state.hash), state.sequence, len(spends), len(answered), state)
 
 

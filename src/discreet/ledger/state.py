@@ -4,7 +4,6 @@ Every process folds the entries that it has not seen yet before it appends one, 
 holds and that no cap was ever passed. Why that keeps the promises: ledger.md.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from operator import add, sub
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged
 from discreet.ledger.caps import Caps
-from discreet.ledger.entry import FORMAT, GENESIS, Entry, seal
+from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.ledger.scope import Scope
 from discreet.privacy.gate import ORDERS_OF, Gate, Grains
 
@@ -93,7 +92,7 @@ def fields_of(state: State, entry: Entry) -> Any:
     if seal(state.hash, entry.body, entry.released) != entry.hash:
         raise damaged(entry.sequence, "or the one before it was changed: its hash does not follow")
     try:
-        return json.loads(entry.body)
+        return decoded(entry.body)
     except ValueError:
         raise damaged(entry.sequence, "cannot be read") from None
 

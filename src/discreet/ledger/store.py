@@ -51,7 +51,7 @@ class Store:
     def tail(self, sequence: int) -> list[Entry]:
         """The entries after this one."""
         with self._guard:
-            return [_entry(row) for row in self._run(self._statements.tail, {"sequence": sequence}).fetchall()]
+            return [Entry._make(row) for row in self._run(self._statements.tail, {"sequence": sequence}).fetchall()]
 
     def find(self, *, key: str | None = None, records: int | None = None, sequence: int | None = None) -> Entry | None:
         """The entry with this key, or that records this spend, or of this number."""
@@ -60,7 +60,7 @@ class Store:
             (column,) = (name for name, value in values.items() if value is not None)
             # All of the one row: a result that is not read to its end keeps its snapshot of the database open.
             rows = self._run(self._statements.find[column], {column: values[column]}).fetchall()
-            return _entry(rows[0]) if rows else None
+            return Entry._make(rows[0]) if rows else None
 
     def append(self, previous: bytes, entries: Iterable[Appended]) -> bool:
         """Append entries after the one with this hash, durably; False if somebody else was faster.
@@ -97,18 +97,19 @@ class Store:
 
     def entries(self, sequence: int = 0) -> Iterator[Entry]:
         """All entries after this one, one by one, on a connection of their own."""
-        page = sa.select(*_COLUMNS).where(ENTRY.c.sequence > sa.bindparam("sequence")).order_by(ENTRY.c.sequence)
-        with self._guard, self._engine.connect() as connection:
-            while rows := connection.execute(page.limit(PAGE), {"sequence": sequence}).fetchall():
-                yield from map(_entry, rows)
-                sequence = rows[-1].sequence
+        return (Entry._make(row[:4]) for row in self.rows(sequence))
 
-    def labels(self) -> dict[int, tuple[str | None, int | None]]:
-        """What entries are searched by: of each number its key and the spend that it records, where there is one."""
-        labelled = sa.or_(ENTRY.c.key.is_not(None), ENTRY.c.records.is_not(None))
-        with self._guard, self._engine.connect() as connection:
-            rows = connection.execute(sa.select(ENTRY.c.sequence, ENTRY.c.key, ENTRY.c.records).where(labelled))
-            return {row.sequence: (row.key, row.records) for row in rows}
+    def rows(self, sequence: int = 0) -> Iterator[tuple[Any, ...]]:
+        """The same as they are stored: the four members of an entry, its key, and the spend that it records."""
+        with self._guard:
+            connection = self._engine.raw_connection()
+            try:
+                driver: Any = connection.driver_connection
+                while rows := driver.execute(self._statements.page, {"sequence": sequence}).fetchall():
+                    yield from rows
+                    sequence = rows[-1][0]
+            finally:
+                connection.close()
 
     def drop(self) -> None:
         """Forget the connection: what it had begun is undone, and the next call makes a new one."""
@@ -173,9 +174,9 @@ class _Statements:
         first = sa.bindparam("before", type_=sa.BigInteger) == sa.literal_column("0")
         # Postgres must be told the type of a missing value.
         values = sa.select(*(sa.cast(sa.bindparam(column.name), column.type) for column in ENTRY.columns))
-        self.tail = text(
-            sa.select(*_COLUMNS).where(ENTRY.c.sequence > sa.bindparam("sequence")).order_by(ENTRY.c.sequence)
-        )
+        tail = sa.select(*_COLUMNS).where(ENTRY.c.sequence > sa.bindparam("sequence")).order_by(ENTRY.c.sequence)
+        self.tail = text(tail)
+        self.page = f"{text(tail.add_columns(ENTRY.c.key, ENTRY.c.records))} LIMIT {PAGE}"
         self.find = {column: where(column) for column in ("key", "records", "sequence")}
         self.append = text(sa.insert(ENTRY).from_select(names, values.where(sa.or_(first, before))))
         lock = ("BEGIN", f"LOCK TABLE {ENTRY.name} IN SHARE ROW EXCLUSIVE MODE")
@@ -183,11 +184,6 @@ class _Statements:
 
 
 _COLUMNS = (ENTRY.c.sequence, ENTRY.c.body, ENTRY.c.released, ENTRY.c.hash)
-
-
-def _entry(row: Iterable[Any]) -> Entry:
-    sequence, body, released, digest = row
-    return Entry(sequence, body, None if released is None else bytes(released), bytes(digest))
 
 
 def _url(address: str | Path) -> sa.URL:
