@@ -1,0 +1,99 @@
+"""Threads and processes that all begin at one moment.
+
+Processes are forked, so that they start in milliseconds and know what the test knows. Whoever forks must not have a
+ledger open, unless that is what is tested.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from threading import Barrier
+from traceback import format_exc
+
+from discreet.errors import BudgetExceeded
+
+FORK = get_context("fork")
+# Longer than anything here takes, in seconds: a test that hangs should fail.
+PATIENCE = 300
+
+
+class Child:
+    """A forked process that does one thing and tells what came of it."""
+
+    def __init__(self, work, *arguments):
+        self._mine, theirs = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=_tell, args=(theirs, work, arguments), daemon=True)
+        self.process.start()
+        # Only the child may keep its end open: if it dies, we read the end of the pipe instead of waiting for ever.
+        theirs.close()
+
+    def result(self):
+        """What it returned; what it raised is raised here."""
+        assert self._mine.poll(PATIENCE), "the process hangs"
+        succeeded, result = self._mine.recv()
+        self.process.join()
+        assert succeeded, result
+        return result
+
+    def kill(self):
+        """kill -9, and wait until it is dead."""
+        self.process.kill()
+        self.process.join()
+
+
+def _tell(pipe, work, arguments):
+    try:
+        pipe.send((True, work(*arguments)))
+    except BaseException:
+        pipe.send((False, format_exc()))
+
+
+@contextmanager
+def child(work, *arguments):
+    """A process that does not outlive the block."""
+    it = Child(work, *arguments)
+    try:
+        yield it
+    finally:
+        it.kill()
+
+
+def in_threads(count, work):
+    """What `work(number)` gives in each of so many threads."""
+    start = Barrier(count, timeout=PATIENCE)
+
+    def begin(number):
+        start.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))
+
+
+def in_processes(count, work):
+    """What `work(number, everybody_is_there)` gives in each of so many processes; each must wait for the others."""
+    start = FORK.Barrier(count, timeout=PATIENCE)
+    children = [Child(work, number, start.wait) for number in range(count)]
+    try:
+        return [one.result() for one in children]
+    finally:
+        for one in children:
+            one.kill()
+
+
+def crowd(open_ledger, ask, *, processes, threads, requests):
+    """All that is granted to a crowd in which every thread of every process asks so often, all at once."""
+
+    def granted(ledger):
+        try:
+            return [ask(ledger)]
+        except BudgetExceeded:
+            return []
+
+    def process(_, everybody_is_there):
+        with open_ledger() as ledger:
+            everybody_is_there()
+            found = in_threads(threads, lambda _: [grant for _ in range(requests) for grant in granted(ledger)])
+            return [grant for grants in found for grant in grants]
+
+    return [grant for grants in in_processes(processes, process) for grant in grants]
