@@ -172,6 +172,10 @@ class Log:
                 self._waiting.appendleft(proposal)
             else:
                 proposal.settle(outcome)
+        if decided.entries:
+            # What is granted stays granted, whether or not there is room to tidy up.
+            with suppress(LedgerFailed):
+                self.store.tidy()
 
 
 def head_of(state: State) -> Head:

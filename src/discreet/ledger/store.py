@@ -14,26 +14,28 @@ from types import TracebackType
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Dialect, Engine
+from sqlalchemy.engine import Dialect
 
-from discreet.errors import BadParameter
+from discreet.ledger.connect import PATIENCE, engine_for, file_of, url_of
 from discreet.ledger.entry import Appended, Entry, looked_up
 from discreet.ledger.failure import translated
 from discreet.ledger.migration import ENTRY, migrate
 
-# How long a writer waits for others before it gives up, in seconds.
-PATIENCE = 60
 # How many entries are read at once.
 PAGE = 2000
+# How many bytes we append before SQLite's log is copied back, and what a row takes beside its text at most.
+TIDY, ROW = 2**21, 2**11
+TIDY_PATIENCE = 5
 
 
 class Store:
     """A connection to the log. Not for several threads at once: `Ledger` takes turns."""
 
     def __init__(self, address: str | Path, *, create: bool) -> None:
-        self.url = _url(address)
-        self.file = _file(self.url, create=create)
-        self._engine = _engine(self.url)
+        self.url = url_of(address)
+        self.file = file_of(self.url, create=create)
+        self._engine = engine_for(self.url)
+        self._untidy = 0
         self._statements = _Statements(self._engine.dialect)
         self._connection: Any = None
         self._driver: Any = None
@@ -77,6 +79,7 @@ class Store:
                     if self._run(self._statements.append, row).rowcount != 1:
                         return False
                     previous = digest
+                    self._untidy += len(body) + len(released or b"") + ROW
             except self._conflict:
                 return False
             return True
@@ -110,6 +113,20 @@ class Store:
                     sequence = rows[-1][0]
             finally:
                 connection.close()
+
+    def tidy(self) -> None:
+        """Copy what SQLite has logged back into the database, now and then, so that its log stays short.
+
+        SQLite would do it by itself, beside other writers; before its version 3.51.3 that can lose a commit, if two do
+        it at once while a third writes. In this mode it keeps the writers waiting.
+        """
+        if self.file is not None and self._untidy >= TIDY:
+            self._untidy = 0
+            with self._guard:
+                # It gives up on writers that do not wait, so it is given time; readers of ours are quick.
+                self._run(f"PRAGMA busy_timeout = {TIDY_PATIENCE * 1000}")
+                self._run("PRAGMA wal_checkpoint(FULL)").fetchall()
+                self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
 
     def drop(self) -> None:
         """Forget the connection: what it had begun is undone, and the next call makes a new one."""
@@ -184,61 +201,3 @@ class _Statements:
 
 
 _COLUMNS = (ENTRY.c.sequence, ENTRY.c.body, ENTRY.c.released, ENTRY.c.hash)
-
-
-def _url(address: str | Path) -> sa.URL:
-    text = str(address)
-    if "://" not in text:
-        return sa.URL.create("sqlite", database=text)
-    try:
-        url = sa.make_url(text)
-    except sa.exc.ArgumentError:
-        raise BadParameter(
-            "the address of the ledger cannot be read; give a path, or postgresql://host/database."
-        ) from None
-    match url.get_backend_name():
-        case "sqlite" if url.database:
-            return url
-        case "postgresql" | "postgres":
-            return url.set(drivername="postgresql+psycopg")
-        case other:
-            raise BadParameter(
-                f'a ledger in "{other}" would not last, or is not supported; give a path for SQLite, '
-                "or postgresql://host/database."
-            )
-
-
-def _file(url: sa.URL, *, create: bool) -> Path | None:
-    """The file of a SQLite ledger. A new one can be read and written by its owner only."""
-    if url.get_backend_name() != "sqlite":
-        return None
-    file = Path(url.database or "")
-    if not file.exists() and not create:
-        raise BadParameter(f'there is no ledger at "{file}". Check the path.')
-    try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise translated(error, str(file)) from None
-    return file
-
-
-def _engine(url: sa.URL) -> Engine:
-    if url.get_backend_name() != "sqlite":
-        try:
-            return sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_size=2, pool_pre_ping=False)
-        except ImportError:
-            raise BadParameter(
-                "a ledger in Postgres needs the package psycopg, and it is not installed. Install discreet[postgres]."
-            ) from None
-    engine = sa.create_engine(url, paramstyle="named", connect_args={"isolation_level": None, "timeout": PATIENCE})
-    sa.event.listen(engine, "connect", _durable)
-    return engine
-
-
-def _durable(connection: Any, _record: Any) -> None:
-    """A commit returns when it is on the disk: the promise on which everything else rests."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    # On a Mac a plain fsync does not reach the disk.
-    connection.execute("PRAGMA fullfsync = ON")
-    connection.execute("PRAGMA checkpoint_fullfsync = ON")

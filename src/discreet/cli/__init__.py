@@ -1,0 +1,68 @@
+"""The `discreet` command. Heavy imports happen inside the commands, so that help is instant."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from discreet.cli import ledger, schema
+from discreet.cli.terminal import visible
+from discreet.errors import DiscreetError, Mistake
+
+app = typer.Typer(
+    name="discreet",
+    help="A private data curator: exponentially many questions, one privacy budget.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+app.add_typer(schema.app)
+app.add_typer(ledger.app)
+
+
+@app.callback()
+def discreet() -> None:
+    """A private data curator: exponentially many questions, one privacy budget."""
+
+
+@app.command()
+def explain(
+    epsilon: Annotated[float, typer.Option(help="How much may leak about one person; 0.1 to 3 is usual.")],
+    delta: Annotated[float, typer.Option(help="The probability that more leaks; 0, or far below 1/rows.")] = 0.0,
+    rows: Annotated[int | None, typer.Option(help="The number of rows, to see if the budget can be useful.")] = None,
+) -> None:
+    """Say what a guarantee means: odds, beliefs, utility, the best attack, families."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from discreet.meaning import explain as meaning_of
+
+    meaning = meaning_of(epsilon=epsilon, delta=delta, rows=rows)
+    console = Console(highlight=False)
+    promise = f"epsilon {meaning.epsilon:g}" + (f", delta {meaning.delta:g}" if meaning.delta else "")
+    console.print(Text.assemble("\nThe promise at ", (promise, "bold")))
+    for title, sentence in meaning.sentences:
+        console.print(Text(f"\n{title}", style="bold cyan"))
+        console.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    for warning in meaning.warnings:
+        console.print(Padding(Text.assemble(("\nWarning  ", "bold red"), warning), (0, 0, 0, 0)))
+    console.print()
+
+
+@app.command()
+def demo() -> None:
+    """A made-up town on one budget: ask, pay, answer, and see what it means."""
+    from discreet.demo import run
+
+    run()
+
+
+def main() -> None:
+    """Run a command; an error of ours is one sentence on stderr, with exit code 2 for mistakes and 1 for the rest."""
+    try:
+        app()
+    except DiscreetError as error:
+        print(f"{type(error).__name__}: {visible(str(error), lines=True)}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, Mistake) else 1)
