@@ -1,0 +1,46 @@
+"""All caps of a ledger, and which of them a spend must fit."""
+
+from collections.abc import Iterator, Mapping
+
+from discreet.ledger.scope import Scope
+from discreet.privacy.gate import Gate
+
+Accounts = tuple[tuple[Scope, Gate], ...]
+
+# The answers that are remembered; a ledger has few tables, and analysts come and go.
+_REMEMBERED = 10_000
+
+
+class Caps(Mapping[Scope, Gate]):
+    """The gate of each scope that has one. Never changed: a new cap makes a new collection."""
+
+    __slots__ = ("_gates", "_over")
+
+    def __init__(self, gates: Mapping[Scope, Gate] | None = None) -> None:
+        self._gates = dict(gates or {})
+        self._over: dict[tuple[str, str], Accounts] = {}
+
+    def __getitem__(self, scope: Scope) -> Gate:
+        return self._gates[scope]
+
+    def __iter__(self) -> Iterator[Scope]:
+        return iter(self._gates)
+
+    def __len__(self) -> int:
+        return len(self._gates)
+
+    def with_cap(self, scope: Scope, gate: Gate) -> "Caps":
+        """These and one more, or one instead of the one before."""
+        return Caps({**self._gates, scope: gate})
+
+    def over(self, table: str, analyst: str) -> Accounts:
+        """Every account that a spend must fit. What an analyst was given in person stands for what each is given."""
+        found = self._over.get((table, analyst))
+        if found is None:
+            covering = ((scope, gate) for scope, gate in self._gates.items() if scope.covers(table, analyst))
+            accounts = ((scope, scope.of(analyst), gate) for scope, gate in covering)
+            found = tuple((mine, gate) for scope, mine, gate in accounts if mine is scope or mine not in self._gates)
+            if len(self._over) >= _REMEMBERED:
+                self._over.clear()
+            self._over[table, analyst] = found
+        return found
