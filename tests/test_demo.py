@@ -33,7 +33,7 @@ def test_what_the_budget_does_not_allow_is_refused_before_a_row_is_read(monkeypa
     read = []
     evaluate = demo.Table.evaluate
     monkeypatch.setattr(demo.Table, "evaluate", lambda self, question: (read.append(1), evaluate(self, question))[1])
-    with pytest.raises(BudgetExceeded, match="no row was read"):
+    with pytest.raises(BudgetExceeded, match="ask the data owner for more"):
         demo.run()
     # Half of the noise costs four times as much: two of the eight questions fit.
     assert len(read) == 2

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,12 @@ from rich.table import Table as Grid
 
 from discreet.data import ADULT, load_adult
 from discreet.errors import BudgetExceeded
+from discreet.ledger import Budget, Ledger
 from discreet.meaning import explain
 from discreet.mechanism.gaussian import gaussian
 from discreet.mechanism.laplace import laplace
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.event import Gaussian, Repeat
-from discreet.privacy.gate import gaussian_gate
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Linear, Marginal
 from discreet.query.sql import parse
@@ -48,9 +50,12 @@ def run() -> None:
         f"Whom we protect: {table.unit.describe}. Budget for all questions together: epsilon {EPSILON:g}, "
         f"delta {DELTA:g}.\n"
     )
-    grid, groups = _ask_all(table)
-    console.print(grid)
-    console.print("[dim]left: of the budget. truth: only a demonstration can show it.[/dim]\n")
+    with TemporaryDirectory() as folder, Ledger(Path(folder) / "budget.sqlite") as ledger:
+        ledger.cap(Budget(epsilon=EPSILON, delta=DELTA), table=table.name)
+        grid, groups = _ask_all(table, ledger)
+        console.print(grid)
+        console.print("[dim]left: of the budget. truth: only a demonstration can show it.[/dim]")
+        console.print(_one_more(table, ledger))
     console.print("The last question has sixteen answers for the price of one:\n")
     console.print(groups)
     console.print(_price(MANY))
@@ -60,21 +65,18 @@ def run() -> None:
     console.print("\nMore: [bold]discreet explain --epsilon 1[/bold], and the pages in docs/.\n")
 
 
-def _ask_all(table: Table) -> tuple[Grid, Grid]:
-    grid = Grid(f"{COUNT}…", "answer", f"± {CONFIDENCE:.0%}", "truth", "left")
-    gate = gaussian_gate(EPSILON, DELTA)
-    spent, groups = gate.nothing, Grid.grid()
+def _ask_all(table: Table, ledger: Ledger) -> tuple[Grid, Grid]:
+    grid, groups = Grid(f"{COUNT}…", "answer", f"± {CONFIDENCE:.0%}", "truth", "left"), Grid.grid()
     for sql in QUESTIONS:
         question = _question(table, sql)
         moves = sensitivity_of(question, table.domain, table.unit)
         mechanism = gaussian(sensitivity=moves, sigma=_sigma(moves, len(QUESTIONS)))
+        error = mechanism.error(CONFIDENCE)
         # Pay before reading: what does not fit is refused while the rows are untouched.
-        amount = gate.charge(mechanism.event)
-        if not gate.fits(spent, amount):
-            raise BudgetExceeded("the demonstration has spent its budget; no row was read.")
-        spent = gate.add(spent, amount)
-        released, error = mechanism.release(table.evaluate(question)), mechanism.error(CONFIDENCE)
-        truth, left = _truth(sql), f"{1 - spent[0] / gate.limit[0]:.0%}"
+        receipt = ledger.spend(mechanism.event, sql, table=table.name, error=error)
+        released = mechanism.release(table.evaluate(question))
+        ledger.record(receipt, released.tobytes())
+        truth, left = _truth(sql), f"{ledger.balances()[0].share_left:.0%}"
         if len(released) == 1:
             grid.add_row(
                 sql.removeprefix(COUNT),
@@ -89,6 +91,17 @@ def _ask_all(table: Table) -> tuple[Grid, Grid]:
     for column in grid.columns[1:]:
         column.justify = "right"
     return grid, groups
+
+
+def _one_more(table: Table, ledger: Ledger) -> str:
+    """What the ledger says when the budget is gone, and what it kept."""
+    answered = sum(spend.released is not None for spend in ledger.history())
+    kept = f"[dim]The ledger has {answered} spends, each paid before a row was read, and each with its answer.[/dim]\n"
+    try:
+        ledger.spend(Gaussian(Fraction(100), Fraction(1)), "one more", table=table.name, error=196)
+    except BudgetExceeded as refused:
+        return f"One more question? [yellow]{' '.join(str(refused).split())}[/yellow]\n{kept}"
+    return kept
 
 
 def _question(table: Table, sql: str) -> Linear | Marginal:

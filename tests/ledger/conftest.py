@@ -5,6 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from ledger.places import PLACES, new_database, new_file
+from ledger.service import Diary
 
 
 @pytest.fixture(params=PLACES)
@@ -22,3 +23,9 @@ def new_address(request, tmp_path):
 def address(new_address):
     """The address of a ledger that is not there yet."""
     return new_address()
+
+
+@pytest.fixture
+def diary(tmp_path):
+    """What the services of a test did."""
+    return Diary(tmp_path / "diary")

@@ -25,7 +25,7 @@ from discreet.privacy.gate import Gate, Grains
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10
 # Noise of so many times the scale is no answer at all.
-HOPELESS = 2**20
+HOPELESS = 1000
 
 
 def refusal(
