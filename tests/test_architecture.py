@@ -110,4 +110,4 @@ def test_every_mechanism_names_a_proof_page_that_lies_beside_it():
 def test_importing_discreet_loads_nothing_heavy():
     code = "import discreet, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "scipy", "numba", "flint", "pandas", "polars", "pyarrow", "typer"} & set(loaded)
+    assert not {"numpy", "scipy", "numba", "flint", "pandas", "polars", "pyarrow", "sqlalchemy", "typer"} & set(loaded)

@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import data, errors, mechanism, noise, privacy, query, schema, source, verify
+    from discreet import data, errors, ledger, mechanism, noise, privacy, query, schema, source, verify
     from discreet.answer import Answer
     from discreet.data import load_adult
     from discreet.errors import (
+        AnswerLost,
         BadData,
         BadParameter,
         BadQuery,
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
         BudgetExceeded,
         DiscreetError,
         Fault,
+        KeyReused,
+        LedgerDamaged,
+        LedgerFailed,
         Mistake,
         NoEntropy,
         Refusal,
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
         SourceFailed,
         TooLarge,
     )
+    from discreet.ledger import Budget, Ledger
     from discreet.meaning import explain
     from discreet.once import ask, count, histogram
     from discreet.query import (
@@ -50,18 +55,24 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "AnswerLost",
     "BadData",
     "BadParameter",
     "BadQuery",
     "BadSchema",
     "Bins",
     "Boolean",
+    "Budget",
     "BudgetExceeded",
     "Categories",
     "DiscreetError",
     "Domain",
     "Fault",
     "Integers",
+    "KeyReused",
+    "Ledger",
+    "LedgerDamaged",
+    "LedgerFailed",
     "Linear",
     "Marginal",
     "Mistake",
@@ -86,6 +97,7 @@ __all__ = [
     "everyone",
     "explain",
     "histogram",
+    "ledger",
     "load_adult",
     "marginals",
     "mechanism",
@@ -102,12 +114,13 @@ __all__ = [
     "verify",
 ]
 
-_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify"]
+_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify", "ledger"]
 _HOMES = {
     "answer": "Answer",
     "data": "load_adult",
-    "errors": "BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault Mistake NoEntropy Refusal "
-    "SealBroken SourceFailed TooLarge",
+    "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
+    "LedgerDamaged LedgerFailed Mistake NoEntropy Refusal SealBroken SourceFailed TooLarge",
+    "ledger": "Budget Ledger",
     "meaning": "explain",
     "once": "ask count histogram",
     "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "

@@ -14,7 +14,7 @@ from discreet.errors import BudgetExceeded
 
 FORK = get_context("fork")
 # Longer than anything here takes, in seconds: a test that hangs should fail.
-PATIENCE = 300
+PATIENCE = 120
 
 
 class Child:
@@ -27,9 +27,9 @@ class Child:
         # Only the child may keep its end open: if it dies, we read the end of the pipe instead of waiting for ever.
         theirs.close()
 
-    def result(self):
+    def result(self, patience=PATIENCE):
         """What it returned; what it raised is raised here."""
-        assert self._mine.poll(PATIENCE), "the process hangs"
+        assert self._mine.poll(patience), "the process hangs"
         succeeded, result = self._mine.recv()
         self.process.join()
         assert succeeded, result
@@ -97,3 +97,40 @@ def crowd(open_ledger, ask, *, processes, threads, requests):
             return [grant for grants in found for grant in grants]
 
     return [grant for grants in in_processes(processes, process) for grant in grants]
+
+
+class Elsewhere:
+    """A ledger that is open in another process; its methods are called there."""
+
+    def __init__(self, open_ledger):
+        self._mine, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=_obey, args=(open_ledger, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def __getattr__(self, name):
+        def call(*arguments, **named):
+            self._mine.send((name, arguments, named))
+            assert self._mine.poll(PATIENCE), "the process hangs"
+            result = self._mine.recv()
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+        return call
+
+    def kill(self):
+        """kill -9, and wait until it is dead."""
+        self.process.kill()
+        self.process.join()
+
+
+def _obey(open_ledger, pipe):
+    with open_ledger() as ledger:
+        while True:
+            name, arguments, named = pipe.recv()
+            try:
+                member = getattr(ledger, name)
+                pipe.send(member(*arguments, **named) if callable(member) else member)
+            except Exception as error:
+                pipe.send(error)

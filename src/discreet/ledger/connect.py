@@ -18,7 +18,7 @@ def url_of(address: str | Path) -> sa.URL:
     """The address of a ledger: a path, or a URL of one of the databases that we know."""
     text = str(address)
     if "://" not in text:
-        return sa.URL.create("sqlite", database=text)
+        return sa.URL.create("sqlite", database=os.path.abspath(text))
     try:
         url = sa.make_url(text)
     except sa.exc.ArgumentError:
@@ -27,7 +27,8 @@ def url_of(address: str | Path) -> sa.URL:
         ) from None
     match url.get_backend_name():
         case "sqlite" if url.database:
-            return url
+            # Wherever this process goes, the ledger stays where it is.
+            return url.set(database=os.path.abspath(url.database))
         case "postgresql" | "postgres":
             return url.set(drivername="postgresql+psycopg")
         case other:

@@ -89,8 +89,9 @@ def dp_event(event: Event, *, accountant: Accountant = "pld") -> Any:
     epsilon-DP. LaplaceDpEvent would promise too much: it is about noise on real numbers, which tells less than ours on
     whole ones. RandomizedResponseDpEvent is not used: version 0.6.0 forgets its `count` in one accountant.
 
-    The sensitivities are those of our events, so the accountants must keep their default neighboring relation:
-    with REPLACE_ONE one of them would double what is doubled already.
+    The sensitivities are those of our events, so the accountants must keep their default neighboring relation: with
+    REPLACE_ONE one of them would double what is doubled already. "pld" is the tight one; "rdp" adds up what zCDP adds
+    up, which is more than `epsilon(…, by="renyi")` where a few pure events are large.
     """
     if accountant not in get_args(Accountant):
         hint = did_you_mean(str(accountant), get_args(Accountant))

@@ -123,6 +123,8 @@ class Ledger:
         request = _request(event, why, table, analyst)
         if hold is not None:
             request["hold"] = hold
+        if body is not None and not isinstance(body, bytes):
+            raise BadParameter(f"body is a {type(body).__name__}; it must be bytes. Encode it first.")
         if key is not None:
             asked = dumps(request).encode() if body is None else body
             request |= {"key": text("key", key), "asked": sha256(asked).hexdigest()}

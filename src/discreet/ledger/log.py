@@ -38,8 +38,11 @@ class Log:
         place = beside if head is None else head
         self._witness = None if place is None else Witness(place)
         self._state = State()
-        with self._turn:
+        try:
             self._open()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
+from discreet.errors import LedgerDamaged
 from discreet.ledger.connect import PATIENCE, engine_for, file_of, url_of
 from discreet.ledger.entry import Appended, Entry, looked_up
 from discreet.ledger.failure import translated
@@ -34,6 +35,7 @@ class Store:
     def __init__(self, address: str | Path, *, create: bool) -> None:
         self.url = url_of(address)
         self.file = file_of(self.url, create=create)
+        self._identity = _identity(self.file)
         self._engine = engine_for(self.url)
         self._untidy = 0
         self._statements = _Statements(self._engine.dialect)
@@ -70,6 +72,7 @@ class Store:
         One entry is a transaction of its own; several belong into `alone`.
         """
         with self._guard:
+            self._require_same_file()
             try:
                 for entry, fields in entries:
                     sequence, body, released, digest = entry
@@ -141,6 +144,15 @@ class Store:
         self.drop()
         self._engine.dispose()
 
+    def _require_same_file(self) -> None:
+        """A file that was put in the place of ours would be another ledger; we would go on writing to the old one."""
+        if self.file is not None:
+            if _identity(self.file) != self._identity:
+                raise LedgerDamaged(
+                    f'"{self.file}" was replaced by another file while it was in use. Nothing more is served from here. '
+                    "Bring back the newest file, and start again."
+                )
+
     @property
     def failures(self) -> tuple[type[BaseException], ...]:
         """What the driver raises when something fails."""
@@ -198,6 +210,13 @@ class _Statements:
         self.append = text(sa.insert(ENTRY).from_select(names, values.where(sa.or_(first, before))))
         lock = ("BEGIN", f"LOCK TABLE {ENTRY.name} IN SHARE ROW EXCLUSIVE MODE")
         self.begin_alone = ("BEGIN IMMEDIATE",) if dialect.name == "sqlite" else lock
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    if file is None:
+        return None
+    found = os.stat(file)
+    return found.st_dev, found.st_ino
 
 
 _COLUMNS = (ENTRY.c.sequence, ENTRY.c.body, ENTRY.c.released, ENTRY.c.hash)
