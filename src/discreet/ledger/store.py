@@ -146,12 +146,11 @@ class Store:
 
     def _require_same_file(self) -> None:
         """A file that was put in the place of ours would be another ledger; we would go on writing to the old one."""
-        if self.file is not None:
-            if _identity(self.file) != self._identity:
-                raise LedgerDamaged(
-                    f'"{self.file}" was replaced by another file while it was in use. Nothing more is served from here. '
-                    "Bring back the newest file, and start again."
-                )
+        if self.file is not None and _identity(self.file) != self._identity:
+            raise LedgerDamaged(
+                f'"{self.file}" was replaced by another file while it was in use. Nothing more is served from here. '
+                "Bring back the newest file, and start again."
+            )
 
     @property
     def failures(self) -> tuple[type[BaseException], ...]:
