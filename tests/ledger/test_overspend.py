@@ -17,7 +17,7 @@ from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy.event import Gaussian, Laplace
 from discreet.privacy.gate import GRAIN, gaussian_gate, renyi_gate
 from discreet.privacy.renyi import ORDERS
-from ledger.crowd import crowd, in_threads
+from ledger.crowd import apart, crowd, in_threads
 from needs import needs
 
 # So many requests fit the budget.
@@ -48,8 +48,12 @@ def budget_and_event(kind):
 def ask_our_ledger(address, kind, size):
     """The sequences of all that is granted to a crowd."""
     budget, event = budget_and_event(kind)
-    with Ledger(address) as ledger:
-        ledger.cap(budget, table="people")
+
+    def cap():
+        with Ledger(address) as ledger:
+            ledger.cap(budget, table="people")
+
+    apart(cap)
     return crowd(
         lambda: Ledger(address), lambda ledger: ledger.spend(event, "a crowd", table="people").sequence, **size
     )
