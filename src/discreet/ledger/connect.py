@@ -1,7 +1,9 @@
 """Finding the place of a ledger and connecting to it so that a commit is durable."""
 
 import os
+import sqlite3
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import sqlalchemy as sa
@@ -70,7 +72,7 @@ def engine_for(url: sa.URL) -> Engine:
 
 def _durable_sqlite(connection: Any, _record: Any) -> None:
     """A commit returns when it is on the disk: the promise on which everything else rests."""
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     connection.execute("PRAGMA synchronous = FULL")
     # On a Mac a plain fsync does not reach the disk.
     connection.execute("PRAGMA fullfsync = ON")
@@ -83,6 +85,20 @@ def _durable_sqlite(connection: Any, _record: Any) -> None:
             f"SQLite cannot keep this ledger safely where it lies (journal mode {mode}, synchronous {level}). "
             "Put it on a disk of this machine, not on a network drive."
         )
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch to the write-ahead log. Two processes may do that to a new file at once, and here SQLite does not wait."""
+    until = monotonic() + PATIENCE
+    while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > until:
+                raise
+            sleep(0.005)
+        else:
+            return
 
 
 def _durable_postgres(connection: Any, _record: Any) -> None:

@@ -51,8 +51,7 @@ class Witness:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._descriptor = -1
-        self._process = 0
+        self._descriptor: int | None = None
 
     def read(self) -> Head | None:
         """The head that it remembers, or None if it remembers nothing yet."""
@@ -68,16 +67,15 @@ class Witness:
         """Remember this head."""
         line = f"{head}\n".ljust(_WIDTH).encode()
         try:
-            if self._process != os.getpid():
+            if self._descriptor is None:
                 self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
-                self._process = os.getpid()
             os.pwrite(self._descriptor, line, 0)
         except OSError as error:
             raise translated(error, str(self.path)) from None
 
     def close(self) -> None:
         """Close the file."""
-        if self._process == os.getpid():
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
             with suppress(OSError):
-                os.close(self._descriptor)
-        self._process = 0
+                os.close(descriptor)

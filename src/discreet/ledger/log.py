@@ -9,11 +9,13 @@ import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
+from weakref import WeakSet
 
-from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed
+from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed, Refusal
 from discreet.ledger.entry import FORMAT, Appended, Draft, chained, looked_up
 from discreet.ledger.head import Head, Witness
 from discreet.ledger.moment import stamp
@@ -38,6 +40,7 @@ class Log:
         place = beside if head is None else head
         self._witness = None if place is None else Witness(place)
         self._state = State()
+        _LOGS.add(self)
         try:
             self._open()
         except BaseException:
@@ -70,6 +73,17 @@ class Log:
             self.store.close()
             if self._witness:
                 self._witness.close()
+
+    def rest(self) -> None:
+        """Wait for whoever writes, take the turn and hold no connection; until `wake`."""
+        self._turn.acquire()
+        self.store.close()
+
+    def wake(self, *, child: bool) -> None:
+        """Go on after `rest`. The threads that wait are not in a child, and their proposals are not its own."""
+        if child:
+            self._waiting.clear()
+        self._turn.release()
 
     # What follows happens with the turn taken.
 
@@ -151,6 +165,9 @@ class Log:
         taken: set[str | int] = set()
         for proposal in batch:
             outcome = proposal.ask(state)
+            if isinstance(outcome, Refusal) and decided.entries:
+                # It would be refused for something that is not durable yet, perhaps for an earlier try of its own.
+                outcome = _LATER
             if isinstance(outcome, Draft):
                 labels = {label for label in looked_up(outcome.fields) if label is not None}
                 if labels & taken:
@@ -179,6 +196,29 @@ class Log:
             # What is granted stays granted, whether or not there is room to tidy up.
             with suppress(LedgerFailed):
                 self.store.tidy()
+
+
+# Neither a connection nor a turn may be taken into a forked process: SQLite would believe that it holds locks which
+# only its parent has, and a thread that has the turn is not there to give it back.
+_LOGS: "WeakSet[Log]" = WeakSet()
+
+
+def _before_fork() -> None:
+    for log in list(_LOGS):
+        log.rest()
+
+
+def _after_fork(*, child: bool) -> None:
+    for log in list(_LOGS):
+        log.wake(child=child)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=partial(_after_fork, child=False),
+        after_in_child=partial(_after_fork, child=True),
+    )
 
 
 def head_of(state: State) -> Head:

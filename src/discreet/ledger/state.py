@@ -89,12 +89,13 @@ def fields_of(state: State, entry: Entry) -> Any:
     """What the next entry of a stored log says, if it is the next and its hash follows."""
     if entry.sequence != state.sequence + 1:
         raise damaged(state.sequence + 1, "is missing")
-    if seal(state.hash, entry.body, entry.released) != entry.hash:
-        raise damaged(entry.sequence, "or the one before it was changed: its hash does not follow")
     try:
-        return decoded(entry.body)
-    except ValueError:
+        if seal(state.hash, entry.body, entry.released) == entry.hash:
+            return decoded(entry.body)
+    except (AttributeError, TypeError, ValueError):
+        # SQLite keeps whatever it is given in a column of texts.
         raise damaged(entry.sequence, "cannot be read") from None
+    raise damaged(entry.sequence, "or the one before it was changed: its hash does not follow")
 
 
 def replayed(state: State, entries: Iterable[Entry]) -> State:

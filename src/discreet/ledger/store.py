@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -43,7 +44,7 @@ class Store:
         self._driver: Any = None
         self._conflict = self._engine.dialect.loaded_dbapi.IntegrityError
         self._guard = _Translating(self)
-        self._process = 0
+        self._reading = Lock()
         with self._guard, self._engine.connect() as connection:
             migrate(connection, create=create, where=self.name)
 
@@ -107,13 +108,16 @@ class Store:
 
     def rows(self, sequence: int = 0) -> Iterator[tuple[Any, ...]]:
         """The same as they are stored: the four members of an entry, its key, and the spend that it records."""
-        with self._guard:
+        while page := self._page(sequence):
+            yield from page
+            sequence = page[-1][0]
+
+    def _page(self, sequence: int) -> list[tuple[Any, ...]]:
+        with self._guard, self._reading:
             connection = self._engine.raw_connection()
             try:
                 driver: Any = connection.driver_connection
-                while rows := driver.execute(self._statements.page, {"sequence": sequence}).fetchall():
-                    yield from rows
-                    sequence = rows[-1][0]
+                return list(driver.execute(self._statements.page, {"sequence": sequence}).fetchall())
             finally:
                 connection.close()
 
@@ -140,9 +144,10 @@ class Store:
                 connection.invalidate()
 
     def close(self) -> None:
-        """Give back all connections."""
-        self.drop()
-        self._engine.dispose()
+        """Give back all connections. The next call makes new ones."""
+        with self._reading:
+            self.drop()
+            self._engine.dispose()
 
     def _require_same_file(self) -> None:
         """A file that was put in the place of ours would be another ledger; we would go on writing to the old one."""
@@ -158,10 +163,6 @@ class Store:
         return (self._engine.dialect.loaded_dbapi.Error, sa.exc.SQLAlchemyError, OSError)
 
     def _run(self, statement: str, values: dict[str, Any] | None = None) -> Any:
-        if self._process != os.getpid():
-            # A connection must not be shared with the process that we were forked from, nor closed on its behalf.
-            self._engine.dispose(close=False)
-            self._connection, self._process = None, os.getpid()
         if self._connection is None:
             self._connection = self._engine.raw_connection()
             self._driver = self._connection.driver_connection
