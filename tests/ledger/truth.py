@@ -1,0 +1,229 @@
+"""What a ledger should say, in exact rational arithmetic and as simply as can be: no grains, no log, no accounts kept.
+
+It knows what was paid, by whom and about which table, and sums it up anew whenever it is asked.
+"""
+
+from fractions import Fraction
+from functools import cache
+from typing import NamedTuple
+
+from discreet.privacy.accounting import total
+from discreet.privacy.concentrated import divergence_limit
+from discreet.privacy.event import Event
+from discreet.privacy.gate import GRAIN, delta_shares
+from discreet.privacy.gaussian import gaussian_limit
+from discreet.privacy.loss import accounting_for
+from discreet.privacy.renyi import ORDERS
+
+KINDS = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
+
+
+@cache
+def loss(event, kind):
+    """What an event costs in a currency, at each order; infinite where it has no price."""
+    exact = total(event, accounting_for(kind))
+    return exact if isinstance(exact, tuple) else (exact,)
+
+
+@cache
+def limit(kind, epsilon, delta):
+    """What a budget allows in a currency, at each order."""
+    match kind:
+        case "pure":
+            return (epsilon,)
+        case "gaussian":
+            return (gaussian_limit(epsilon, delta),)
+        case "renyi":
+            shares = delta_shares(epsilon, delta)
+            return tuple(divergence_limit(a - 1, epsilon, share) for a, share in zip(ORDERS, shares, strict=True))
+
+
+def added(amounts, kind):
+    """The sum of amounts of a currency, order by order."""
+    return tuple(map(sum, zip((0,) * KINDS[kind], *amounts, strict=True)))
+
+
+class Cap(NamedTuple):
+    """A limit in one currency; `tables` and `analyst` as they are said to the ledger, None for all."""
+
+    tables: tuple[str, ...] | None
+    analyst: str | None
+    kind: str
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def limit(self):
+        return limit(self.kind, self.epsilon, self.delta)
+
+    @property
+    def scope(self):
+        return self.tables, self.analyst
+
+    def counts(self, table):
+        return self.tables is None or table in self.tables
+
+    def allows(self, amount, slack=Fraction(0)):
+        return any(have + slack <= most for have, most in zip(amount, self.limit, strict=True))
+
+
+class Hold(NamedTuple):
+    """An event that a session has set aside, and those it has paid for since."""
+
+    table: str
+    analyst: str
+    reserved: Event
+    used: tuple[Event, ...] = ()
+
+    def takes(self, kind, more=()):
+        """What it takes from a budget: what was set aside, or what was used if that is more."""
+        used = added([loss(event, kind) for event in (*self.used, *more)], kind)
+        return tuple(map(max, loss(self.reserved, kind), used))
+
+    def left(self, kind):
+        """What was set aside and is not used."""
+        used = added([loss(event, kind) for event in self.used], kind)
+        return tuple(max(0, most - have) for most, have in zip(loss(self.reserved, kind), used, strict=True))
+
+
+class Truth:
+    """All that was done."""
+
+    def __init__(self):
+        self.caps = {}
+        self.holds = {}
+        self._paid = {}
+        self.charges = 0
+
+    @property
+    def slack(self):
+        """How much the grains can be off: each charge is rounded up by less than one, and the limit down."""
+        return (self.charges + 1) * GRAIN
+
+    # Questions.
+
+    def caps_over(self, table, analyst):
+        """The caps that a spend must fit. A cap of one's own stands for the one that each analyst has."""
+        return [
+            cap
+            for cap in self.caps.values()
+            if cap.counts(table)
+            and (cap.analyst in (None, analyst) or (cap.analyst == "*" and (cap.tables, analyst) not in self.caps))
+        ]
+
+    def has_budget(self, table):
+        """Whether a table has a cap over all analysts together, without which nothing is granted."""
+        return any(cap.counts(table) and cap.analyst is None for cap in self.caps.values())
+
+    def spent(self, cap, analyst):
+        """What was paid under a cap; by this analyst, if the cap is not over all of them."""
+        return added(
+            [
+                amounts[cap.kind]
+                for (table, who), amounts in self._all_paid().items()
+                if cap.counts(table) and (cap.analyst is None or who == analyst)
+            ],
+            cap.kind,
+        )
+
+    def taken(self, cap, analyst, *, without=None):
+        """What was paid or is set aside under a cap; one hold can be left out."""
+        holds = [
+            hold.takes(cap.kind)
+            for number, hold in self.holds.items()
+            if number != without and self._under(cap, analyst, hold)
+        ]
+        paid = [
+            amounts[cap.kind]
+            for (table, who), amounts in self._paid.items()
+            if cap.counts(table) and (cap.analyst is None or who == analyst)
+        ]
+        return added([*holds, *paid], cap.kind)
+
+    def room(self, cap, analyst, *, without=None):
+        """What is left of a cap, at each order."""
+        taken = self.taken(cap, analyst, without=without)
+        return tuple(most - have for most, have in zip(cap.limit, taken, strict=True))
+
+    def fits(self, event, table, analyst, *, slack=Fraction(0)):
+        """Whether an event can be paid for, or set aside."""
+        return self.has_budget(table) and all(
+            cap.allows(added([self.taken(cap, analyst), loss(event, cap.kind)], cap.kind), slack)
+            for cap in self.caps_over(table, analyst)
+        )
+
+    def fits_from(self, number, event, *, slack=Fraction(0)):
+        """Whether an event can be paid for from a hold, or from the hold and what else is left."""
+        hold = self.holds[number]
+        return all(
+            cap.allows(
+                added([self.taken(cap, hold.analyst, without=number), hold.takes(cap.kind, [event])], cap.kind), slack
+            )
+            for cap in self.caps_over(hold.table, hold.analyst)
+        )
+
+    def is_within(self, number, event):
+        """Whether a hold is large enough for an event, however each of its spends is rounded."""
+        hold = self.holds[number]
+        rounding = (len(hold.used) + 1) * GRAIN if hold.used or event != hold.reserved else 0
+        return all(
+            have + rounding <= most
+            for kind in {cap.kind for cap in self.caps_over(hold.table, hold.analyst)}
+            for have, most in zip(
+                added([loss(one, kind) for one in (*hold.used, event)], kind), loss(hold.reserved, kind), strict=True
+            )
+        )
+
+    def allows_cap(self, cap, *, slack=Fraction(0)):
+        """Whether a cap can be set, or raised to this: what was spent counts, and what is set aside."""
+        analysts = {who for _, who in self._all_paid()} | {hold.analyst for hold in self.holds.values()} | {""}
+        if cap.analyst == "*":
+            analysts -= {who for tables, who in self.caps if tables == cap.tables}
+        elif cap.analyst is not None:
+            analysts = {cap.analyst}
+        before = self.caps.get(cap.scope)
+        if before is None and any(self._under(cap, hold.analyst, hold) for hold in self.holds.values()):
+            return False
+        if before and (before.kind != cap.kind or before.epsilon > cap.epsilon or before.delta > cap.delta):
+            return False
+        return all(cap.allows(self.taken(cap, who), slack) for who in analysts)
+
+    # What happens.
+
+    def set(self, cap):
+        self.caps[cap.scope] = cap
+
+    def pay(self, event, table, analyst):
+        self.charges += 1
+        self._add(event, table, analyst)
+
+    def _add(self, event, table, analyst):
+        before = self._paid.get((table, analyst), {kind: added([], kind) for kind in KINDS})
+        self._paid[table, analyst] = {kind: added([before[kind], loss(event, kind)], kind) for kind in KINDS}
+
+    def reserve(self, number, event, table, analyst):
+        self.charges += 1
+        self.holds[number] = Hold(table, analyst, event)
+
+    def pay_from(self, number, event):
+        self.charges += 1
+        hold = self.holds[number]
+        self.holds[number] = hold._replace(used=(*hold.used, event))
+
+    def close(self, number):
+        hold = self.holds.pop(number)
+        for event in hold.used:
+            self._add(event, hold.table, hold.analyst)
+
+    def _under(self, cap, analyst, hold):
+        """Whether a hold counts under a cap; under an analyst's account, if the cap is not over all of them."""
+        if not cap.counts(hold.table):
+            return False
+        return cap.analyst is None or hold.analyst == (analyst if cap.analyst == "*" else cap.analyst)
+
+    def _all_paid(self):
+        closed = Truth()
+        closed._paid, closed.holds = {**self._paid}, {**self.holds}
+        for number in self.holds:
+            closed.close(number)
+        return closed._paid
