@@ -64,5 +64,7 @@ def main() -> None:
     try:
         app()
     except DiscreetError as error:
-        print(f"{type(error).__name__}: {visible(str(error), lines=True)}", file=sys.stderr)
+        # A message may name an analyst; the only line ends of its own are before a next step.
+        said = "\n    ".join(map(visible, str(error).split("\n    ")))
+        print(f"{type(error).__name__}: {said}", file=sys.stderr)
         sys.exit(2 if isinstance(error, Mistake) else 1)

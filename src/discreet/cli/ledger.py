@@ -190,6 +190,25 @@ def raise_cap(
     print(f"Raised: {_sentence(scope)} {budget}; it was {before}.")
 
 
+@app.command("sessions")
+def show_sessions(
+    address: Address,
+    close: Annotated[int | None, typer.Option(help="Give back what this session has set aside.")] = None,
+) -> None:
+    """Show the sessions that have set budget aside; close one that a crash has left behind."""
+    with _ledger(address) as ledger:
+        if close is not None:
+            if close not in ledger.holds:
+                raise BadParameter(f"session {close} is not open. `discreet ledger sessions` shows those that are.")
+            ledger.close_hold(close)
+            print(f"Closed session {close}: what it had set aside is given back; what it has spent stays spent.")
+            return
+        for number, (table, analyst) in ledger.holds.items():
+            print(f"{number:>6}  {visible(analyst)} on {visible(table)}")
+        if not ledger.holds:
+            print("No session has set anything aside.")
+
+
 def _ledger(address: str) -> "Ledger":
     """A ledger to read in. Nothing is left behind: if no head lies beside it, none is begun."""
     import os

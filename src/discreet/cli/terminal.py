@@ -6,11 +6,10 @@ from pathlib import Path
 from discreet.errors import BadParameter
 
 
-def visible(text: str, *, longest: int | None = None, lines: bool = False) -> str:
+def visible(text: str, *, longest: int | None = None) -> str:
     """A text of somebody else's, so that a terminal shows it and does not obey it.
 
-    Characters that are not seen (escape sequences, line ends, changes of direction) are written out; with `lines`,
-    line ends stay.
+    Characters that are not seen (escape sequences, line ends, changes of direction) are written out.
 
     >>> print(visible("how many?\\x1b[2J"))
     how many?\\x1b[2J
@@ -19,11 +18,7 @@ def visible(text: str, *, longest: int | None = None, lines: bool = False) -> st
     """
     if longest is not None and len(text) > longest:
         text = text[: longest - 1] + "…"
-    kept = "\n" if lines else ""
-    return "".join(
-        letter if letter.isprintable() or letter in kept else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def write_new(pieces: Iterable[str], output: Path, *, force: bool) -> None:
