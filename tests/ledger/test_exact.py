@@ -433,7 +433,7 @@ def test_whatever_happens_the_ledger_keeps_the_laws_of_exact_arithmetic(history)
 
 
 @pytest.mark.long
-@settings(max_examples=1000, **COMMON)
+@settings(max_examples=400, **COMMON)
 @given(histories(120))
 def test_whatever_happens_for_long_the_ledger_keeps_the_laws_of_exact_arithmetic(history):
     live_through(history)
