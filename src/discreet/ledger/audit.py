@@ -9,6 +9,7 @@ from typing import Any
 from discreet.errors import LedgerDamaged
 from discreet.ledger.budget import Budget, gate_of
 from discreet.ledger.cap import spent_before
+from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Entry, looked_up
 from discreet.ledger.head import Head
 from discreet.ledger.scope import Scope
@@ -51,8 +52,8 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
     answered: set[int] = set()
     for sequence, body, released, digest, *labels in store.rows():
         entry = Entry(sequence, body, released, digest)
-        fields = fields_of(state, entry)
-        state = folded(state, entry, fields)
+        before, fields = state, fields_of(state, entry)
+        state = folded(before, entry, fields)
         found = found or (head is not None and (sequence, digest) == head[1:])
         if looked_up(fields) != tuple(labels):
             raise damaged(sequence, "is found by another key than it says")
@@ -66,7 +67,7 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
                     raise damaged(sequence, "records an answer to what is no spend, or has one")
                 answered.add(fields["records"])
             case "cap" | "raise":
-                _check_limit(entry, fields, store)
+                _check_limit(entry, fields, before.caps, store)
         progress(sequence)
     if not found or (head is not None and head.ledger != state.ledger):
         raise LedgerDamaged(
@@ -76,14 +77,14 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
     return Audit(Head(state.ledger, state.sequence, state.hash), state.sequence, len(spends), len(answered), state)
 
 
-def _check_limit(entry: Entry, fields: Mapping[str, Any], store: Store) -> None:
+def _check_limit(entry: Entry, fields: Mapping[str, Any], caps: Caps, store: Store) -> None:
     gate = gate_of(Budget(Fraction(fields["epsilon"]), Fraction(fields["delta"]), fields["gate"]))
     if gate.limit != tuple(fields["limit"]):
         raise damaged(entry.sequence, "has a limit that does not follow from its budget")
     if fields["is"] == "cap":
         scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
-        before = spent_before(scope, gate, takewhile(lambda other: other.sequence < entry.sequence, store.entries()))
-        if {who: tuple(amount) for who, amount in fields["spent"]} != before:
+        earlier = takewhile(lambda other: other.sequence < entry.sequence, store.entries())
+        if {who: tuple(amount) for who, amount in fields["spent"]} != spent_before(scope, gate, caps, earlier):
             raise damaged(entry.sequence, "begins a cap with another sum than what was spent before it")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.ledger.budget import Budget, gate_of
+from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Draft, Entry
 from discreet.ledger.moment import stamp
 from discreet.ledger.scope import EACH, Scope
@@ -39,7 +40,7 @@ def cap_draft(
         return None
     if any(scope.covers(hold.table, hold.analyst) for hold in state.holds.values()):
         raise BadParameter(f"sessions under this cap ({scope}) are open, and were not counted in it. Close them first.")
-    spent = spent_before(scope, gate, entries()) if state.spent else {}
+    spent = spent_before(scope, gate, state.caps, entries()) if state.sequence > 1 else {}
     for who, amount in spent.items():
         _require_room(scope.of(who or ""), gate, amount)
     return Draft({**_fields(state, "cap", scope, gate, by), "spent": list(spent.items())})
@@ -55,17 +56,19 @@ def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
             f"the cap ({scope}) is {_budget(before)!r}; it can be raised, and {budget!r} would lower it or count it "
             "otherwise. What was told cannot be taken back."
         )
-    for account in {scope.of(who) for who in state.analysts}:
+    for account in state.under(scope):
         _require_room(account, gate, state.total(account, gate))
     return Draft(_fields(state, "raise", scope, gate, by))
 
 
-def spent_before(scope: Scope, gate: Gate, entries: Iterable[Entry]) -> dict[str | None, Grains]:
+def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry]) -> dict[str | None, Grains]:
     """What the spends under a scope cost in the currency of a gate; for each analyst, if each has an account."""
     spent: dict[str | None, Grains] = {}
     for entry in entries:
         fields = loads(entry.body)
-        if fields["is"] == "spend" and scope.covers(fields["table"], fields["analyst"]):
+        if fields["is"] != "spend" or not scope.covers(fields["table"], fields["analyst"]):
+            continue
+        if caps.stands_for(scope, fields["analyst"]):
             who = fields["analyst"] if scope.analyst == EACH else None
             charge = fields["charge"].get(gate.kind) or gate.charge(event_from_plain(fields["event"]))
             spent[who] = plus(spent.get(who, gate.nothing), tuple(charge))

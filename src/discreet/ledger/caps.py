@@ -33,13 +33,20 @@ class Caps(Mapping[Scope, Gate]):
         """These and one more, or one instead of the one before."""
         return Caps({**self._gates, scope: gate})
 
+    def stands_for(self, scope: Scope, analyst: str) -> bool:
+        """Whether this cap limits this analyst: what an analyst was given in person replaces what each is given."""
+        mine = scope.of(analyst)
+        return mine is scope or mine not in self._gates
+
     def over(self, table: str, analyst: str) -> Accounts:
-        """Every account that a spend must fit. What an analyst was given in person stands for what each is given."""
+        """Every account that a spend must fit."""
         found = self._over.get((table, analyst))
         if found is None:
-            covering = ((scope, gate) for scope, gate in self._gates.items() if scope.covers(table, analyst))
-            accounts = ((scope, scope.of(analyst), gate) for scope, gate in covering)
-            found = tuple((mine, gate) for scope, mine, gate in accounts if mine is scope or mine not in self._gates)
+            found = tuple(
+                (scope.of(analyst), gate)
+                for scope, gate in self._gates.items()
+                if scope.covers(table, analyst) and self.stands_for(scope, analyst)
+            )
             if len(self._over) >= _REMEMBERED:
                 self._over.clear()
             self._over[table, analyst] = found

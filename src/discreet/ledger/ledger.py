@@ -19,7 +19,7 @@ from discreet.ledger.history import Spend, spends
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
 from discreet.ledger.refusal import refusal
-from discreet.ledger.state import Charge, State, misfits
+from discreet.ledger.state import Charge, State, damaged, misfits
 from discreet.parameter import text
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Grains
@@ -228,6 +228,8 @@ class Ledger:
     def _answered(self, state: State, before: Entry, request: Mapping[str, Any]) -> Receipt:
         """The receipt of the same request, with its answer; its key was found."""
         said = loads(before.body)
+        if (said.get("analyst"), said.get("key")) != (request["analyst"], request["key"]):
+            raise damaged(before.sequence, "is found by another key than it says")
         if said["asked"] != request["asked"]:
             raise KeyReused(
                 f'key "{request["key"]}" came before with another request, at {said["at"]}. '
@@ -240,6 +242,8 @@ class Ledger:
                 "If it is still being computed, repeat it in a moment; otherwise the answer was lost in a crash, and "
                 "a new key asks, and pays, again."
             )
+        if loads(record.body).get("records") != before.sequence:
+            raise damaged(record.sequence, "is found as the answer to another spend than it says")
         return Receipt(Head(state.ledger, before.sequence, before.hash), said["at"], record.released)
 
 

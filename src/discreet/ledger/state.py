@@ -38,11 +38,10 @@ class State(NamedTuple):
     spent: Mapping[Scope, Grains] = {}
     holds: Mapping[int, Hold] = {}
 
-    @property
-    def analysts(self) -> set[str]:
-        """Whose spends or holds are in the log, as far as an account tells them apart; somebody nameless if none."""
-        named = {account.analyst or "" for account in self.spent}
-        return (named | {hold.analyst for hold in self.holds.values()}) or {""}
+    def under(self, scope: Scope) -> set[Scope]:
+        """The accounts that a cap limits, as far as anything was spent or set aside in them."""
+        named = {account.analyst or "" for account in self.spent} | {hold.analyst for hold in self.holds.values()}
+        return {scope.of(analyst) for analyst in named if self.caps.stands_for(scope, analyst)}
 
     def total(self, account: Scope, gate: Gate, *, without: int | None = None) -> Grains:
         """What is spent or set aside in an account; one hold can be left out."""
@@ -162,7 +161,7 @@ def _capped(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Cap
         raise damaged(sequence, "sets a cap that was set before, or raises one that was not")
     before = {scope.of(who or ""): tuple(amount) for who, amount in fields.get("spent", [])}
     capped = state._replace(caps=state.caps.with_cap(scope, gate), spent={**state.spent, **before})
-    for account in {scope.of(analyst) for analyst in capped.analysts}:
+    for account in capped.under(scope):
         if not gate.fits(capped.total(account, gate), gate.nothing):
             raise damaged(sequence, f"sets a cap below what was spent ({account})")
     return capped.caps, capped.spent
