@@ -159,8 +159,11 @@ def print_audit(audit: Audit, kept: Head | None) -> None:
     if kept is not None:
         console.print(f"The head that was kept, of entry {kept.sequence:,}, is among them.")
     accounts = balances(audit.state)
-    if accounts:
-        _print_table(console, accounts, 200)
+    together = [one for one in accounts if one.scope.analyst is None]
+    if together:
+        _print_table(console, together, 200)
+    if len(accounts) > len(together):
+        console.print(f"And {len(accounts) - len(together):,} accounts of single analysts: discreet ledger budget")
     console.print("Keep the next line elsewhere; it proves that nothing before it was changed.")
 
 
