@@ -9,13 +9,9 @@ from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy import Laplace
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="connect.file_of opens and closes the file beside SQLite, which drops the locks of this process: "
-    "another process then takes itself for the last one and removes the log into which we write",
-)
 @pytest.mark.parametrize("look", [verify, lambda file: Ledger(file).close()], ids=["verify", "open"])
 def test_a_second_look_from_the_same_process_does_not_undo_what_is_spent_afterwards(tmp_path, look):
+    """To close a file drops all locks of the process on it; another process would then remove the log under us."""
     file = str(tmp_path / "budget.sqlite")
     with Ledger(file) as service:
         service.cap(Budget(epsilon=1), table="people")

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from pathlib import Path
+from tempfile import mkstemp
 from time import monotonic, sleep
 from typing import Any
 
@@ -47,11 +48,29 @@ def file_of(url: sa.URL, *, create: bool) -> Path | None:
     file = Path(url.database or "")
     if not file.exists() and not create:
         raise BadParameter(f'there is no ledger at "{file}". Check the path.')
-    try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise translated(error, str(file)) from None
+    if not file.exists():
+        try:
+            _make_private(file)
+        except OSError as error:
+            raise translated(error, str(file)) from None
     return file
+
+
+def _make_private(file: Path) -> None:
+    """An empty file that only its owner may read and write.
+
+    It is made under another name and never opened under its own: to close a file gives up all locks that this process
+    has on it, and another thread may have begun to use it.
+    """
+    descriptor, made = mkstemp(prefix=f"{file.name}.", dir=file.parent)
+    os.close(descriptor)
+    try:
+        os.link(made, file)
+    except FileExistsError:
+        # Another process was faster.
+        pass
+    finally:
+        os.unlink(made)
 
 
 def engine_for(url: sa.URL) -> Engine:

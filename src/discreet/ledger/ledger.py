@@ -19,6 +19,7 @@ from discreet.ledger.history import Spend, spends
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
 from discreet.ledger.refusal import refusal
+from discreet.ledger.scope import EACH
 from discreet.ledger.state import Charge, State, damaged, misfits
 from discreet.parameter import text
 from discreet.privacy.event import Event, Nothing
@@ -87,7 +88,7 @@ class Ledger:
         the same cap again changes nothing.
         """
         scope = scope_of(table, tables, analyst)
-        self._log.submit(lambda state: cap_draft(state, scope, budget, text("by", by), self.entries))
+        self._log.submit(lambda state: cap_draft(state, scope, budget, text("by", by), self.entries), durable=True)
 
     def raise_cap(
         self,
@@ -132,8 +133,8 @@ class Ledger:
         def propose(state: State) -> Draft | Receipt:
             if key is not None and (before := self._log.store.find(key=key_of(analyst, key))):
                 return self._answered(state, before, request)
-            if hold is not None and hold not in state.holds:
-                raise BadParameter(f"hold {hold} is not open; it was closed, perhaps by another process. Reserve anew.")
+            if hold is not None:
+                _require_hold(state, hold, table, analyst)
             charge = _charge(state, event, table, analyst)
             if full := list(misfits(state, table, analyst, charge, hold)):
                 raise refusal(full, event, charge, error)
@@ -164,13 +165,15 @@ class Ledger:
     def reserve(self, event: Event, why: str, *, table: str, analyst: str = ANYONE) -> int:
         """Set budget aside for a session, so that its spends cannot be refused: the number of the hold.
 
+        The event is what the session may do at most, in the parts in which it will be paid, say `Repeat(one, 20)`.
+
         Nothing of it is spent: what the session does is paid when it happens (`spend(…, hold=)`), and the rest is given
         back by `close_hold`. It outlives a crash; whoever finds it in `holds` may go on with it, or close it.
         """
         request = _request(event, why, table, analyst)
 
         def propose(state: State) -> Draft:
-            charge = _charge(state, event, table, analyst)
+            charge = _charge(state, event, table, analyst, by_parts=True)
             if full := list(misfits(state, table, analyst, charge)):
                 raise refusal(full, event, charge, None)
             return Draft({**stamp(state, "hold"), **request, "charge": charge})
@@ -247,7 +250,17 @@ class Ledger:
         return Receipt(Head(state.ledger, before.sequence, before.hash), said["at"], record.released)
 
 
+def _require_hold(state: State, number: int, table: str, analyst: str) -> None:
+    hold = state.holds.get(number)
+    if hold is None:
+        raise BadParameter(f"hold {number} is not open; it was closed, perhaps by another process. Reserve anew.")
+    if (hold.table, hold.analyst) != (table, analyst):
+        raise BadParameter(f"hold {number} is of another analyst or table. Pay from a hold of your own.")
+
+
 def _request(event: Event, why: str, table: str, analyst: str) -> dict[str, Any]:
+    if analyst == EACH:
+        raise BadParameter(f'analyst is "{EACH}", which means each of them in a cap; it cannot be a name.')
     said = {"table": text("table", table), "analyst": text("analyst", analyst), "why": text("why", why)}
     return {**said, "event": _plain(event)}
 
@@ -255,8 +268,11 @@ def _request(event: Event, why: str, table: str, analyst: str) -> dict[str, Any]
 _plain = lru_cache(maxsize=4096)(event_to_plain)
 
 
-def _charge(state: State, event: Event, table: str, analyst: str) -> Charge:
-    """What an event costs in the currency of each cap over it. There must be one that counts all analysts together."""
+def _charge(state: State, event: Event, table: str, analyst: str, *, by_parts: bool = False) -> Charge:
+    """What an event costs in the currency of each cap over it. There must be one that counts all analysts together.
+
+    `by_parts` rounds each part up on its own, as it will be when the parts are paid one by one.
+    """
     accounts = state.caps.over(table, analyst)
     if not any(scope.analyst is None for scope, _ in accounts):
         raise BadParameter(
@@ -267,5 +283,5 @@ def _charge(state: State, event: Event, table: str, analyst: str) -> Charge:
     charge: dict[str, Grains] = {}
     for _, gate in accounts:
         if gate.kind not in charge:
-            charge[gate.kind] = gate.charge(event)
+            charge[gate.kind] = gate.charge_parts(event) if by_parts else gate.charge(event)
     return charge

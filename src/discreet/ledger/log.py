@@ -58,9 +58,12 @@ class Log:
             self._refresh_or_reconnect()
             return self._state
 
-    def submit(self, propose: Propose) -> Any:
-        """Append what is proposed, durably. A proposal is asked again if somebody else was faster."""
-        proposal = _Proposal(propose)
+    def submit(self, propose: Propose, *, durable: bool = False) -> Any:
+        """Append what is proposed, durably. A proposal is asked again if somebody else was faster.
+
+        With `durable` it is asked only in a state that is in the store, and not on top of what waits to be written.
+        """
+        proposal = _Proposal(propose, durable)
         self._waiting.append(proposal)
         with self._turn:
             while not proposal.done:
@@ -164,7 +167,7 @@ class Log:
         decided, state = _Decided([], [], self._state), self._state
         taken: set[str | int] = set()
         for proposal in batch:
-            outcome = proposal.ask(state)
+            outcome = _LATER if proposal.durable and decided.entries else proposal.ask(state)
             if isinstance(outcome, Refusal) and decided.entries:
                 # It would be refused for something that is not durable yet, perhaps for an earlier try of its own.
                 outcome = _LATER
@@ -239,8 +242,9 @@ class _Decided(NamedTuple):
 class _Proposal:
     """What one thread waits for."""
 
-    def __init__(self, propose: Propose) -> None:
+    def __init__(self, propose: Propose, durable: bool) -> None:
         self._propose = propose
+        self.durable = durable
         self._outcome: Any = None
         self.done = False
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, inf
+from math import ceil, floor, inf, log10
 
 from discreet.errors import BudgetExceeded
 from discreet.ledger.budget import as_budget
@@ -20,10 +20,12 @@ from discreet.privacy.event import (
     Nothing,
     Repeat,
 )
-from discreet.privacy.gate import Gate, Grains
+from discreet.privacy.gate import GRAIN, Gate, Grains
 
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10
+# What rounding can add to a few spends, and nobody needs to read.
+SLACK = 1000 * GRAIN
 # Noise of so many times the scale is no answer at all.
 HOPELESS = 1000
 
@@ -41,15 +43,14 @@ def refusal(
 def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event, error: float | None) -> str:
     needed, left = as_budget(gate, amount, room), as_budget(gate, room, room)
     owner = "ask the data owner for more"
-    said = (
-        f"this needs epsilon {_rounded(needed.epsilon, up=True)} and {_rounded(left.epsilon, up=False)} "
-        f"of {float(gate.epsilon):g} is left ({scope})."
-    )
+    need, have = _digits(needed.epsilon, 2, up=True), _digits(left.epsilon, 2, up=False)
+    more = "a little more than " if need == have else ""
+    said = f"this needs epsilon {more}{need} and {have} of {float(gate.epsilon):g} is left ({scope})."
     factor = _factor(gate, room, event)
     if factor == inf:
         return f"{said}\n    What is already known is still answered; for anything new, {owner}."
     if error is None:
-        return f"{said}\n    Ask with {float(factor):.3g} times the noise, or {owner}."
+        return f"{said}\n    Ask with {_digits(Fraction(factor), 3, up=True)} times the noise, or {owner}."
     return f"{said}\n    Ask with error >= {ceil(error * factor):,} instead of {error:,g}, or {owner}."
 
 
@@ -60,7 +61,7 @@ def _factor(gate: Gate, room: Grains, event: Event) -> Fraction | float:
     def fits(factor: Fraction) -> bool:
         if factor > HOPELESS:
             return True
-        amount = gate.charge(louder(event, factor))
+        amount = gate.charge_parts(louder(event, factor))
         return any(need <= have for need, have in zip(amount, room, strict=True))
 
     factor = least(fits, bits=FACTOR_BITS)
@@ -90,10 +91,15 @@ def louder(event: Event, factor: Fraction) -> Event:
             return type(event)(event.epsilon / factor)
 
 
-def _rounded(epsilon: Fraction, *, up: bool) -> str:
-    """Two significant digits; rounded so that what is needed never looks as if it were left."""
-    if epsilon == 0:
+def _digits(value: Fraction, places: int, *, up: bool) -> str:
+    """So many significant digits; what is needed is rounded up, what is left down. A few grains do not count.
+
+    >>> _digits(Fraction(1, 3), 2, up=True), _digits(Fraction(1, 2) + GRAIN, 2, up=True), _digits(GRAIN, 2, up=False)
+    ('0.34', '0.5', '0')
+    """
+    if value <= SLACK:
         return "0"
-    size = Fraction(10) ** (len(str(int(1 / epsilon))) + 1 if epsilon < 1 else 2)
-    scaled = epsilon * size
-    return f"{float((ceil(scaled) if up else int(scaled)) / size):g}"
+    size = Fraction(10) ** (places - 1 - floor(log10(value)))
+    scaled = value * size
+    whole = ceil(scaled - SLACK * size) if up else floor(scaled + SLACK * size)
+    return f"{float(whole / size):,g}"

@@ -132,8 +132,8 @@ def _paid(
     state: State, sequence: int, fields: Mapping[str, Any], fits: bool
 ) -> tuple[Mapping[Scope, Grains], Mapping[int, Hold]]:
     table, analyst, number, charge = fields["table"], fields["analyst"], fields.get("hold"), _charge(fields)
-    if number is not None and number not in state.holds:
-        raise damaged(sequence, "pays from a hold that is not open")
+    if number is not None and state.holds[number][:2] != (table, analyst):
+        raise damaged(sequence, "pays from a hold of somebody else")
     for account, _, _ in () if fits else misfits(state, table, analyst, charge, number):
         raise damaged(sequence, f"passes the cap ({account})")
     spent = {**state.spent}
@@ -170,8 +170,8 @@ def _capped(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Cap
 def _charge(fields: Mapping[str, Any]) -> Charge:
     charge = {kind: tuple(amount) for kind, amount in fields["charge"].items()}
     for kind, amount in charge.items():
-        if len(amount) != ORDERS_OF[kind] or min(amount) < 0:
-            raise ValueError("a charge has a number of at least 0 for each order")
+        if len(amount) != ORDERS_OF[kind] or min(amount) < 0 or type(sum(amount)) is not int:
+            raise ValueError("a charge has a whole number of at least 0 for each order")
     return charge
 
 

@@ -16,7 +16,7 @@ from discreet.errors import BadParameter, BudgetExceeded
 from discreet.parameter import positive, probability
 from discreet.privacy.accounting import Amount, leaves, total
 from discreet.privacy.concentrated import divergence_limit
-from discreet.privacy.event import Event
+from discreet.privacy.event import Compose, Event, Repeat
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.renyi import ORDERS
@@ -67,6 +67,23 @@ class Gate:
         (112589990684263,)
         """
         return charge_of(self.kind, event)
+
+    def charge_parts(self, event: Event) -> Grains:
+        """What the parts of an event cost when each is charged, and rounded up, by itself.
+
+        >>> from discreet.privacy.event import Pure, Repeat
+        >>> third, gate = Pure(Fraction(1, 3)), pure_gate(1)
+        >>> gate.charge_parts(Repeat(third, 3))[0] - gate.charge(Repeat(third, 3))[0]
+        2
+        """
+        match event:
+            case Compose(parts):
+                amounts = [self.charge_parts(part) for part in parts]
+                return tuple(map(sum, zip(*amounts, strict=True))) if amounts else self.nothing
+            case Repeat(part, times):
+                return tuple(times * grains for grains in self.charge_parts(part)) if times else self.nothing
+            case _:
+                return self.charge(event)
 
     def fits(self, spent: Grains, amount: Grains) -> bool:
         """Whether the amount can be added with at least one order staying within its limit."""
