@@ -50,7 +50,15 @@ def rename_within(path: Path, rng: Random) -> None:
     os.close(folder)
 
 
-WAYS = (write, write, resize, write_after_removal, rename, rename_within)
+def make_under_another_name(path: Path, rng: Random) -> None:
+    path.unlink(missing_ok=True)
+    draft = path.with_name(f"{path.name}-draft")
+    draft.write_bytes(rng.randbytes(100))
+    os.link(draft, path)
+    draft.unlink()
+
+
+WAYS = (write, write, resize, write_after_removal, rename, rename_within, make_under_another_name)
 
 
 def work(folder: Path, worker: str) -> None:

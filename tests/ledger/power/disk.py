@@ -22,6 +22,7 @@ import numpy as np
 from ledger.power.journal import (
     Created,
     Found,
+    Linked,
     Operation,
     Removed,
     Renamed,
@@ -194,6 +195,8 @@ class Disk:
                 self._name(number, {path: None})
             case Renamed(path, to):
                 self._name(number, {path: None, to: self._known(self.seen, path, path)})
+            case Linked(path, to):
+                self._name(number, {to: self._known(self.seen, path, path)})
             case Written(path, file, offset, data):
                 self._known(self.files, file, path).write(number, offset, data)
             case Resized(path, file, size):
@@ -226,4 +229,7 @@ class Disk:
         for naming in (naming for namings in self.namings.values() for naming in namings):
             if naming.fate == "safe" or keep == "all" or (keep == "some" and rng.random() < 0.5):
                 naming.apply(names)
-        return {name: file.after_power_cut(keep, rng) for name, file in names.items() if is_on_disk(name)}
+        # A file of two names is one file: what is lost of it is lost under both.
+        files = {id(file): file for name, file in names.items() if is_on_disk(name)}
+        images = {known: file.after_power_cut(keep, rng) for known, file in files.items()}
+        return {name: images[id(file)] for name, file in names.items() if is_on_disk(name)}

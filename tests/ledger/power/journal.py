@@ -70,7 +70,15 @@ class SyncFailed:
     thread: int
 
 
-Operation = Found | Created | Removed | Renamed | Written | Resized | SyncBegun | SyncDone | SyncFailed
+@dataclass(frozen=True)
+class Linked:
+    """The file has another name too."""
+
+    path: str
+    to: str
+
+
+Operation = Found | Created | Removed | Renamed | Written | Resized | SyncBegun | SyncDone | SyncFailed | Linked
 
 # Kind, lengths of the two names, thread, file, offset or size, length of the data: `struct header` of record.c.
 _HEADER = struct.Struct("<BHHIQQQ")
@@ -111,6 +119,8 @@ def _operation(kind: int, name: str, other: str, thread: int, file: int, number:
             return SyncDone(name, file, thread)
         case 8:
             return SyncFailed(name, file, thread)
+        case 9:
+            return Linked(name, other)
     raise ValueError(f"operation of kind {kind}: this is not a journal of record.c")
 
 

@@ -12,7 +12,7 @@
  * Marks (files named *.revealed) never fail: they stand for the world outside, which is no disk.
  * A file is known by its inode, and a descriptor is looked up in /proc at every call instead of in a table of our own:
  * so dup, fork, close_range and rename need no care. What changes files in ways the journal has no words for
- * (writev, sendfile, copy_file_range, splice, link, punching holes, renaming across directories) is refused.
+ * (writev, sendfile, copy_file_range, splice, punching holes, linking or renaming across directories) is refused.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,7 +34,7 @@
 #define ROOM (PATH_MAX + 64)
 #define UNUSUAL_DESCRIPTOR 200
 
-enum kind { CREATED = 1, REMOVED, RENAMED, WRITTEN, RESIZED, SYNC_BEGUN, SYNC_DONE, SYNC_FAILED };
+enum kind { CREATED = 1, REMOVED, RENAMED, WRITTEN, RESIZED, SYNC_BEGUN, SYNC_DONE, SYNC_FAILED, LINKED };
 
 struct __attribute__((packed)) header {
     uint8_t kind;
@@ -182,7 +182,7 @@ static int refuse(int number) {
     return -1;
 }
 
-/* ---- names: open, unlink, rename ---- */
+/* ---- names: open, unlink, rename, link ---- */
 
 static int recorded_open(int directory, const char *path, int flags, mode_t mode) {
     struct stat before;
@@ -264,9 +264,15 @@ int renameat(int from_directory, const char *from, int to_directory, const char 
 int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }
 
 int linkat(int from_directory, const char *from, int to_directory, const char *to, int flags) {
-    char name[ROOM];
-    if (find_name(from_directory, from, name) || find_name(to_directory, to, name)) return refuse(EPERM);
-    return syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
+    char old[ROOM], new[ROOM];
+    int known = find_name(from_directory, from, old), arrives = find_name(to_directory, to, new);
+    if (!known && !arrives) return syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
+    if (!known || !arrives || !siblings(old, new)) return refuse(EXDEV);
+    lock();
+    int result = syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
+    if (result == 0) append(LINKED, old, new, 0, 0, "", 0);
+    unlock();
+    return result;
 }
 
 int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }

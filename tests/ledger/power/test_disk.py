@@ -7,6 +7,7 @@ import pytest
 from ledger.power.journal import (
     Created,
     Found,
+    Linked,
     Removed,
     Renamed,
     Resized,
@@ -134,6 +135,14 @@ def test_a_renamed_file_has_one_of_its_names():
     assert all(disk in possible for disk in disks(operations, "some"))
     assert disks(operations, "nothing", 1) == [possible[0]]
     assert disks([*operations, *DIRECTORY_SYNCED], "nothing", 1) == [possible[1]]
+
+
+def test_a_file_that_was_given_another_name_has_one_or_both_and_one_content():
+    operations = [*WITH_OLD, Written("x", 2, 0, NEW), Linked("x", "y"), Removed("x")]
+    found = disks(operations, "some")
+    assert {tuple(sorted(disk)) for disk in found} == {("x",), ("y",), ("x", "y"), ()}
+    assert all(len(set(disk.values())) <= 1 for disk in found)
+    assert len({content for disk in found for content in disk.values()}) == 4
 
 
 def test_a_directory_sync_covers_its_own_names_only():

@@ -77,7 +77,7 @@ for way in (
     lambda: os.pwritev(fd, [b"x"], 0),
     lambda: os.sendfile(fd, os.open(folder / "a", os.O_RDONLY), 0, 3),
     lambda: os.copy_file_range(os.open(folder / "a", os.O_RDONLY), fd, 3),
-    lambda: os.link(folder / "a", folder / "c"),
+    lambda: os.link(folder / "a", folder.parent / "c"),
     lambda: os.rename(folder / "a", folder.parent / "c"),
 ):
     try:
