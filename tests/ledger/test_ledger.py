@@ -727,7 +727,7 @@ def test_a_new_cap_counts_in_its_own_currency_and_refuses_what_it_cannot_price(l
     ledger.cap(Budget(1, 1e-6, "renyi"), table="visits")
     ledger.spend(DiscreteGaussian(100, 1), "how often?", table="visits", analyst="ana")
     head = ledger.head
-    with pytest.raises(BudgetExceeded, match="a gaussian gate has no price for DiscreteGaussian"):
+    with pytest.raises(BadParameter, match="a gaussian gate has no price for DiscreteGaussian"):
         ledger.cap(Budget(1, 1e-6), analyst="ana")
     assert ledger.head == head
 

@@ -1,9 +1,7 @@
 """A ledger on a terminal: accounts, history, and what an audit found."""
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -15,34 +13,12 @@ from rich.text import Text
 from discreet.cli.terminal import visible
 from discreet.ledger import EACH, Audit, Balance, Budget, Head, Ledger, Scope
 from discreet.ledger.balance import balances
-from discreet.ledger.budget import as_budget, gate_of
+from discreet.ledger.budget import as_budget
 from discreet.privacy.event import Event
 from discreet.privacy.wire import event_from_plain
 
 # How much of somebody's text is shown.
 _LONGEST = 500
-
-
-def caps_of(ledger: Ledger) -> dict[Scope, Budget]:
-    """The caps of a ledger as they stand."""
-    caps = {}
-    for entry in ledger.entries():
-        fields = json.loads(entry.body)
-        if fields["is"] in ("cap", "raise"):
-            scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
-            caps[scope] = Budget(Fraction(fields["epsilon"]), Fraction(fields["delta"]), fields["gate"])
-    return caps
-
-
-def accounts_of(ledger: Ledger, *, table: str | None, analyst: str | None) -> list[Balance]:
-    """The accounts that somebody asks for; where each analyst has one, also that of somebody new."""
-    found = ledger.balances(table=table, analyst=analyst)
-    if analyst is None:
-        for scope, budget in caps_of(ledger).items():
-            if scope.analyst == EACH and (table is None or scope.tables is None or table in scope.tables):
-                gate = gate_of(budget)
-                found.append(Balance(scope, gate, gate.nothing, gate.nothing))
-    return found
 
 
 def print_accounts(accounts: Collection[Balance], *, error: float) -> None:

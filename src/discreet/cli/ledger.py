@@ -106,10 +106,10 @@ def show_budget(
     error: Annotated[float, typer.Option(help="How many more counts with this error would fit?")] = 200,
 ) -> None:
     """Show what each account may spend, has spent and has left."""
-    from discreet.cli.books import accounts_of, print_accounts
+    from discreet.cli.books import print_accounts
 
     with _ledger(address) as ledger:
-        print_accounts(accounts_of(ledger, table=table, analyst=analyst), error=error)
+        print_accounts(ledger.balances(table=table, analyst=analyst), error=error)
 
 
 @app.command("history")
@@ -173,13 +173,12 @@ def raise_cap(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Raise a cap. What was told cannot be taken back, so no cap is ever lowered; the ledger keeps who raised it."""
-    from discreet.cli.books import caps_of
     from discreet.ledger import Budget
     from discreet.ledger.cap import scope_of
 
     with _ledger(address) as ledger:
         scope = scope_of(None, tuple(table or ()), analyst)
-        before = caps_of(ledger).get(scope)
+        before = ledger.caps.get(scope)
         if before is None:
             raise BadParameter(f"there is no cap to raise ({scope}). `discreet ledger budget` shows those that are.")
         budget = Budget(epsilon, before.delta if delta is None else delta, gate or before.gate)  # type: ignore[arg-type]
@@ -211,12 +210,9 @@ def show_sessions(
 
 def _ledger(address: str) -> "Ledger":
     """A ledger to read in. Nothing is left behind: if no head lies beside it, none is begun."""
-    import os
-
     from discreet.ledger import Ledger
 
-    beside = "://" in address or Path(f"{address}.head").exists()
-    return Ledger(address, create=False, head=None if beside else os.devnull)
+    return Ledger(address, create=False)
 
 
 def _kept_head(address: str, head: str | None) -> "Head | None":

@@ -5,10 +5,10 @@ from fractions import Fraction
 from math import log
 from statistics import NormalDist
 
-from discreet.ledger.budget import Budget, as_budget
+from discreet.ledger.budget import Budget, as_budget, budget_of
 from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import State
-from discreet.parameter import positive, probability
+from discreet.parameter import positive, probability, whole
 from discreet.privacy.event import Event, Gaussian, Laplace
 from discreet.privacy.gate import Gate, Grains
 
@@ -29,7 +29,7 @@ class Balance:
     @property
     def cap(self) -> Budget:
         """The limit."""
-        return Budget(self.gate.epsilon, self.gate.delta, self.gate.kind)
+        return budget_of(self.gate)
 
     @property
     def spent(self) -> Budget:
@@ -66,6 +66,7 @@ class Balance:
 
 def count_event(gate: Gate, *, error: float, confidence: float, contributions: int) -> Event:
     """A count with this half-width at this confidence, in the noise that the gate likes best."""
+    whole("contributions", contributions, least=1)
     half = positive("error", error, next_step="Give a half-width, say 100.")
     missed = 1 - float(probability("confidence", confidence, next_step="Give one, say 0.95."))
     if gate.kind == "pure":
@@ -76,19 +77,25 @@ def count_event(gate: Gate, *, error: float, confidence: float, contributions: i
 
 
 def balances(state: State, table: str | None = None, analyst: str | None = None) -> list[Balance]:
-    """Every account, or those that a spend about this table by this analyst must fit."""
+    """Every account, or those that a spend about this table, by this analyst, must fit.
+
+    Where each analyst has an account, there is one for everybody who has spent, and one as somebody new would find it.
+    """
     if table is not None and analyst is not None:
         return [_balance(state, account, gate) for account, gate in state.caps.over(table, analyst)]
-    found = {}
+    found = []
     for scope, gate in state.caps.items():
-        wanted = table is None or scope.tables is None or table in scope.tables
-        if wanted and analyst in (None, scope.analyst) and scope.analyst != EACH:
-            found[scope] = gate
-        elif wanted and scope.analyst == EACH:
-            known = {account.analyst for account in state.spent if account.analyst} | ({analyst} if analyst else set())
-            mine = {scope.of(who) for who in known if who and analyst in (None, who)}
-            found |= {account: gate for account in sorted(mine) if account not in state.caps}
-    return [_balance(state, scope, gate) for scope, gate in found.items()]
+        if table is not None and scope.tables is not None and table not in scope.tables:
+            continue
+        if scope.analyst != EACH:
+            if analyst is None or scope.analyst in (None, analyst):
+                found.append(_balance(state, scope, gate))
+        elif analyst is not None:
+            found += [_balance(state, scope.of(analyst), gate)] if state.caps.stands_for(scope, analyst) else []
+        else:
+            found += [_balance(state, account, gate) for account in sorted(state.under(scope) - {scope.of("")})]
+            found.append(Balance(scope, gate, gate.nothing, gate.nothing))
+    return found
 
 
 def _balance(state: State, scope: Scope, gate: Gate) -> Balance:

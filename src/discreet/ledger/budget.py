@@ -73,6 +73,15 @@ def gate_of(budget: Budget) -> Gate:
             return renyi_gate(budget.epsilon, budget.delta)
 
 
+def budget_of(gate: Gate) -> Budget:
+    """The budget that a gate keeps.
+
+    >>> budget_of(gate_of(Budget(epsilon=1)))
+    Budget(epsilon=1)
+    """
+    return Budget(gate.epsilon, gate.delta, gate.kind)
+
+
 @lru_cache(maxsize=1024)
 def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budget:
     """An amount of a gate's currency as an epsilon at its delta: what one release of this size would be.

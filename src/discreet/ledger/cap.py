@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterable
 from json import loads
 from typing import Any
 
-from discreet.errors import BadParameter
-from discreet.ledger.budget import Budget, gate_of
+from discreet.errors import BadParameter, BudgetExceeded
+from discreet.ledger.budget import Budget, budget_of, gate_of
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Draft, Entry
 from discreet.ledger.moment import stamp
 from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import State, plus
 from discreet.parameter import text
+from discreet.privacy.event import Event
 from discreet.privacy.gate import Gate, Grains
 from discreet.privacy.wire import event_from_plain
 
@@ -34,7 +35,7 @@ def cap_draft(
     if before is not None:
         if before != gate:
             raise BadParameter(
-                f"the cap ({scope}) is {_budget(before)!r} already, and not {budget!r}. "
+                f"the cap ({scope}) is {budget_of(before)!r} already, and not {budget!r}. "
                 "To raise it: `raise_cap`, or `discreet ledger raise`."
             )
         return None
@@ -53,7 +54,7 @@ def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
         raise BadParameter(f"there is no cap to raise ({scope}). Set one first.")
     if before.kind != gate.kind or gate.epsilon < before.epsilon or gate.delta < before.delta:
         raise BadParameter(
-            f"the cap ({scope}) is {_budget(before)!r}; it can be raised, and {budget!r} would lower it or count it "
+            f"the cap ({scope}) is {budget_of(before)!r}; it can be raised, and {budget!r} would lower it or count it "
             "otherwise. What was told cannot be taken back."
         )
     for account in state.under(scope):
@@ -70,9 +71,19 @@ def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry])
             continue
         if caps.stands_for(scope, fields["analyst"]):
             who = fields["analyst"] if scope.analyst == EACH else None
-            charge = fields["charge"].get(gate.kind) or gate.charge(event_from_plain(fields["event"]))
+            charge = fields["charge"].get(gate.kind) or _priced(gate, event_from_plain(fields["event"]), scope)
             spent[who] = plus(spent.get(who, gate.nothing), tuple(charge))
     return spent
+
+
+def _priced(gate: Gate, event: Event, scope: Scope) -> Grains:
+    try:
+        return gate.charge(event)
+    except BudgetExceeded:
+        raise BadParameter(
+            f"a {gate.kind} gate has no price for {type(event).__name__}, which was paid for before ({scope}). "
+            "Give the cap another gate."
+        ) from None
 
 
 def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[str, Any]:
@@ -90,8 +101,4 @@ def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[
 
 def _require_room(account: Scope, gate: Gate, amount: Grains) -> None:
     if not gate.fits(amount, gate.nothing):
-        raise BadParameter(f"more than {_budget(gate)!r} was spent already ({account}). Give a larger budget.")
-
-
-def _budget(gate: Gate) -> Budget:
-    return Budget(gate.epsilon, gate.delta, gate.kind)
+        raise BadParameter(f"more than {budget_of(gate)!r} was spent already ({account}). Give a larger budget.")

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from tempfile import mkstemp
 from time import monotonic, sleep
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Engine
 
 from discreet.errors import BadParameter, LedgerFailed
 from discreet.ledger.failure import translated
+from discreet.ledger.migration import VERSION
 
 # How long a writer waits for others before it gives up, in seconds.
 PATIENCE = 60
@@ -48,12 +50,22 @@ def file_of(url: sa.URL, *, create: bool) -> Path | None:
     file = Path(url.database or "")
     if not file.exists() and not create:
         raise BadParameter(f'there is no ledger at "{file}". Check the path.')
-    if not file.exists():
-        try:
+    try:
+        if not file.exists():
             _make_private(file)
-        except OSError as error:
-            raise translated(error, str(file)) from None
+        elif not create:
+            _require_ledger(file)
+    except (OSError, sqlite3.Error) as error:
+        raise translated(error, str(file)) from None
     return file
+
+
+def _require_ledger(file: Path) -> None:
+    """Whoever only looks does not change a database that is somebody else's."""
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION.name,)).fetchall()
+    if not found:
+        raise BadParameter(f'there is no ledger in "{file}". Check the path.')
 
 
 def _make_private(file: Path) -> None:

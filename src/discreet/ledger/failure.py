@@ -39,6 +39,8 @@ def translated(error: BaseException, where: str) -> DiscreetError:
         reason = _SYSTEM.get(cause.errno or 0, "the system refused it. Check the disk; then ask again")
     elif name:
         reason = next((text for start, text in _SQLITE.items() if name.startswith(start)), f"{name}. Ask again")
+    elif getattr(cause, "sqlstate", None) == "42501":
+        reason = "this user may not write it. GRANT SELECT, INSERT, UPDATE on it (updates are refused all the same)"
     elif _lost(cause):
         reason = "the connection was lost, or the server is not there. Ask again in a moment"
     else:

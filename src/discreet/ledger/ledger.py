@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.errors import AnswerLost, BadParameter, KeyReused
 from discreet.ledger.balance import Balance, balances
-from discreet.ledger.budget import Budget
+from discreet.ledger.budget import Budget, budget_of
 from discreet.ledger.cap import cap_draft, raise_draft, scope_of
 from discreet.ledger.entry import Appended, Draft, Entry, key_of
 from discreet.ledger.head import Head
@@ -19,7 +19,7 @@ from discreet.ledger.history import Spend, spends
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
 from discreet.ledger.refusal import refusal
-from discreet.ledger.scope import EACH
+from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import Charge, State, damaged, misfits
 from discreet.parameter import text
 from discreet.privacy.event import Event, Nothing
@@ -188,6 +188,11 @@ class Ledger:
             return Draft({**stamp(state, "close"), "hold": hold}) if hold in state.holds else None
 
         self._log.submit(propose)
+
+    @property
+    def caps(self) -> Mapping[Scope, Budget]:
+        """The caps as they stand: of each scope, its budget."""
+        return {scope: budget_of(gate) for scope, gate in self._log.now().caps.items()}
 
     @property
     def holds(self) -> Mapping[int, tuple[str, str]]:

@@ -38,7 +38,9 @@ class Log:
         self.store = Store(address, create=create)
         beside = None if self.store.file is None else f"{self.store.file}.head"
         place = beside if head is None else head
-        self._witness = None if place is None else Witness(place)
+        # Whoever only looks leaves nothing behind.
+        kept = place is not None and (create or head is not None or os.path.exists(place))
+        self._witness = Witness(place) if place is not None and kept else None
         self._state = State()
         _LOGS.add(self)
         try:
