@@ -8,7 +8,7 @@ from random import Random
 from typing import get_args
 
 from ledger.power.disk import Disk, Keep, is_on_disk
-from ledger.power.journal import Operation, Written, read_journal
+from ledger.power.journal import Found, Operation, Written, read_journal
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class Cut:
 def cuts(journal: Path, how_many: int, seed: int) -> Iterator[Cut]:
     """Power cuts at random moments, in their order; each kind in turn."""
     operations, rng = read_journal(journal), Random(seed)
-    moments = sorted(rng.randint(0, len(operations)) for _ in range(how_many))
+    # A journal begins with what was there before the program.
+    begin = sum(isinstance(operation, Found) for operation in operations)
+    moments = sorted(rng.randint(begin, len(operations)) for _ in range(how_many))
     return _cuts(operations, zip(moments, cycle(get_args(Keep)), strict=False), rng)
 
 

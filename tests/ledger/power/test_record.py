@@ -59,6 +59,12 @@ def test_a_journal_knows_the_files_that_were_there_and_is_continued_by_the_next_
     assert read_disk(watched)["old"] == b"was here before"
 
 
+def test_what_was_there_before_is_there_after_every_cut(watched, journal):
+    (watched / "old").write_bytes(b"was here before")
+    run(["-c", "open(__import__('sys').argv[1], 'w').close()", watched / "new"], watched, journal)
+    assert all(cut.disk["old"] == b"was here before" for cut in cuts(journal, 60, seed=0))
+
+
 def test_a_database_is_recorded_as_it_is(watched, journal):
     run([counting.__file__, watched / "x.db", "WAL", "FULL", "50"], watched, journal)
     assert everything_seen(journal) == read_disk(watched)
