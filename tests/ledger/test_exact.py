@@ -48,7 +48,7 @@ from discreet.privacy.bound import greatest
 from discreet.privacy.gate import FULL, Gate, charge_of
 from discreet.privacy.gaussian import squared_mu_of_pure
 from discreet.privacy.renyi import pure_divergence
-from ledger.truth import Cap, Truth, added, loss
+from ledger.truth import Cap, Truth, added, loss, parts
 
 TABLES = ("a", "b", "c")
 ANALYSTS = ("ana", "bob")
@@ -95,10 +95,12 @@ class Judged:
             self.truth.pay(event, table, analyst)
 
     def reserve(self, which, event, table, analyst):
-        fits, surely = (self.truth.fits(event, table, analyst, slack=slack) for slack in (0, self.truth.slack))
+        slacks = (0, self.truth.slack_with(event))
+        fits, surely = (self.truth.fits(event, table, analyst, slack=slack) for slack in slacks)
         reserve = lambda: self.ledgers[which].reserve(event, "why", table=table, analyst=analyst)
         if granted := self._judge(reserve, fits=fits, surely_fits=surely):
-            self._require_charge_above_loss(event)
+            # A hold is rounded up part by part, as its spends will be.
+            self._require_charge_above_loss(event, roundings=parts(event).total())
             self.truth.reserve(granted.result, event, table, analyst)
 
     def spend_from(self, which, number, event):
@@ -168,10 +170,10 @@ class Judged:
         query = "SELECT sequence, hash, body FROM discreet_ledger ORDER BY sequence DESC LIMIT 1"
         return self._stored.execute(query).fetchone()
 
-    def _require_charge_above_loss(self, event):
+    def _require_charge_above_loss(self, event, *, roundings=1):
         for kind, amount in loads(self._last()[2])["charge"].items():
             for grains, true in zip(amount, loss(event, kind), strict=True):
-                assert true <= grains * GRAIN < true + GRAIN or (grains == FULL and true > FULL * GRAIN / 2)
+                assert min(true, FULL * GRAIN) <= grains * GRAIN <= true + roundings * GRAIN
 
     def _require_near(self, grains, true):
         for have, exact in zip(grains, true, strict=True):
@@ -225,6 +227,7 @@ WRAPPINGS = (
     lambda event: event,
     lambda event: event,
     lambda event: Repeat(event, 1),
+    lambda event: Repeat(event, 3),
     lambda event: Compose((Nothing(), Compose((event, Laplace(1, 0))))),
 )
 near = st.builds(
@@ -240,7 +243,7 @@ recipes = st.one_of(near, near, near, st.sampled_from(ALWAYS))
 def event_from(recipe, caps, rooms):
     """The event that a recipe means where these caps hold and so much is left of them."""
     if not isinstance(recipe, Near):
-        return recipe
+        return Nothing() if recipe == "part" else recipe
     if not caps:
         return Pure(1)
     cap = caps[recipe.cap % len(caps)]
@@ -344,7 +347,10 @@ def histories(length, *, budgets=BUDGETS, holds=8):
         st.sampled_from(budgets),
     )
     spend_from = st.builds(
-        SpendFrom, places, st.one_of(recipes, st.just("reserved")), st.sampled_from(["hold", "hold", "caps"])
+        SpendFrom,
+        places,
+        st.one_of(recipes, st.sampled_from(["all", "part"])),
+        st.sampled_from(["hold", "hold", "caps"]),
     )
     action = st.one_of(
         *[st.builds(Spend, recipes, tables, analysts)] * 9,
@@ -399,8 +405,10 @@ def caps_and_rooms(truth, table, analyst, *, without=None):
 
 def event_for_hold(truth, number, recipe, as_large_as):
     hold = truth.holds[number]
-    if recipe == "reserved":
+    if recipe == "all":
         return hold.reserved
+    if recipe == "part" and (set_aside := parts(hold.reserved)):
+        return chosen(set_aside, len(hold.used))
     caps, rooms = caps_and_rooms(truth, hold.table, hold.analyst, without=number)
     if as_large_as == "hold":
         rooms = [hold.left(cap.kind) for cap in caps]

@@ -3,13 +3,14 @@
 It knows what was paid, by whom and about which table, and sums it up anew whenever it is asked.
 """
 
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
 from discreet.privacy.accounting import total
 from discreet.privacy.concentrated import divergence_limit
-from discreet.privacy.event import Event
+from discreet.privacy.event import Compose, Event, Repeat
 from discreet.privacy.gate import GRAIN, delta_shares
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import accounting_for
@@ -36,6 +37,17 @@ def limit(kind, epsilon, delta):
         case "renyi":
             shares = delta_shares(epsilon, delta)
             return tuple(divergence_limit(a - 1, epsilon, share) for a, share in zip(ORDERS, shares, strict=True))
+
+
+def parts(event):
+    """The single events of which an event is made, and how often each happens."""
+    match event:
+        case Compose(events):
+            return sum(map(parts, events), Counter())
+        case Repeat(part, times):
+            return Counter({one: times * often for one, often in parts(part).items()})
+        case _:
+            return Counter([event])
 
 
 def added(amounts, kind):
@@ -100,6 +112,10 @@ class Truth:
         """How much the grains can be off: each charge is rounded up by less than one, and the limit down."""
         return (self.charges + 1) * GRAIN
 
+    def slack_with(self, event):
+        """The same if an event is set aside: that is charged part by part."""
+        return (self.charges + parts(event).total() + 1) * GRAIN
+
     # Questions.
 
     def caps_over(self, table, analyst):
@@ -163,14 +179,19 @@ class Truth:
         )
 
     def is_within(self, number, event):
-        """Whether a hold is large enough for an event, however each of its spends is rounded."""
+        """Whether a hold is large enough for an event, however each of its spends is rounded.
+
+        It is so for what was set aside, paid in whole or in parts, and for anything that leaves a grain for each spend.
+        """
         hold = self.holds[number]
-        rounding = (len(hold.used) + 1) * GRAIN if hold.used or event != hold.reserved else 0
+        events = (*hold.used, event)
+        if sum(map(parts, events), Counter()) <= parts(hold.reserved):
+            return True
         return all(
-            have + rounding <= most
+            have + len(events) * GRAIN <= most
             for kind in {cap.kind for cap in self.caps_over(hold.table, hold.analyst)}
             for have, most in zip(
-                added([loss(one, kind) for one in (*hold.used, event)], kind), loss(hold.reserved, kind), strict=True
+                added([loss(one, kind) for one in events], kind), loss(hold.reserved, kind), strict=True
             )
         )
 
@@ -202,7 +223,7 @@ class Truth:
         self._paid[table, analyst] = {kind: added([before[kind], loss(event, kind)], kind) for kind in KINDS}
 
     def reserve(self, number, event, table, analyst):
-        self.charges += 1
+        self.charges += parts(event).total()
         self.holds[number] = Hold(table, analyst, event)
 
     def pay_from(self, number, event):
