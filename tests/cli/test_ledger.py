@@ -137,7 +137,8 @@ def test_budget_says_of_each_account_what_is_spent_and_left(file):
     with Ledger(file) as ledger:
         known = {one.scope: one for one in ledger.balances()}
     for scope, one in known.items():
-        (row,) = (row for row in rows if row[:2] == [", ".join(scope.tables), scope.analyst or "all"])
+        who = {None: "all", "*": "each new"}.get(scope.analyst, scope.analyst)
+        (row,) = (row for row in rows if row[:2] == [", ".join(scope.tables), who])
         numbers = [one.cap, one.spent, one.held, one.remaining]
         assert [float(row[place]) for place in (2, 4, 5, 6)] == [float(f"{float(b.epsilon):.3g}") for b in numbers]
         assert row[-1] == f"≈ {one.counts_left(error=200):,}"
@@ -158,7 +159,8 @@ def test_budget_can_be_about_one_table_one_analyst_or_both(file):
 
     assert rows() == 5
     assert rows("--table", "visits") == 1
-    assert rows("--analyst", "ana") == 1
+    # The caps over all analysts bind her too.
+    assert rows("--analyst", "ana") == 3
     assert rows("--table", "people", "--analyst", "zoe") == 3
     assert call("budget", file, "--table", "none") == "No cap is set for that. To set one: discreet ledger cap\n"
 
@@ -254,6 +256,7 @@ def test_a_ledger_is_begun_by_its_first_cap_and_is_its_owners_alone(tmp_path):
     with Ledger(file) as ledger:
         assert {str(one.scope): one.cap for one in ledger.balances()} == {
             'table "people"': Budget(1, 1e-9),
+            "each analyst": Budget(0.2),
             'tables "a", "b"': Budget(2),
         }
 

@@ -138,8 +138,9 @@ def print_audit(audit: Audit, kept: Head | None) -> None:
     together = [one for one in accounts if one.scope.analyst is None]
     if together:
         _print_table(console, together, 200)
-    if len(accounts) > len(together):
-        console.print(f"And {len(accounts) - len(together):,} accounts of single analysts: discreet ledger budget")
+    single = sum(one.scope.analyst not in (None, EACH) for one in accounts)
+    if single:
+        console.print(f"And {single:,} accounts of single analysts: discreet ledger budget")
     console.print("Keep the next line elsewhere; it proves that nothing before it was changed.")
 
 
