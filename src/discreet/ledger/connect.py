@@ -89,7 +89,7 @@ def engine_for(url: sa.URL) -> Engine:
     """An engine whose connections commit each statement, durably, unless a transaction was begun."""
     if url.get_backend_name() != "sqlite":
         try:
-            engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_size=2)
+            engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_size=2, pool_pre_ping=True)
         except ImportError:
             raise BadParameter(
                 "a ledger in Postgres needs the package psycopg, and it is not installed. Install discreet[postgres]."

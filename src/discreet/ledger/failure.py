@@ -30,7 +30,7 @@ def translated(error: BaseException, where: str) -> DiscreetError:
     """Our error for the database's: a failure that may pass, or damage."""
     cause: Any = getattr(error, "orig", None) or error
     name = getattr(cause, "sqlite_errorname", None) or ""
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or _is_no_text(cause):
         return LedgerDamaged(
             f'"{where}" is not a whole SQLite database. Nothing is served from it. '
             "Bring back the file as it was, or start a new ledger with what is certainly left."
@@ -41,11 +41,18 @@ def translated(error: BaseException, where: str) -> DiscreetError:
         reason = next((text for start, text in _SQLITE.items() if name.startswith(start)), f"{name}. Ask again")
     elif getattr(cause, "sqlstate", None) == "42501":
         reason = "this user may not write it. GRANT SELECT, INSERT, UPDATE on it (updates are refused all the same)"
+    elif "password" in str(cause) or "authentication" in str(cause):
+        reason = "the server does not let this user in with this password. Check both"
     elif _lost(cause):
         reason = "the connection was lost, or the server is not there. Ask again in a moment"
     else:
         reason = f"the database refused ({type(cause).__name__}). Ask again, or look into its log"
     return LedgerFailed(f'the ledger in "{where}" failed: {reason}. Nothing was released.')
+
+
+def _is_no_text(cause: Any) -> bool:
+    """What should be a text is none: the sqlite3 module says so in a sentence, or fails to say what SQLite said."""
+    return isinstance(cause, UnicodeDecodeError) or "decode to UTF-8" in str(cause)
 
 
 def _lost(cause: Any) -> bool:

@@ -61,7 +61,8 @@ class Witness:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise BadParameter(f'the head in "{self.path}" cannot be read ({type(error).__name__}).') from None
-        return Head.parse(text) if text.strip() else None
+        # A power cut can leave a file that has its size and not yet its content.
+        return Head.parse(text) if text.strip("\0 \n") else None
 
     def write(self, head: Head) -> None:
         """Remember this head."""

@@ -21,7 +21,7 @@ from discreet.ledger.moment import stamp
 from discreet.ledger.refusal import refusal
 from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import Charge, State, damaged, misfits
-from discreet.parameter import text
+from discreet.parameter import positive, text, whole
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Grains
 from discreet.privacy.wire import event_to_plain
@@ -122,8 +122,10 @@ class Ledger:
         the half-width that the event gives, so that a refusal can say which error would fit.
         """
         request = _request(event, why, table, analyst)
+        if error is not None:
+            positive("error", error, next_step="Give the half-width of the answer, or leave it out.")
         if hold is not None:
-            request["hold"] = hold
+            request["hold"] = whole("hold", hold, least=1, next_step="Give what `reserve` returned.")
         if body is not None and not isinstance(body, bytes):
             raise BadParameter(f"body is a {type(body).__name__}; it must be bytes. Encode it first.")
         if key is not None:

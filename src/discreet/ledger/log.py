@@ -67,9 +67,13 @@ class Log:
         """
         proposal = _Proposal(propose, durable)
         self._waiting.append(proposal)
-        with self._turn:
-            while not proposal.done:
-                self._serve([self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))])
+        try:
+            with self._turn:
+                while not proposal.done:
+                    self._serve()
+        finally:
+            # Whoever is interrupted does not want it any more; somebody else would write it later.
+            proposal.done = True
         return proposal.result()
 
     def close(self) -> None:
@@ -123,8 +127,10 @@ class Log:
             # The connection may have died since the last call. Nothing was written on it, so a second one is safe.
             self._refresh()
 
-    def _serve(self, batch: "list[_Proposal]") -> None:
+    def _serve(self) -> None:
+        batch: list[_Proposal] = []
         try:
+            batch = self._next()
             if not self._try(batch):
                 self._refresh_or_reconnect()
                 decided = self._decide(batch)
@@ -139,7 +145,16 @@ class Log:
             for proposal in batch:
                 proposal.fail(error)
             if not isinstance(error, DiscreetError):
+                # An interrupt can come at any moment, also within a transaction.
+                self.store.drop()
                 raise
+
+    def _next(self) -> "list[_Proposal]":
+        """Those who wait, as many as are served at once. They stay in the queue until they are done."""
+        while self._waiting and self._waiting[0].done:
+            self._waiting.popleft()
+        waiting = [self._waiting[place] for place in range(min(BATCH, len(self._waiting)))]
+        return [proposal for proposal in waiting if not proposal.done]
 
     def _try(self, batch: "list[_Proposal]") -> bool:
         """Append at once, on what we know; False if that may not be the whole truth, or if there are several to write.
@@ -173,15 +188,13 @@ class Log:
             if isinstance(outcome, Refusal) and decided.entries:
                 # It would be refused for something that is not durable yet, perhaps for an earlier try of its own.
                 outcome = _LATER
-            if isinstance(outcome, Draft):
-                labels = {label for label in looked_up(outcome.fields) if label is not None}
+            if isinstance(outcome, _Next):
+                labels = {label for label in looked_up(outcome.appended.fields) if label is not None}
                 if labels & taken:
                     outcome = _LATER
                 else:
                     taken |= labels
-                    entry = chained(state.hash, state.sequence + 1, outcome)
-                    state = folded(state, entry, outcome.fields, fits=True)
-                    outcome = Appended(entry, outcome.fields)
+                    state, outcome = outcome
                     decided.entries.append(outcome)
             decided.outcomes.append(outcome)
         return decided._replace(state=state)
@@ -193,9 +206,7 @@ class Log:
             with suppress(LedgerFailed):
                 self._witness.write(head_of(self._state))
         for proposal, outcome in zip(batch, decided.outcomes, strict=True):
-            if outcome is _LATER:
-                self._waiting.appendleft(proposal)
-            else:
+            if outcome is not _LATER:
                 proposal.settle(outcome)
         if decided.entries:
             # What is granted stays granted, whether or not there is room to tidy up.
@@ -235,6 +246,11 @@ def head_of(state: State) -> Head:
 _LATER = object()
 
 
+class _Next(NamedTuple):
+    state: State
+    appended: Appended
+
+
 class _Decided(NamedTuple):
     entries: list[Appended]
     outcomes: list[Any]
@@ -251,13 +267,17 @@ class _Proposal:
         self.done = False
 
     def ask(self, state: State) -> Any:
-        """What is proposed in this state; a refusal is an outcome too."""
+        """What is proposed in this state. A refusal is an outcome too, and so is a mistake of one among many."""
         try:
-            return self._propose(state)
+            outcome = self._propose(state)
+            if isinstance(outcome, Draft):
+                entry = chained(state.hash, state.sequence + 1, outcome)
+                return _Next(folded(state, entry, outcome.fields, fits=True), Appended(entry, outcome.fields))
         except (LedgerFailed, LedgerDamaged):
             raise
-        except DiscreetError as refusal:
-            return refusal
+        except Exception as mistake:
+            return mistake
+        return outcome
 
     def settle(self, outcome: Any) -> None:
         self._outcome, self.done = outcome, True
@@ -268,6 +288,6 @@ class _Proposal:
             self.settle(type(error)(*error.args) if known else LedgerFailed(f"the ledger stopped ({error!r})."))
 
     def result(self) -> Any:
-        if isinstance(self._outcome, DiscreetError):
+        if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome

@@ -34,6 +34,12 @@ MIGRATIONS: tuple[dict[str, tuple[str, ...]], ...] = (
             "CREATE UNIQUE INDEX discreet_ledger_records ON discreet_ledger (records) WHERE records IS NOT NULL",
             "CREATE TRIGGER discreet_ledger_update BEFORE UPDATE ON discreet_ledger "
             "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+            # REPLACE deletes what stands in its way without asking the trigger of deletions.
+            "CREATE TRIGGER discreet_ledger_insert BEFORE INSERT ON discreet_ledger "
+            "WHEN EXISTS (SELECT 1 FROM discreet_ledger WHERE sequence = NEW.sequence) "
+            "OR EXISTS (SELECT 1 FROM discreet_ledger WHERE key = NEW.key) "
+            "OR EXISTS (SELECT 1 FROM discreet_ledger WHERE records = NEW.records) "
+            "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
             "CREATE TRIGGER discreet_ledger_delete BEFORE DELETE ON discreet_ledger "
             "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
         ),

@@ -91,10 +91,10 @@ class Store:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Wait until nobody else writes, and keep the others waiting."""
-        with self._guard:
-            for statement in self._statements.begin_alone:
-                self._run(statement)
         try:
+            with self._guard:
+                for statement in self._statements.begin_alone:
+                    self._run(statement)
             yield
         except BaseException:
             self.drop()
@@ -157,15 +157,38 @@ class Store:
                 "Bring back the newest file, and start again."
             )
 
+    def _sync_again(self) -> None:
+        """Write what SQLite has logged once more and wait for the disk, before any of it is believed.
+
+        If an fsync fails, the system may forget what it could not write and still show it to whoever reads; the next
+        fsync then succeeds. A new connection reads the log, so it would believe an entry that a power cut takes away,
+        with all that follow. The folder is synced too: SQLite does not look whether that succeeds.
+        """
+        if self.file is None:
+            return
+        self._driver.execute("BEGIN IMMEDIATE")
+        try:
+            for path, flags in ((f"{self.file}-wal", os.O_RDWR), (self.file.parent, os.O_RDONLY)):
+                descriptor = os.open(path, flags)
+                try:
+                    if flags == os.O_RDWR:
+                        os.pwrite(descriptor, os.pread(descriptor, os.fstat(descriptor).st_size, 0), 0)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+        finally:
+            self._driver.execute("ROLLBACK")
+
     @property
     def failures(self) -> tuple[type[BaseException], ...]:
         """What the driver raises when something fails."""
-        return (self._engine.dialect.loaded_dbapi.Error, sa.exc.SQLAlchemyError, OSError)
+        return (self._engine.dialect.loaded_dbapi.Error, sa.exc.SQLAlchemyError, OSError, UnicodeDecodeError)
 
     def _run(self, statement: str, values: dict[str, Any] | None = None) -> Any:
         if self._connection is None:
             self._connection = self._engine.raw_connection()
             self._driver = self._connection.driver_connection
+            self._sync_again()
         return self._driver.execute(statement, values or {})
 
 

@@ -4,9 +4,12 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import BadData
+from discreet.errors import BadData, BadParameter
 from discreet.privacy import event as events
 from discreet.privacy.event import Compose, Event, Repeat
+
+# Whoever reads an event must not run out of stack.
+DEEPEST = 30
 
 _SINGLE = {
     kind.__name__: kind
@@ -23,17 +26,19 @@ _SINGLE = {
 }
 
 
-def event_to_plain(event: Event) -> dict[str, Any]:
+def event_to_plain(event: Event, depth: int = 0) -> dict[str, Any]:
     """An event as a dict of texts, numbers and lists. Fractions are texts, so that nothing is rounded.
 
     >>> event_to_plain(Repeat(events.Laplace(10, 1), 3))
     {'Repeat': {'event': {'Laplace': {'scale': '10', 'sensitivity': '1'}}, 'times': 3}}
     """
+    if depth > DEEPEST:
+        raise BadParameter(f"an event is nested more than {DEEPEST} deep. Write Compose((a, b, …)) and Repeat(a, n).")
     match event:
         case Compose(parts):
-            return {"Compose": [event_to_plain(part) for part in parts]}
+            return {"Compose": [event_to_plain(part, depth + 1) for part in parts]}
         case Repeat(part, times):
-            return {"Repeat": {"event": event_to_plain(part), "times": times}}
+            return {"Repeat": {"event": event_to_plain(part, depth + 1), "times": times}}
         case _:
             return {type(event).__name__: {field.name: str(getattr(event, field.name)) for field in fields(event)}}
 
