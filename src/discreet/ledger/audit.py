@@ -74,6 +74,8 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
             f"the head that you kept ({head}) is not in this ledger: entries were lost or changed since, or it is of "
             "another ledger. Nothing should be served from it. Bring back the newest file."
         )
+    if store.integrity() != "ok":
+        raise LedgerDamaged(f'"{store.name}" is not a whole SQLite database. Nothing should be served from it.')
     return Audit(Head(state.ledger, state.sequence, state.hash), state.sequence, len(spends), len(answered), state)
 
 

@@ -35,16 +35,21 @@ class Log:
     def __init__(self, address: str, *, head: str | os.PathLike[str] | None, create: bool) -> None:
         self._turn = Lock()
         self._waiting: deque[_Proposal] = deque()
+        self._state = State()
+        with _OPENING:
+            self._connect(address, head, create)
+
+    def _connect(self, address: str, head: str | os.PathLike[str] | None, create: bool) -> None:
         self.store = Store(address, create=create)
         beside = None if self.store.file is None else f"{self.store.file}.head"
         place = beside if head is None else head
         # Whoever only looks leaves nothing behind.
         kept = place is not None and (create or head is not None or os.path.exists(place))
         self._witness = Witness(place) if place is not None and kept else None
-        self._state = State()
         _LOGS.add(self)
         try:
-            self._open()
+            with self._turn:
+                self._open()
         except BaseException:
             self.close()
             raise
@@ -217,16 +222,22 @@ class Log:
 # Neither a connection nor a turn may be taken into a forked process: SQLite would believe that it holds locks which
 # only its parent has, and a thread that has the turn is not there to give it back.
 _LOGS: "WeakSet[Log]" = WeakSet()
+_RESTING: "list[Log]" = []
+# Nobody opens a ledger while the process is forked.
+_OPENING = Lock()
 
 
 def _before_fork() -> None:
-    for log in list(_LOGS):
+    _OPENING.acquire()
+    _RESTING.extend(_LOGS)
+    for log in _RESTING:
         log.rest()
 
 
 def _after_fork(*, child: bool) -> None:
-    for log in list(_LOGS):
-        log.wake(child=child)
+    while _RESTING:
+        _RESTING.pop().wake(child=child)
+    _OPENING.release()
 
 
 if hasattr(os, "register_at_fork"):

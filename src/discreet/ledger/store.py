@@ -7,6 +7,7 @@ processor time of a spend (bench/ledger.py).
 """
 
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -135,6 +136,19 @@ class Store:
                 self._run("PRAGMA wal_checkpoint(FULL)").fetchall()
                 self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
 
+    def distrust(self, error: BaseException) -> None:
+        """Give up the connection after an error, unless it only had to wait for too long."""
+        waited = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        if not waited or self._driver is None or self._driver.in_transaction:
+            self.drop()
+
+    def integrity(self) -> str:
+        """What SQLite finds wrong with its file, indexes included; "ok" if nothing. A server looks after itself."""
+        if self.file is None:
+            return "ok"
+        with self._guard, self._reading, self._engine.connect() as connection:
+            return str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+
     def drop(self) -> None:
         """Forget the connection: what it had begun is undone, and the next call makes a new one."""
         connection, self._connection = self._connection, None
@@ -204,7 +218,7 @@ class _Translating:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, self._failures):
-            self._store.drop()
+            self._store.distrust(error)
             raise translated(error, self._store.name) from None
 
 
