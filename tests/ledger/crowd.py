@@ -20,9 +20,9 @@ PATIENCE = 120
 class Child:
     """A forked process that does one thing and tells what came of it."""
 
-    def __init__(self, work, *arguments):
+    def __init__(self, work, *arguments, forks=False):
         self._mine, theirs = FORK.Pipe(duplex=False)
-        self.process = FORK.Process(target=_tell, args=(theirs, work, arguments), daemon=True)
+        self.process = FORK.Process(target=_tell, args=(theirs, work, arguments), daemon=not forks)
         self.process.start()
         # Only the child may keep its end open: if it dies, we read the end of the pipe instead of waiting for ever.
         theirs.close()
@@ -49,9 +49,9 @@ def _tell(pipe, work, arguments):
 
 
 @contextmanager
-def child(work, *arguments):
-    """A process that does not outlive the block."""
-    it = Child(work, *arguments)
+def child(work, *arguments, forks=False):
+    """A process that does not outlive the block; it says if it `forks` on its own."""
+    it = Child(work, *arguments, forks=forks)
     try:
         yield it
     finally:

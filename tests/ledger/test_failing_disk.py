@@ -22,13 +22,6 @@ FAULTS = {
 }
 faults = pytest.mark.parametrize(("fault", "reason"), FAULTS.values(), ids=FAULTS)
 
-# To be taken away when they hold.
-head_of_zeros = pytest.mark.xfail(reason="a cut may leave a head of zeros, and then the ledger does not open")
-believed = pytest.mark.xfail(
-    reason="after a failed sync the log is read again, and believed though it is not on the disk"
-)
-not_looked = pytest.mark.xfail(strict=True, reason="nobody looks whether the folder was synced")
-
 
 class Program:
     """A recorded program with a ledger: a function that has it do things in turn, and tells how each went."""
@@ -96,21 +89,15 @@ def assert_fails_for_a_while(new_program, journal, fault, reason, *, restarts, c
     assert violations(journal, cuts, since=since) == []
 
 
-@head_of_zeros
-@believed
 @faults
 def test_while_the_disk_fails_nothing_is_granted_and_what_is_granted_later_lasts(new_program, journal, fault, reason):
     assert_fails_for_a_while(new_program, journal, fault, reason, restarts=False, cuts=CUTS)
 
 
-@head_of_zeros
-@believed
 def test_a_sync_that_failed_is_not_believed_by_the_next_program(new_program, journal):
     assert_fails_for_a_while(new_program, journal, *FAULTS["no sync"], restarts=True, cuts=CUTS)
 
 
-@head_of_zeros
-@believed
 @pytest.mark.long
 @faults
 @pytest.mark.parametrize("restarts", [False, True], ids=["same program", "next program"])
@@ -126,7 +113,6 @@ def test_cuts_show_what_is_forgotten_by_a_ledger_that_believes_too_much(new_prog
     assert len(violations(journal, CUTS)) >= 3
 
 
-@head_of_zeros
 @pytest.mark.parametrize("fault", ["sync_fails", "disk_full"])
 def test_what_is_granted_stays_granted_though_the_log_cannot_be_copied_back(new_program, journal, fault):
     program = new_program()
@@ -140,7 +126,6 @@ def test_what_is_granted_stays_granted_though_the_log_cannot_be_copied_back(new_
     assert any(isinstance(one, SyncFailed) for one in read_journal(journal)) == (fault == "sync_fails")
 
 
-@not_looked
 def test_a_folder_that_does_not_keep_the_names_of_files_keeps_no_ledger(new_program, journal):
     """SQLite does not look whether the folder was synced; if not, a cut takes away the whole log."""
     program = new_program(f"folder/{NAME}")
@@ -149,7 +134,6 @@ def test_a_folder_that_does_not_keep_the_names_of_files_keeps_no_ledger(new_prog
     assert violations(journal, CUTS, name=f"folder/{NAME}") == []
 
 
-@head_of_zeros
 def test_a_head_that_cannot_be_written_fails_who_opens_and_nobody_who_spends(new_program, journal):
     program = new_program()
     assert set(program("open", "spend")) == {DONE}

@@ -33,9 +33,6 @@ SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
 
-# To be taken away when it holds.
-two_lost = pytest.mark.xfail(strict=True, reason="the connection in the pool may be dead too, and is not tried before")
-
 
 def spend(ledger):
     return ledger.spend(EVENT, PRIVATE, table="people", analyst=PRIVATE)
@@ -77,7 +74,6 @@ def ledger(address):
         yield ledger
 
 
-@two_lost
 def test_connections_that_were_ended_while_nobody_asked_are_not_missed(ledger, address):
     receipt = spend(ledger)
     for ask in (
@@ -93,7 +89,6 @@ def test_connections_that_were_ended_while_nobody_asked_are_not_missed(ledger, a
     assert_goes_on(ledger, address)
 
 
-@two_lost
 def test_the_history_is_read_on_a_new_connection_if_the_old_one_was_ended(ledger, address):
     spend(ledger)
     assert len(ledger.history()) == 1
@@ -241,7 +236,6 @@ def test_a_server_that_would_answer_before_it_has_synced_is_told_not_to(server, 
         assert_goes_on(ledger, own_address)
 
 
-@pytest.mark.xfail(strict=True, reason="a wrong password is told as a server that is not there")
 def test_a_wrong_password_is_said_and_not_repeated(server, own_address):
     rules = Path(server.pgdata) / "pg_hba.conf"
     before = rules.read_text()

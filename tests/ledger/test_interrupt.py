@@ -137,7 +137,6 @@ def is_there_for_all(file, receipt):
         return last == receipt.sequence
 
 
-@pytest.mark.xfail(strict=True, reason="what was taken from the queue is forgotten; a transaction stays open")
 def test_whoever_waits_behind_somebody_who_is_interrupted_is_answered():
     """Something is granted and committed, or it is said that it failed; nobody waits for ever."""
     # In a process of its own, which can be killed if somebody does.

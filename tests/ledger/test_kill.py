@@ -31,7 +31,7 @@ def first_broken_promises(address, diary, answer=pay_reveal_record):
 
 def test_after_every_kill_what_was_revealed_is_paid_and_little_is_lost(address, diary):
     assert first_broken_promises(address, diary) == []
-    assert len(diary.read()["recorded"]) > KILLS
+    assert len(diary.read()["recorded"]) > KILLS // 5
 
 
 @pytest.mark.long

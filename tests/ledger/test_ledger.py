@@ -334,7 +334,6 @@ def test_nonsense_costs_nothing(local, what):
     ask(local)
 
 
-@pytest.mark.xfail(strict=True, reason="an entry can be nested more deeply than it can be read again")
 def test_what_can_be_written_can_be_read_again_from_anywhere(tmp_path):
     def from_far_down(depth, call):
         return from_far_down(depth - 1, call) if depth else call()
@@ -369,7 +368,6 @@ def together(ledger, *calls):
     return outcomes
 
 
-@pytest.mark.xfail(strict=True, reason="what is no error of ours ends all requests that are written together")
 @pytest.mark.parametrize("what", ["a list for a hold", "a number with more digits than Python prints"])
 def test_nonsense_of_one_thread_does_not_fail_the_requests_of_others(local, what):
     first, _, last = together(local, lambda: ask(local), lambda: NONSENSE[what](local), lambda: ask(local))
@@ -467,7 +465,6 @@ def test_a_hold_pays_only_for_its_analyst_and_table(ledger, whose):
 # Saying no.
 
 
-@pytest.mark.xfail(strict=True, reason="an error is believed")
 @pytest.mark.parametrize("error", [float("nan"), float("inf"), -3, 0, "20"])
 def test_an_error_that_is_none_is_a_mistake(local, error):
     with pytest.raises(Mistake):

@@ -3,6 +3,7 @@
 import gc
 import os
 import sqlite3
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -289,6 +290,29 @@ def test_a_fork_amid_a_crowd_gets_a_ledger_that_works(address):
     assert len(granted) == len(set(granted)) == verify(address).spends == 810
 
 
+def granted_while_others_open(address):
+    """What is granted to two threads that open the ledger again and again, and to what a third one forks meanwhile."""
+    ignored = []
+    sys.unraisablehook = lambda error: ignored.append(repr(error.exc_value))
+
+    def granted():
+        with Ledger(address) as ledger:
+            return spend(ledger, Laplace(scale=1000, sensitivity=1)).sequence
+
+    def client(number):
+        return [apart(granted) if number == 0 else granted() for _ in range(20)]
+
+    found = in_threads(3, client)
+    return [sequence for sequences in found for sequence in sequences], ignored
+
+
+def test_a_fork_while_others_open_the_ledger_leaves_all_of_them_working(capped):
+    with child(granted_while_others_open, capped, forks=True) as it:
+        granted, ignored = it.result(patience=60)
+    assert ignored == []
+    assert len(granted) == len(set(granted)) == verify(capped).spends == 60
+
+
 # Closing.
 
 
@@ -314,8 +338,8 @@ def test_a_closed_ledger_holds_no_connection():
             ledger.cap(CAP, table="people")
             spend(ledger)
             assert tell(address, CONNECTIONS)
-        # The server needs a moment to notice.
+        # The server needs a moment to notice, also that our own question before this one is over.
         until = monotonic() + 5
-        while monotonic() < until and tell(address, CONNECTIONS):
+        while (found := tell(address, CONNECTIONS)) and monotonic() < until:
             sleep(0.05)
-        assert tell(address, CONNECTIONS) == []
+        assert found == []

@@ -275,7 +275,6 @@ def test_a_flipped_bit_in_the_file_is_found(file, step):
         require_refusal(file, entry=sequence)
 
 
-@pytest.mark.xfail(strict=True, raises=LedgerFailed, reason="it is taken for a lost connection")
 @pytest.mark.parametrize("step", [101, pytest.param(1, marks=pytest.mark.long)])
 def test_a_byte_in_the_file_that_is_no_letter_is_found(file, step):
     for _ in flip_in_file(file, step, 0x80):
@@ -587,7 +586,6 @@ def test_the_database_refuses_to_change_an_entry(written, statement):
 REPLACE = "REPLACE INTO discreet_ledger (sequence, body, hash) VALUES (4, '{}', zeroblob(32))"
 
 
-@pytest.mark.xfail(strict=True, reason="SQLite does not ask the triggers of what it replaces")
 def test_sqlite_refuses_to_replace_an_entry(file):
     with closing(sqlite3.connect(file)) as connection, connection, pytest.raises(sqlite3.DatabaseError):
         connection.execute(REPLACE)
@@ -733,12 +731,7 @@ def test_a_file_that_was_cut_is_whole_or_refused(file, part):
     assert not is_whole(file, head) or part > 0.5
 
 
-# What SQLite says of these is no text.
-UNREADABLE = {seed: pytest.mark.xfail(strict=True, raises=UnicodeDecodeError) for seed in (78, 355, 859, 961)}
-MORE = [
-    pytest.param(seed, marks=[pytest.mark.long, *([UNREADABLE[seed]] if seed in UNREADABLE else [])])
-    for seed in range(30, 1000)
-]
+MORE = [pytest.param(seed, marks=pytest.mark.long) for seed in range(30, 1000)]
 
 
 @pytest.mark.parametrize("seed", [*range(30), *MORE])
@@ -752,14 +745,12 @@ def test_a_file_with_an_overwritten_stretch_is_whole_or_refused(file, seed):
     is_whole(file, head)
 
 
-@pytest.mark.xfail(strict=True, raises=UnicodeDecodeError, reason="what SQLite then says is no text")
 def test_a_file_whose_tables_have_unreadable_names_is_refused(file):
     content = Path(file).read_bytes().replace(b"discreet_ledger_key", b"\xffiscreet_ledger_key")
     put(file, {"": content.replace(b"CREATE UNIQUE INDEX", b"CREATE UNUSUAL NAME")})
     require_refusal(file)
 
 
-@pytest.mark.xfail(strict=True, reason="an index is not read when a ledger is verified")
 def test_verification_finds_a_broken_index(file):
     with closing(sqlite3.connect(file)) as connection:
         query = "SELECT rootpage FROM sqlite_master WHERE name = 'discreet_ledger_key'"
