@@ -1,7 +1,8 @@
 """What a ledger has promised to the world (spending.py says how), and whether a disk after a power cut keeps it."""
 
+import sqlite3
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from itertools import cycle
 from json import loads
@@ -10,8 +11,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import get_args
 
-from discreet.errors import DiscreetError
-from discreet.ledger import Ledger, verify
+from discreet.errors import BadParameter, DiscreetError
+from discreet.ledger import Head, Ledger, verify
 from ledger.power.disk import Keep
 from ledger.power.journal import read_journal
 from ledger.power.replay import Cut, cuts, disk_after, revealed_before
@@ -103,3 +104,23 @@ def _forgotten(entries, revealed):
                 kept = answers.get(int(sequence)) == answer
         if not kept:
             yield f"forgotten: {line}"
+
+
+def _entries_on(cut):
+    """The hash of each entry after a cut, read without our help."""
+    with disk_of(cut) as folder, closing(sqlite3.connect(folder / NAME)) as connection:
+        if not connection.execute("SELECT name FROM sqlite_master").fetchall():
+            return {}
+        return dict(connection.execute("SELECT sequence, hash FROM discreet_ledger"))
+
+
+def witness_on(cut):
+    """How the file that remembers the head compares with the entries after a cut."""
+    try:
+        head = Head.parse(cut.disk.get(f"{NAME}.head", b"").decode())
+    except BadParameter:
+        return "says nothing"
+    entries = _entries_on(cut)
+    if entries.get(head.sequence) != head.hash:
+        return "runs ahead"
+    return "is up to date" if head.sequence == max(entries) else "lags behind"

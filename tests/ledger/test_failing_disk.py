@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from ledger import asking
-from ledger.aftermath import NAME, violations
+from ledger.aftermath import NAME, cuts_since, violations, witness_on
 from ledger.power.journal import SyncFailed, read_journal
 from ledger.power.shim import needs_power_cuts, start, switch
 
@@ -96,6 +96,20 @@ def test_while_the_disk_fails_nothing_is_granted_and_what_is_granted_later_lasts
 
 def test_a_sync_that_failed_is_not_believed_by_the_next_program(new_program, journal):
     assert_fails_for_a_while(new_program, journal, *FAULTS["no sync"], restarts=True, cuts=CUTS)
+
+
+@pytest.mark.xfail(strict=True, reason="a new head is written before the log is synced again")
+def test_a_head_that_was_lost_does_not_begin_with_what_is_not_on_the_disk(new_program, journal, tmp_path):
+    program = new_program()
+    assert set(program("open", "spend", "record", "spend")) == {DONE}
+    switch(journal, sync_fails=True)
+    assert is_clear(*program("record"))
+    switch(journal)
+    program = new_program()
+    (tmp_path / "watched" / f"{NAME}.head").unlink()
+    since = len(read_journal(journal))
+    assert program("open") == [DONE]
+    assert "runs ahead" not in {witness_on(cut) for cut in cuts_since(journal, 200, seed=0, since=since)}
 
 
 @pytest.mark.long

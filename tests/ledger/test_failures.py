@@ -311,6 +311,16 @@ def test_the_same_ledger_goes_on_when_the_lock_is_gone(file, impatience):
     assert verify(file).spends == 4
 
 
+def test_what_is_left_can_be_read_while_another_process_writes(file, impatience):
+    with capped(file) as ledger:
+        spend(ledger)
+        with another_process(file, "BEGIN IMMEDIATE"):
+            with fails("another program keeps it locked"):
+                spend(ledger)
+            assert ledger.remaining(table="people").epsilon < BUDGET.epsilon
+            assert len(ledger.history()) == 1
+
+
 def test_somebody_who_reads_for_long_delays_no_spend_for_long(ledger, file, monkeypatch):
     monkeypatch.setattr(store, "TIDY", 1)
     monkeypatch.setattr(store, "TIDY_PATIENCE", 0.2)
