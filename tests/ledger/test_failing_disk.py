@@ -98,7 +98,6 @@ def test_a_sync_that_failed_is_not_believed_by_the_next_program(new_program, jou
     assert_fails_for_a_while(new_program, journal, *FAULTS["no sync"], restarts=True, cuts=CUTS)
 
 
-@pytest.mark.xfail(strict=True, reason="a new head is written before the log is synced again")
 def test_a_head_that_was_lost_does_not_begin_with_what_is_not_on_the_disk(new_program, journal, tmp_path):
     program = new_program()
     assert set(program("open", "spend", "record", "spend")) == {DONE}

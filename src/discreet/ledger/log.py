@@ -103,6 +103,8 @@ class Log:
 
     def _open(self) -> None:
         self._state = replayed(self._state, self.store.entries())
+        # Our own connection makes sure that what was read is on the disk; only then may the head remember it.
+        self._refresh()
         if self._witness and (remembered := self._witness.read()):
             self._compare(remembered, self._witness)
         if not self._state.sequence:
