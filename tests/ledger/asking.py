@@ -2,6 +2,7 @@
 
 asking.py LEDGER
 
+    hurry     do not wait long for others, in a ledger that is opened from now on
     open      the ledger, after closing it if it is open
     spend     and reveal
     record    the answer to the last spend
@@ -14,7 +15,7 @@ import os
 import sys
 
 from discreet.errors import DiscreetError, LedgerFailed
-from discreet.ledger import store
+from discreet.ledger import connect, store
 from ledger.spending import begin, marks_beside, record, spend
 
 ANSWER = bytes(9000)
@@ -44,6 +45,9 @@ class Asked:
 
     def record(self):
         record(self._ledger, self._mark, self._receipt, ANSWER)
+
+    def hurry(self):
+        connect.PATIENCE = 0.2
 
     def tidy(self):
         store.TIDY = 1

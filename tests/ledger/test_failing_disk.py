@@ -1,11 +1,13 @@
 """A disk that fails to sync or is full, and then a power cut: nothing is granted that does not last, then or later."""
 
 import subprocess
+from functools import partial
 
 import pytest
 
 from ledger import asking
 from ledger.aftermath import NAME, cuts_since, violations, witness_on
+from ledger.bystander import bystander
 from ledger.power.journal import SyncFailed, read_journal
 from ledger.power.shim import needs_power_cuts, start, switch
 
@@ -96,6 +98,21 @@ def test_while_the_disk_fails_nothing_is_granted_and_what_is_granted_later_lasts
 
 def test_a_sync_that_failed_is_not_believed_by_the_next_program(new_program, journal):
     assert_fails_for_a_while(new_program, journal, *FAULTS["no sync"], restarts=True, cuts=CUTS)
+
+
+@pytest.mark.xfail(strict=True, reason="a connection that waited in vain to sync the log again is trusted without it")
+def test_a_sync_that_failed_is_not_believed_after_a_lock_either(new_program, journal, tmp_path):
+    watched, program = tmp_path / "watched", new_program()
+    assert set(program("hurry", "open", "spend", "record", "spend")) == {DONE}
+    switch(journal, sync_fails=True)
+    since = len(read_journal(journal))
+    assert is_clear(*program("spend"))
+    switch(journal)
+    with bystander(watched / NAME, "BEGIN IMMEDIATE", start=partial(start, watched=watched, journal=journal)):
+        (outcome,) = program("spend")
+        assert "another program keeps it locked" in outcome
+    assert set(program("spend", "spend", "spend", "record")) == {DONE}
+    assert violations(journal, CUTS, since=since) == []
 
 
 def test_a_head_that_was_lost_does_not_begin_with_what_is_not_on_the_disk(new_program, journal, tmp_path):

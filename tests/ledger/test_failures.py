@@ -17,6 +17,7 @@ import pytest
 
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
 from discreet.ledger import Ledger, connect, moment, store, verify
+from ledger.bystander import bystander
 from ledger.crowd import child
 from ledger.spending import BUDGET, EVENT
 
@@ -249,29 +250,6 @@ def test_a_head_that_cannot_be_kept_is_said_when_the_ledger_is_opened(file, tmp_
 # Others who use the file.
 
 
-OTHER = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-for statement in sys.argv[2:]:
-    connection.execute(statement).fetchall()
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def another_process(file, *statements):
-    """A process that has done this with a database and does nothing more, for as long as the block lasts.
-
-    It is not forked: what SQLite knows of open files would be forked too, and be wrong.
-    """
-    arguments = [sys.executable, "-c", OTHER, file, *statements]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        yield
-        process.stdin.close()
-
-
 @pytest.fixture
 def impatience(monkeypatch):
     """How long a ledger that is opened now waits for others, in seconds."""
@@ -287,7 +265,7 @@ def impatience(monkeypatch):
 )
 def test_a_database_that_another_process_has_locked_is_waited_for_in_vain(file, impatience, statements):
     capped(file).close()
-    with another_process(file, *statements):
+    with bystander(file, *statements):
         begun = monotonic()
         with fails("another program keeps it locked"), Ledger(file) as ledger:
             spend(ledger)
@@ -299,7 +277,7 @@ def test_a_database_that_another_process_has_locked_is_waited_for_in_vain(file, 
 def test_the_same_ledger_goes_on_when_the_lock_is_gone(file, impatience):
     with capped(file) as ledger:
         receipt = spend(ledger)
-        with another_process(file, "BEGIN IMMEDIATE"):
+        with bystander(file, "BEGIN IMMEDIATE"):
             for _ in range(2):
                 with fails("another program keeps it locked"):
                     spend(ledger)
@@ -314,7 +292,7 @@ def test_the_same_ledger_goes_on_when_the_lock_is_gone(file, impatience):
 def test_what_is_left_can_be_read_while_another_process_writes(file, impatience):
     with capped(file) as ledger:
         spend(ledger)
-        with another_process(file, "BEGIN IMMEDIATE"):
+        with bystander(file, "BEGIN IMMEDIATE"):
             with fails("another program keeps it locked"):
                 spend(ledger)
             assert ledger.remaining(table="people").epsilon < BUDGET.epsilon
@@ -324,7 +302,7 @@ def test_what_is_left_can_be_read_while_another_process_writes(file, impatience)
 def test_somebody_who_reads_for_long_delays_no_spend_for_long(ledger, file, monkeypatch):
     monkeypatch.setattr(store, "TIDY", 1)
     monkeypatch.setattr(store, "TIDY_PATIENCE", 0.2)
-    with another_process(file, "BEGIN", "SELECT count(*) FROM discreet_ledger"):
+    with bystander(file, "BEGIN", "SELECT count(*) FROM discreet_ledger"):
         begun = monotonic()
         for _ in range(5):
             spend(ledger)
