@@ -100,7 +100,6 @@ def test_a_sync_that_failed_is_not_believed_by_the_next_program(new_program, jou
     assert_fails_for_a_while(new_program, journal, *FAULTS["no sync"], restarts=True, cuts=CUTS)
 
 
-@pytest.mark.xfail(strict=True, reason="a connection that waited in vain to sync the log again is trusted without it")
 def test_a_sync_that_failed_is_not_believed_after_a_lock_either(new_program, journal, tmp_path):
     watched, program = tmp_path / "watched", new_program()
     assert set(program("hurry", "open", "spend", "record", "spend")) == {DONE}

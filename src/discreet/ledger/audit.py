@@ -12,6 +12,7 @@ from discreet.ledger.cap import spent_before
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Entry, looked_up
 from discreet.ledger.head import Head
+from discreet.ledger.log import OPENING
 from discreet.ledger.scope import Scope
 from discreet.ledger.state import State, damaged, fields_of, folded
 from discreet.ledger.store import Store
@@ -39,11 +40,12 @@ def verify(
     an answer belongs to a spend and is the only one; what is looked up is what the entries say; an earlier `head` is
     among the entries. With `prices` every event is priced again, which takes longer if many are different.
     """
-    store = Store(address, create=False)
-    try:
-        return _verified(store, head, prices, progress or (lambda _: None))
-    finally:
-        store.close()
+    with OPENING:
+        store = Store(address, create=False)
+        try:
+            return _verified(store, head, prices, progress or (lambda _: None))
+        finally:
+            store.close()
 
 
 def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[[int], None]) -> Audit:

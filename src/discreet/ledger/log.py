@@ -36,7 +36,7 @@ class Log:
         self._turn = Lock()
         self._waiting: deque[_Proposal] = deque()
         self._state = State()
-        with _OPENING:
+        with OPENING:
             self._connect(address, head, create)
 
     def _connect(self, address: str, head: str | os.PathLike[str] | None, create: bool) -> None:
@@ -226,11 +226,11 @@ class Log:
 _LOGS: "WeakSet[Log]" = WeakSet()
 _RESTING: "list[Log]" = []
 # Nobody opens a ledger while the process is forked.
-_OPENING = Lock()
+OPENING = Lock()
 
 
 def _before_fork() -> None:
-    _OPENING.acquire()
+    OPENING.acquire()
     _RESTING.extend(_LOGS)
     for log in _RESTING:
         log.rest()
@@ -239,7 +239,7 @@ def _before_fork() -> None:
 def _after_fork(*, child: bool) -> None:
     while _RESTING:
         _RESTING.pop().wake(child=child)
-    _OPENING.release()
+    OPENING.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -151,7 +151,7 @@ class Store:
 
     def drop(self) -> None:
         """Forget the connection: what it had begun is undone, and the next call makes a new one."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._driver = self._connection, None, None
         if connection is not None:
             # The connection may be as broken as the disk or the network behind it.
             with suppress(Exception):
@@ -171,7 +171,18 @@ class Store:
                 "Bring back the newest file, and start again."
             )
 
-    def _sync_again(self) -> None:
+    def _connect(self) -> None:
+        connection = self._engine.raw_connection()
+        driver = connection.driver_connection
+        try:
+            self._sync_again(driver)
+        except BaseException:
+            connection.invalidate()
+            raise
+        # Only now: a connection that could not make sure of the log is not used.
+        self._connection, self._driver = connection, driver
+
+    def _sync_again(self, driver: Any) -> None:
         """Write what SQLite has logged once more and wait for the disk, before any of it is believed.
 
         If an fsync fails, the system may forget what it could not write and still show it to whoever reads; the next
@@ -180,7 +191,7 @@ class Store:
         """
         if self.file is None:
             return
-        self._driver.execute("BEGIN IMMEDIATE")
+        driver.execute("BEGIN IMMEDIATE")
         try:
             for path, flags in ((f"{self.file}-wal", os.O_RDWR), (self.file.parent, os.O_RDONLY)):
                 descriptor = os.open(path, flags)
@@ -191,7 +202,7 @@ class Store:
                 finally:
                     os.close(descriptor)
         finally:
-            self._driver.execute("ROLLBACK")
+            driver.execute("ROLLBACK")
 
     @property
     def failures(self) -> tuple[type[BaseException], ...]:
@@ -200,9 +211,7 @@ class Store:
 
     def _run(self, statement: str, values: dict[str, Any] | None = None) -> Any:
         if self._connection is None:
-            self._connection = self._engine.raw_connection()
-            self._driver = self._connection.driver_connection
-            self._sync_again()
+            self._connect()
         return self._driver.execute(statement, values or {})
 
 
