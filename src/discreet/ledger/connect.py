@@ -22,6 +22,8 @@ PATIENCE = 60
 def url_of(address: str | Path) -> sa.URL:
     """The address of a ledger: a path, or a URL of one of the databases that we know."""
     text = str(address)
+    if ":memory:" in text:
+        raise BadParameter("a ledger in memory would not last; give a path, or postgresql://host/database.")
     if "://" not in text:
         return sa.URL.create("sqlite", database=os.path.abspath(text))
     try:
