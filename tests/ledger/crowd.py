@@ -4,8 +4,10 @@ Processes are forked, so that they start in milliseconds and know what the test 
 ledger open, unless that is what is tested.
 """
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from threading import Barrier
 from traceback import format_exc
@@ -21,8 +23,9 @@ class Child:
     """A forked process that does one thing and tells what came of it."""
 
     def __init__(self, work, *arguments, forks=False):
+        self._forks = forks
         self._mine, theirs = FORK.Pipe(duplex=False)
-        self.process = FORK.Process(target=_tell, args=(theirs, work, arguments), daemon=not forks)
+        self.process = FORK.Process(target=_tell, args=(theirs, work, arguments, forks), daemon=not forks)
         self.process.start()
         # Only the child may keep its end open: if it dies, we read the end of the pipe instead of waiting for ever.
         theirs.close()
@@ -36,12 +39,17 @@ class Child:
         return result
 
     def kill(self):
-        """kill -9, and wait until it is dead."""
+        """kill -9, also of what it has forked, and wait until it is dead."""
+        if self._forks:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
 
 
-def _tell(pipe, work, arguments):
+def _tell(pipe, work, arguments, forks):
+    if forks:
+        os.setpgid(0, 0)
     try:
         pipe.send((True, work(*arguments)))
     except BaseException:

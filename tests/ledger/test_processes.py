@@ -6,9 +6,10 @@ import sqlite3
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from json import loads
 from pathlib import Path
+from threading import Event
 from time import monotonic, sleep
 
 import pytest
@@ -290,9 +291,9 @@ def test_a_fork_amid_a_crowd_gets_a_ledger_that_works(address):
     assert len(granted) == len(set(granted)) == verify(address).spends == 810
 
 
-def granted_while_others_open(address):
-    """What is granted to two threads that open the ledger again and again, and to what a third one forks meanwhile."""
-    ignored = []
+def granted_amid_forks(address, look):
+    """What is granted to a thread that opens the ledger again and again and to what another forks; a third looks."""
+    ignored, done = [], []
     sys.unraisablehook = lambda error: ignored.append(repr(error.exc_value))
 
     def granted():
@@ -300,29 +301,85 @@ def granted_while_others_open(address):
             return spend(ledger, Laplace(scale=1000, sensitivity=1)).sequence
 
     def client(number):
-        return [apart(granted) if number == 0 else granted() for _ in range(20)]
+        while number == 2 and len(done) < 2:
+            look(address)
+        try:
+            return [apart(granted) if number == 0 else granted() for _ in range(10 if number < 2 else 0)]
+        finally:
+            done.append(number)
 
     found = in_threads(3, client)
     return [sequence for sequences in found for sequence in sequences], ignored
 
 
-def test_a_fork_while_others_open_the_ledger_leaves_all_of_them_working(capped):
-    with child(granted_while_others_open, capped, forks=True) as it:
-        granted, ignored = it.result(patience=60)
+def read_history(address):
+    with Ledger(address) as ledger:
+        for _ in range(10):
+            ledger.history()
+
+
+@pytest.mark.parametrize("look", [read_history, verify])
+def test_a_fork_while_others_open_the_ledger_leaves_all_of_them_working(capped, look):
+    with child(granted_amid_forks, capped, look, forks=True) as it:
+        granted, ignored = it.result(patience=30)
     assert ignored == []
-    assert len(granted) == len(set(granted)) == verify(capped).spends == 60
+    assert len(granted) == len(set(granted)) == verify(capped).spends == 20
+
+
+def open_files(folder):
+    """The files in a folder that this process has open."""
+    held = [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+    return [path for path in held if path.startswith(str(folder))]
+
+
+needs_list_of_open_files = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="the system does not say which files are open"
+)
+
+
+def inherited_amid_readers(folder):
+    """The files of a ledger that forked processes find open, while others read its history."""
+    address, over = new_file(folder), Event()
+
+    def client(number):
+        if number == 0:
+            return [path for _ in range(10) for path in apart(open_files, address)]
+        while not over.is_set():
+            ledgers[number].history()
+        return []
+
+    def client_until_over(number):
+        try:
+            return client(number)
+        finally:
+            over.set()
+
+    with ExitStack() as stack:
+        ledgers = [stack.enter_context(Ledger(address)) for _ in range(8)]
+        ledgers[0].cap(Budget(epsilon=100), table="people")
+        for _ in range(50):
+            spend(ledgers[0])
+        return [path for paths in in_threads(8, client_until_over) for path in paths]
+
+
+@needs_list_of_open_files
+@pytest.mark.xfail(reason="a page may be read between the rest of a ledger and the fork")
+def test_no_connection_is_taken_into_a_forked_process(tmp_path):
+    """SQLite would believe that it holds locks which only its parent has."""
+    with child(inherited_amid_readers, tmp_path, forks=True) as it:
+        found = it.result(patience=30)
+    assert [path for path in found if not path.endswith(".head")] == []
 
 
 # Closing.
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not say which files are open")
+@needs_list_of_open_files
 def test_a_closed_ledger_holds_no_file(tmp_path):
     with Ledger(new_file(tmp_path)) as ledger:
         ledger.cap(CAP, table="people")
         spend(ledger)
-    held = [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
-    assert [path for path in held if path.startswith(str(tmp_path))] == []
+    assert open_files(tmp_path) == []
 
 
 CONNECTIONS = """
