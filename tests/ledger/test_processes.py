@@ -363,7 +363,6 @@ def inherited_amid_readers(folder):
 
 
 @needs_list_of_open_files
-@pytest.mark.xfail(reason="a page may be read between the rest of a ledger and the fork")
 def test_no_connection_is_taken_into_a_forked_process(tmp_path):
     """SQLite would believe that it holds locks which only its parent has."""
     with child(inherited_amid_readers, tmp_path, forks=True) as it:

@@ -91,12 +91,13 @@ class Log:
     def rest(self) -> None:
         """Wait for whoever writes, take the turn and hold no connection; until `wake`."""
         self._turn.acquire()
-        self.store.close()
+        self.store.rest()
 
     def wake(self, *, child: bool) -> None:
         """Go on after `rest`. The threads that wait are not in a child, and their proposals are not its own."""
         if child:
             self._waiting.clear()
+        self.store.wake()
         self._turn.release()
 
     # What follows happens with the turn taken.

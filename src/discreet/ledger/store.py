@@ -159,9 +159,18 @@ class Store:
 
     def close(self) -> None:
         """Give back all connections. The next call makes new ones."""
-        with self._reading:
-            self.drop()
-            self._engine.dispose()
+        self.rest()
+        self.wake()
+
+    def rest(self) -> None:
+        """Give back all connections and let nobody read, until `wake`."""
+        self._reading.acquire()
+        self.drop()
+        self._engine.dispose()
+
+    def wake(self) -> None:
+        """Go on after `rest`."""
+        self._reading.release()
 
     def _require_same_file(self) -> None:
         """A file that was put in the place of ours would be another ledger; we would go on writing to the old one."""
