@@ -49,7 +49,12 @@ def open_parquet(path: str) -> Any:
     """A Parquet file, or several with * in the name."""
     paths = _existing(path)
     with our_sentence(f'"{path}" is not a Parquet file, or it is truncated. Write it again.'):
-        return embedded().read_parquet([escape(each) for each in paths])
+        connection = embedded()
+        table = connection.read_parquet([escape(each) for each in paths])
+        if any(kind.is_floating() for kind in table.schema().types):
+            # Parquet's statistics leave out nan, and DuckDB would take a column that is 0 elsewhere for 0 throughout.
+            connection.con.execute("SET disabled_optimizers = 'statistics_propagation'")
+        return table
 
 
 def open_duckdb(path: str) -> Any:
