@@ -488,6 +488,30 @@ def summed(granted, kind):
     return added([loss(Repeat(event, times), kind) for event, times in mine.items()], kind), sum(mine.values())
 
 
+@pytest.mark.parametrize(("epsilon", "granted"), [(0.01, 100), (0.1, 10), (0.3, 3), (1e-3, 1000), (Fraction(1, 3), 2)])
+def test_a_budget_of_one_grants_as_many_equal_spends_as_decimals_say(tmp_path, epsilon, granted):
+    """A third is no decimal, and three of them, each rounded up, are more than 1."""
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.cap(Budget(epsilon=1), table="people")
+        spend = lambda event: ledger.spend(event, "how many smoke?", table="people")
+        for _ in range(granted):
+            spend(Pure(epsilon))
+        with pytest.raises(BudgetExceeded):
+            spend(Pure(epsilon))
+        assert (ledger.remaining(table="people").epsilon == 0) == (epsilon not in (0.3, Fraction(1, 3)))
+
+
+def test_three_thirds_fit_as_one_event_and_not_as_three(tmp_path):
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.cap(Budget(epsilon=1), table="people")
+        thirds = Repeat(Pure(Fraction(1, 3)), 3)
+        with pytest.raises(BudgetExceeded):
+            # What is set aside is paid part by part.
+            ledger.reserve(thirds, "three thirds", table="people")
+        ledger.spend(thirds, "three thirds", table="people")
+        assert ledger.remaining(table="people").epsilon == 0
+
+
 def filling(kind, grains=0):
     """The event that fills an empty budget exactly, or is a few grains larger."""
     limits = [most + grains for most in gate_of(BUDGET[kind]).limit]

@@ -22,7 +22,7 @@ from discreet.errors import AnswerLost, BadParameter, BudgetExceeded, KeyReused,
 from discreet.ledger import Budget, Head, Ledger, Receipt, migration, moment, verify
 from discreet.ledger.balance import count_event
 from discreet.ledger.budget import gate_of
-from discreet.ledger.entry import Draft, chained, looked_up
+from discreet.ledger.entry import FORMAT, Draft, chained, looked_up
 from discreet.ledger.refusal import louder
 from discreet.privacy import (
     GRAIN,
@@ -824,7 +824,7 @@ NOW = {"at": "2026-01-01T00:00:00.000+00:00", "by": "x"}
     "fields",
     [
         {"is": "pardon", **NOW},
-        {"is": "open", **NOW, "ledger": "again", "format": 1},
+        {"is": "open", **NOW, "ledger": "again", "format": FORMAT},
         {"is": "spend", **NOW, "table": "people", "analyst": "ana"},
         {"is": "spend", **NOW, "table": "people", "analyst": "ana", "charge": {"pure": [-1]}},
         {"is": "spend", **NOW, "table": "people", "analyst": "ana", "charge": {"pure": [1.5]}},
@@ -845,17 +845,35 @@ def test_an_entry_that_this_program_does_not_understand_is_refused(ledger, addre
         ask(ledger)
 
 
-def test_a_ledger_of_a_newer_format_is_refused(address):
+def begin_with(address, format):
+    """A ledger whose first entry says that it has this format."""
     Ledger(address).close()
     forget_everything(address)
-    newer = chained(bytes(32), 1, Draft({"is": "open", **NOW, "ledger": "x", "format": 2}))
+    first = chained(bytes(32), 1, Draft({"is": "open", **NOW, "ledger": "x", "format": format}))
     run(
         address,
         "INSERT INTO discreet_ledger (sequence, body, hash) VALUES (1, :body, :hash)",
-        {"body": newer.body, "hash": newer.hash},
+        {"body": first.body, "hash": first.hash},
     )
-    with pytest.raises(LedgerDamaged, match="upgrade discreet"):
-        Ledger(address)
+
+
+@pytest.mark.parametrize(
+    ("format", "who"),
+    [(FORMAT + 1, "A newer discreet wrote it: upgrade discreet"), (1, "An older discreet wrote it, in other grains: ")],
+)
+def test_a_ledger_of_another_format_is_refused_and_the_message_says_who_wrote_it(address, format, who):
+    begin_with(address, format)
+    for read in (Ledger, verify):
+        with pytest.raises(LedgerFailed, match=rf"have format {format} and this program knows {FORMAT}\. {who}"):
+            read(address)
+
+
+@pytest.mark.parametrize("format", [None, "2", 2.0, True])
+def test_a_format_that_is_no_number_is_damage(address, format):
+    begin_with(address, format)
+    for read in (Ledger, verify):
+        with pytest.raises(LedgerDamaged, match="entry 1 "):
+            read(address)
 
 
 def forget_everything(address):

@@ -469,7 +469,7 @@ def test_a_limit_above_its_budget_is_found_even_if_all_hashes_follow(written):
 def test_a_spend_past_its_cap_is_found_even_if_all_hashes_follow(written):
     def dearer(rows):
         fields = json.loads(rows[-1].body)
-        charge = {"pure": [10 * 2**50]}
+        charge = {"pure": [10 * 10**15]}
         return chained_anew([*rows[:-1], rows[-1]._replace(body=written_as({**fields, "charge": charge}))])
 
     address, _ = written

@@ -70,7 +70,7 @@ WRONG_CHARGES = {
     "a trillionth too small": lambda gate: (
         lambda event: tuple(-int(-true * (1 - Fraction(1, 10**12)) // GRAIN) for true in exact_loss(gate, event))
     ),
-    "through doubles": lambda gate: lambda event: tuple(int(float(true) * 2.0**50) for true in exact_loss(gate, event)),
+    "through doubles": lambda gate: lambda event: tuple(int(float(true) * 1e15) for true in exact_loss(gate, event)),
 }
 
 
@@ -161,9 +161,24 @@ def test_a_refusal_names_the_one_step_that_has_no_price():
 
 
 def test_limits_are_rounded_down():
-    assert pure_gate(Fraction(1, 3)).limit == (2**50 // 3,)
+    assert pure_gate(Fraction(1, 3)).limit == (10**15 // 3,)
     exact = gaussian_limit(Fraction(1), Fraction(1, 10**6))
     assert GATES[1].limit[0] * GRAIN <= exact < (GATES[1].limit[0] + 1) * GRAIN
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 10**300), Fraction(1, 10**6), Fraction(1, 2), 1 - Fraction(1, 10**300)])
+def test_a_limit_that_is_too_large_for_an_integer_is_cut_off_and_what_costs_as_much_is_still_refused(delta):
+    for gate in (pure_gate(1000), gaussian_gate(1000, delta), renyi_gate(1000, delta)):
+        assert max(gate.limit) < FULL
+        assert not gate.fits(gate.nothing, (FULL,) * len(gate.limit))
+    # Only one who accepts that the promise fails nearly always has such a limit.
+    assert (gaussian_gate(1000, delta).limit == (FULL - 1,)) == (delta > Fraction(1, 2))
+
+
+@pytest.mark.parametrize("digits", range(1, 16))
+def test_a_decimal_costs_exactly_what_it_says(digits):
+    assert GATES[0].charge(Pure(Fraction(1, 10**digits))) == (10 ** (15 - digits),)
+    assert GATES[1].charge(Gaussian(10, 1)) == (10**13,)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), 1e-320, "1", True, 1001, None])

@@ -60,7 +60,7 @@ class Budget:
 def gate_of(budget: Budget) -> Gate:
     """The gate that keeps a budget.
 
-    >>> gate_of(Budget(epsilon=1)).limit == (2**50,)
+    >>> gate_of(Budget(epsilon=1)).limit == (10**15,)
     True
     """
     positive("epsilon", budget.epsilon, next_step="A budget to spend from must be above 0, say 1.")
@@ -89,7 +89,7 @@ def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budge
     In a Rényi gate amounts are compared at one order: the one at which a Gaussian has most room in `beside`, or the
     one with the most room in the gate itself.
 
-    >>> as_budget(gate_of(Budget(epsilon=1)), (2**49,))
+    >>> as_budget(gate_of(Budget(epsilon=1)), (5 * 10**14,))
     Budget(epsilon=0.5)
     """
     order = _order(gate, beside or gate.limit)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _DECODER = json.JSONDecoder()
 
-FORMAT = 1
+# 1 counted in grains of 2^-50, 2 counts in grains of 10^-15.
+FORMAT = 2
 GENESIS = bytes(32)
 
 

@@ -1,6 +1,6 @@
 """The ledger for other programs: JSON lines, and events for Google's dp-accounting.
 
-In `event_lines` everything is exact: fractions are texts, charges are whole grains of 2^-50. dp-accounting computes in
+In `event_lines` everything is exact: fractions are texts, charges are whole grains of 10^-15. dp-accounting computes in
 floating point, so there noise is rounded down and everything else up.
 """
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from operator import add, sub
 from typing import Any, NamedTuple
 
-from discreet.errors import LedgerDamaged
+from discreet.errors import LedgerDamaged, LedgerFailed
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.ledger.scope import Scope
@@ -119,13 +119,26 @@ def folded(state: State, entry: Entry, fields: Mapping[str, Any], *, fits: bool 
                 holds = {number: hold for number, hold in holds.items() if number != fields["hold"]}
             case "cap" | "raise":
                 caps, spent = _capped(state, entry.sequence, fields)
-            case "open" if entry.sequence == 1 and fields["format"] <= FORMAT:
+            case "open" if entry.sequence == 1:
+                _require_format(fields["format"])
                 ledger = fields["ledger"]
             case _:
                 raise damaged(entry.sequence, "is of a kind that we do not know; upgrade discreet")
         return State(entry.sequence, entry.hash, max(state.at, fields["at"]), ledger, caps, spent, holds)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise damaged(entry.sequence, f"does not say what it should ({error!r}); upgrade discreet") from None
+
+
+def _require_format(found: Any) -> None:
+    """Amounts mean what they mean in our format only, so no other one is read."""
+    if type(found) is not int:
+        raise ValueError("a format is a whole number")
+    if found != FORMAT:
+        older = "An older discreet wrote it, in other grains: read it with that, and begin anew with what it has left"
+        raise LedgerFailed(
+            f"the entries of this ledger have format {found} and this program knows {FORMAT}. "
+            f"{older if found < FORMAT else 'A newer discreet wrote it: upgrade discreet'}."
+        )
 
 
 def _paid(

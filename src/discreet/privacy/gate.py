@@ -1,7 +1,7 @@
 """The three gates: whether the next question may still be asked, when questions are chosen by looking at answers.
 
 A gate is a frozen value over plain integers: the limit is rounded down, what is charged is rounded up, and a spend is
-one addition and one comparison for each order. Amounts count grains of 2^-50 and fit a signed 64-bit integer, sums
+one addition and one comparison for each order. Amounts count grains of 10^-15 and fit a signed 64-bit integer, sums
 included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 """
 
@@ -21,7 +21,8 @@ from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.renyi import ORDERS
 
-GRAIN = Fraction(1, 2**50)
+# A decimal fraction, as the parameters that people give are: a hundred spends of 0.01 are exactly 1.
+GRAIN = Fraction(1, 10**15)
 # More than any limit. Two of them still fit a signed 64-bit integer, so a guarded SQL update cannot overflow.
 FULL = 2**62 - 1
 # The limit of an order that cannot help: nothing fits.
@@ -64,7 +65,7 @@ class Gate:
 
         >>> from discreet.privacy.event import Laplace
         >>> pure_gate(1).charge(Laplace(scale=10, sensitivity=1))
-        (112589990684263,)
+        (100000000000000,)
         """
         return charge_of(self.kind, event)
 
@@ -98,7 +99,7 @@ def pure_gate(epsilon: Any) -> Gate:
     """Σ ε_i ≤ epsilon: the whole interaction is epsilon-DP.
 
     >>> gate = pure_gate(1)
-    >>> gate.fits(gate.nothing, (2**50,)), gate.fits((1,), (2**50,))
+    >>> gate.fits(gate.nothing, (10**15,)), gate.fits((1,), (10**15,))
     (True, False)
 
     [RRUV16]; proof: gates.md §4
