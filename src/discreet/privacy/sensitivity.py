@@ -7,11 +7,14 @@ largest distance that exchanging, adding or removing one person's rows can make,
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.query.axis import Axis
 from discreet.schema.unit import Unit
 
 Direction = Literal[-1, 0, 1]
@@ -102,6 +105,39 @@ def matrix_sensitivity(
     )
 
 
+@lru_cache(maxsize=4096)
+def residual_sensitivity(axes: tuple[tuple[Axis, int], ...], unit: Unit, *, droppable: bool = False) -> Sensitivity:
+    """Of a Kronecker product of measuring matrices: of each axis one part, none of them the constants.
+
+    All its columns have one squared length N². With m rows a person, the squared L2 is m² N² under `add_remove` and
+    m² · 2N² (1 + c) under `replace_one`, exactly, where −c is the smallest cosine between two columns of one of the
+    axes. L∞ is exact too; L1 (which no Gaussian noise asks for) is exact under `add_remove`, with one axis, and with an
+    ordered one, and otherwise at most twice too large. Proof: source/contribution.md
+
+    >>> from discreet.query.axis import axis_of_size
+    >>> sex, city = (axis_of_size(2, ordered=False), 1), (axis_of_size(5, ordered=False), 1)
+    >>> residual_sensitivity((sex, city), Unit()).l2_squared
+    Fraction(20, 1)
+    >>> residual_sensitivity((sex, city), Unit(neighbors="replace_one")).l2_squared
+    Fraction(80, 1)
+    """
+    if not axes:
+        return scalar_sensitivity(1, 1, unit, droppable=droppable)
+    l1, l2_squared, linf = (prod(norms) for norms in zip(*(_part_norms(*pair) for pair in axes), strict=True))
+    if unit.neighbors == "replace_one":
+        # A row that goes and none that comes moves less than a row exchanged, so it does not matter what is dropped.
+        further = 1 + max(Fraction(*axis.opposite(part)) for axis, part in axes)
+        stretch = further if len(axes) == 1 else 2, 2 * further, further
+    else:
+        stretch = 1, Fraction(1), Fraction(1)
+    rows = unit.contributions
+    return Sensitivity(
+        l1=Fraction(rows * l1 * stretch[0]),
+        l2_squared=Fraction(rows**2 * l2_squared * stretch[1]),
+        linf=Fraction(rows * linf * stretch[2]),
+    )
+
+
 def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of a vector of sums of which only the lowest and highest weight of each are known: an upper bound.
 
@@ -115,6 +151,11 @@ def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppa
         linf=max(one.linf for one in each),
         direction=_direction(min(low for low, _ in ranges), max(high for _, high in ranges), unit),
     )
+
+
+def _part_norms(axis: Axis, part: int) -> tuple[int, int, int]:
+    """The L1 norm, the squared L2 norm and the largest entry of every column of a measuring matrix."""
+    return (1, 1, 1) if axis.levels else (2 * (axis.cells - 1), axis.squared_norm(part), axis.cells - 1)
 
 
 def _direction(lowest: int, highest: int, unit: Unit) -> Direction:

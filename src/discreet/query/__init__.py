@@ -3,6 +3,7 @@
 from discreet.query.ask import count, fraction, mean, total
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, col, everyone
+from discreet.query.residual import Residual
 from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Group, Order, Select, describe
 from discreet.query.workload import (
@@ -24,6 +25,7 @@ __all__ = [
     "Order",
     "Predicate",
     "Ratio",
+    "Residual",
     "Select",
     "Workload",
     "all_subsets",

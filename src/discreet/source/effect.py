@@ -14,14 +14,16 @@ from discreet.privacy.sensitivity import (
     bounded_sensitivity,
     histogram_sensitivity,
     matrix_sensitivity,
+    residual_sensitivity,
     scalar_sensitivity,
 )
 from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.residual import Residual
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
-Question = Linear | Marginal | Ratio | Sequence[Linear] | Workload[Linear]
+Question = Linear | Marginal | Ratio | Residual | Sequence[Linear] | Workload[Linear]
 
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
 LARGEST_WEIGHT = 2**32
@@ -31,7 +33,7 @@ MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
 
 
 def linears(question: Question) -> tuple[Linear, ...]:
-    """The linear queries of which a question is made, unless it is a marginal."""
+    """The linear queries of which a question is made, unless it is a marginal or a residual."""
     match question:
         case Linear():
             return (question,)
@@ -52,13 +54,17 @@ def linears(question: Question) -> tuple[Linear, ...]:
 def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivity:
     """The largest change of the answer between neighbouring tables.
 
-    Exact for one query and for a marginal; for a vector too, if its matrix is small, and a bound from the range of each
-    query otherwise. Raises if the question does not fit the schema or is too large.
+    Exact for one query and for a marginal, and in L2 for a residual; for a vector too, if its matrix is small, and a
+    bound from the range of each query otherwise. Raises if the question does not fit the schema or is too large.
 
     >>> from discreet.schema.column import Boolean
     >>> sensitivity_of(Marginal(("a",)), Domain({"a": Boolean()}), Unit(neighbors="replace_one")).l1
     Fraction(2, 1)
     """
+    if isinstance(question, Residual):
+        # Only the total asks whether rows can be dropped, and looking through all columns takes longer than the rest.
+        droppable = not question.parts and domain.drops
+        return residual_sensitivity(question.axes(domain), unit, droppable=droppable)
     droppable = domain.drops
     if isinstance(question, Marginal):
         cells = question.size(domain)

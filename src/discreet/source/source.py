@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
+from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.coding import Codes
@@ -52,12 +53,15 @@ class Source(ABC):
         """The cells of these columns that hold rows, in batches; of no columns, the number of rows."""
 
     def evaluate(self, question: Question) -> Exact:
-        """The true integers, sealed: one for a Linear, a vector otherwise (a marginal row by row).
+        """The true integers, sealed: one for a Linear, a vector otherwise (a marginal or a residual row by row).
 
         Whether it raises depends on the question and the schema, never on the rows.
         """
         sensitivity = sensitivity_of(question, self.domain, self.unit)
         with self._lock:
+            if isinstance(question, Residual):
+                counts = self._counts(question.columns)
+                return Exact(_fit(question.measure(counts, self.domain).ravel()), sensitivity)
             if isinstance(question, Marginal):
                 return Exact(_fit(self._sums(question)).ravel(), sensitivity)
             return Exact(_fit(np.array(self._answers(linears(question)), dtype=object)), sensitivity)
