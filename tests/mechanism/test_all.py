@@ -25,6 +25,7 @@ from discreet.mechanism import (
     most_common,
     name_and_shame,
     noisy_max,
+    public,
     quantile,
     quantile_effects,
     randomized_response,
@@ -106,6 +107,7 @@ def test_a_bad_confidence_is_refused(confidence):
         lambda c: above_threshold(epsilon=1, sensitivity=1, threshold=0).error(c, queries=3),
         lambda c: randomized_response(epsilon=1).error(c, reports=3),
         quantile(epsilon=1, cells=3, unit=ADD).error,
+        public().error,
     ):
         with pytest.raises(BadParameter, match="confidence is"):
             error(confidence)
@@ -219,7 +221,7 @@ def test_no_error_text_holds_a_draw_or_a_true_value():
     texts = []
     for mechanism in (laplace(epsilon=1, sensitivity=1), exponential(epsilon=1, sensitivity=1),
                       gaussian(sigma=1, sensitivity=1), quantile(epsilon=1, cells=4, unit=ADD),
-                      name_and_shame(delta=0.1), randomized_response(epsilon=1)):  # fmt: skip
+                      name_and_shame(delta=0.1), randomized_response(epsilon=1), public()):  # fmt: skip
         for exact in (sealed([secret], wide), [secret], np.array([secret])):
             with pytest.raises(DiscreetError) as caught:
                 mechanism.release(exact)

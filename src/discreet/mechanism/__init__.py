@@ -8,6 +8,7 @@ from discreet.mechanism.laplace import laplace
 from discreet.mechanism.name_and_shame import name_and_shame
 from discreet.mechanism.noisy_max import noisy_max
 from discreet.mechanism.protocol import Interactive, Law, Mechanism
+from discreet.mechanism.public import public
 from discreet.mechanism.quantile import quantile, quantile_effects
 from discreet.mechanism.randomized_response import (
     Estimate,
@@ -38,6 +39,7 @@ __all__ = [
     "name_and_shame",
     "noisy_max",
     "price_effects",
+    "public",
     "quantile",
     "quantile_effects",
     "randomized_response",

@@ -4,6 +4,7 @@ Why it holds for every source: contribution.md.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -62,9 +63,7 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     Fraction(2, 1)
     """
     if isinstance(question, Residual):
-        # Only the total asks whether rows can be dropped, and looking through all columns takes longer than the rest.
-        droppable = not question.parts and domain.drops
-        return residual_sensitivity(question.axes(domain), unit, droppable=droppable)
+        return _residual(question, _Itself(domain), unit)
     droppable = domain.drops
     if isinstance(question, Marginal):
         cells = question.size(domain)
@@ -80,6 +79,27 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     if len(queries) == 1:
         return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
     return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
+
+
+class _Itself:
+    """A domain that is equal to itself only: comparing all columns would take longer than what is remembered here."""
+
+    __slots__ = ("domain",)
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+
+    def __hash__(self) -> int:
+        return id(self.domain)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.domain is other.domain
+
+
+@lru_cache(maxsize=2**14)
+def _residual(question: Residual, itself: _Itself, unit: Unit) -> Sensitivity:
+    """A paid question tops up some thirty residuals, mostly the same ones as before."""
+    return residual_sensitivity(question.axes(itself.domain), unit, droppable=itself.domain.drops)
 
 
 def _weights(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
