@@ -295,17 +295,47 @@ MISTAKES = {
     "a budget of nothing": lambda ledger: ledger.cap(Budget(0), table="visits"),
     "a cap to raise that is not there": lambda ledger: ledger.raise_cap(Budget(2), table="visits"),
 }
-# What a type checker refuses is refused by us too, somehow, and costs nothing either.
+# What a type checker refuses is refused by us too, with a sentence, and costs nothing either.
+NO_EVENT = {
+    "nothing": None,
+    "a name": "Laplace",
+    "a kind of event": Pure,
+    "a dict": {"Pure": {"epsilon": "1"}},
+    "a budget": Budget(1),
+    "nothing, in a composition": Compose((Pure(0.1), None)),
+    "a budget, not even once": Repeat(Budget(1), 0),
+    "a list of events": Compose([Pure(0.1)]),
+    "a generator of events": Compose(Pure(0.1) for _ in range(2)),
+    "an event where several belong": Compose(Pure(0.1)),
+    "a number with more digits than Python prints": Repeat(Nothing(), 10**5000),
+    "a fraction with more digits than Python prints": Pure(Fraction(1, 10**5000)),
+}
 NONSENSE = {
-    "no event": lambda ledger: ask(ledger, "Laplace"),
-    "no budget": lambda ledger: ledger.cap(1.0, table="visits"),
-    "no receipt": lambda ledger: ledger.record(None, b"1207"),
-    "a text for a body": lambda ledger: ask(ledger, key="k", body="SELECT"),
-    "a list for a hold": lambda ledger: ask(ledger, hold=[7]),
-    "a number with more digits than Python prints": lambda ledger: ask(ledger, Repeat(Nothing(), 10**5000)),
-    "a fraction with more digits than Python prints": lambda ledger: ask(ledger, Pure(Fraction(1, 10**5000))),
-    "events in events without an end": lambda ledger: ask(ledger, nested(2000)),
-    "an error that is none": lambda ledger: ask(ledger, Pure(2), error=float("nan")),
+    "a number for a budget": (lambda ledger: ledger.cap(1.0, table="visits"), r"budget is a float; .* a Budget\. Give"),
+    "no budget": (lambda ledger: ledger.cap(None, table="visits"), r"budget is a NoneType; .* a Budget\. Give one"),
+    "a number to raise to": (lambda ledger: ledger.raise_cap(2.0, table="people"), "budget is a float; .* a Budget"),
+    "no tables": (lambda ledger: ledger.cap(Budget(1), tables=None), "tables is None; .* a tuple of names"),
+    "no receipt": (lambda ledger: ledger.record(None, b""), r"receipt is a NoneType; .* a Receipt\. Give what `spend`"),
+    "a head for a receipt": (lambda ledger: ledger.record(ledger.head, b""), "receipt is a Head; .* a Receipt"),
+    "a text for a body": (lambda ledger: ask(ledger, key="k", body="SELECT"), r"body is a str; it must be bytes\. Enc"),
+    "a list for a hold": (lambda ledger: ask(ledger, hold=[7]), r"hold is \[7\]; .* whole number"),
+    "a list to close": (
+        lambda ledger: ledger.close_hold([7]),
+        r"hold is \[7\]; .* whole number .* Give what `reserve`",
+    ),
+    "an error that is none": (lambda ledger: ask(ledger, Pure(2), error=float("nan")), "error is nan; .* finite"),
+    "a text for a number": (lambda ledger: ledger.entries("7"), r"after is '7'; .*\. Give the number of an entry"),
+    "a number below all": (lambda ledger: ledger.entries(-1), "after is -1; .* at least 0"),
+    "no table": (lambda ledger: ledger.remaining(table=None), "table is None; .* Give a name"),
+    "no address": (lambda _: Ledger(None), "the address of the ledger is a NoneType; .* Give a path"),
+    "bytes for an address": (
+        lambda _: verify(b"ledger.sqlite"),
+        "the address of the ledger is a bytes; .* Give a path",
+    ),
+    "a line for a head": (
+        lambda ledger: verify(ledger._log.store.name, head=str(ledger.head)),
+        r"head is a str; it must be a Head\. Give Head\.parse\(line\)",
+    ),
 }
 
 
@@ -326,10 +356,33 @@ def test_a_mistake_costs_nothing(ledger, what):
 
 
 @pytest.mark.parametrize("what", NONSENSE)
-def test_nonsense_costs_nothing(local, what):
+def test_nonsense_is_told_with_the_rule_and_the_next_step_and_costs_nothing(local, what):
+    nonsense, sentence = NONSENSE[what]
     head = local.head
-    with pytest.raises((Mistake, TypeError, ValueError, AttributeError, RecursionError)):
-        NONSENSE[what](local)
+    with pytest.raises(BadParameter, match=sentence):
+        nonsense(local)
+    assert local.head == head
+    ask(local)
+
+
+@pytest.mark.parametrize("call", ["spend", "reserve"])
+@pytest.mark.parametrize("what", NO_EVENT)
+def test_what_is_no_event_is_told_with_the_next_step_and_costs_nothing(local, call, what):
+    head, given = local.head, NO_EVENT[what]
+    said = (
+        rf"event is a {type(given).__name__}; it must be an event, .* Give one, say Laplace\(scale=10, sensitivity=1\)"
+    )
+    with pytest.raises(BadParameter, match=said):
+        getattr(local, call)(given, "how many smoke?", table="people")
+    assert local.head == head
+    ask(local)
+
+
+def test_events_in_events_without_an_end_cost_nothing(local):
+    head = local.head
+    for depth in (100, 2000):
+        with pytest.raises((BadParameter, RecursionError)):
+            ask(local, nested(depth))
     assert local.head == head
     ask(local)
 
@@ -368,10 +421,19 @@ def together(ledger, *calls):
     return outcomes
 
 
-@pytest.mark.parametrize("what", ["a list for a hold", "a number with more digits than Python prints"])
-def test_nonsense_of_one_thread_does_not_fail_the_requests_of_others(local, what):
-    first, _, last = together(local, lambda: ask(local), lambda: NONSENSE[what](local), lambda: ask(local))
+@pytest.mark.parametrize(
+    ("fails", "how"),
+    [
+        (lambda ledger: ask(ledger, hold=77), BadParameter),
+        (lambda ledger: ask(ledger, Gaussian(10, 1)), BudgetExceeded),
+        (lambda ledger: ledger._log.submit(lambda state: 1 // 0), ZeroDivisionError),
+    ],
+    ids=["a mistake", "no price", "an error of ours"],
+)
+def test_what_fails_for_one_thread_does_not_fail_the_requests_of_others(local, fails, how):
+    first, failed, last = together(local, lambda: ask(local), lambda: fails(local), lambda: ask(local))
     assert isinstance(first, Receipt)
+    assert isinstance(failed, how)
     assert isinstance(last, Receipt)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import takewhile
+from os import PathLike
 from typing import Any
 
 from discreet.errors import LedgerDamaged
@@ -13,6 +14,7 @@ from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Entry, looked_up
 from discreet.ledger.head import Head
 from discreet.ledger.log import OPENING
+from discreet.ledger.request import require
 from discreet.ledger.scope import Scope
 from discreet.ledger.state import State, damaged, fields_of, folded
 from discreet.ledger.store import Store
@@ -32,7 +34,11 @@ class Audit:
 
 
 def verify(
-    address: str, *, head: Head | None = None, prices: bool = False, progress: Callable[[int], None] | None = None
+    address: str | PathLike[str],
+    *,
+    head: Head | None = None,
+    prices: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Audit:
     """Read every entry and raise `LedgerDamaged` at the first thing that is wrong.
 
@@ -40,6 +46,8 @@ def verify(
     an answer belongs to a spend and is the only one; what is looked up is what the entries say; an earlier `head` is
     among the entries. With `prices` every event is priced again, which takes longer if many are different.
     """
+    if head is not None:
+        require("head", head, Head, "Give Head.parse(line).")
     with OPENING:
         store = Store(address, create=False)
         try:

@@ -21,7 +21,7 @@ def scope_of(table: str | None, tables: tuple[str, ...], analyst: str | None) ->
     """The scope that somebody names; the order of the tables does not matter."""
     if table is not None and tables:
         raise BadParameter("give `table` for one table or `tables` for several that share people, not both.")
-    if isinstance(tables, str):
+    if isinstance(tables, str) or not isinstance(tables, Iterable):
         raise BadParameter(f"tables is {tables!r}; it must be a tuple of names. For one table, give `table`.")
     names = sorted({text("table", name) for name in ((table,) if table is not None else tables)})
     return Scope(tuple(names) or None, None if analyst is None else text("analyst", analyst))

@@ -19,9 +19,14 @@ from discreet.ledger.migration import VERSION
 PATIENCE = 60
 
 
-def url_of(address: str | Path) -> sa.URL:
+def url_of(address: str | os.PathLike[str]) -> sa.URL:
     """The address of a ledger: a path, or a URL of one of the databases that we know."""
-    text = str(address)
+    if not isinstance(address, (str, os.PathLike)):
+        raise BadParameter(
+            f"the address of the ledger is a {type(address).__name__}; it must be a text. "
+            "Give a path, or postgresql://host/database."
+        )
+    text = str(os.fspath(address))
     if ":memory:" in text:
         raise BadParameter("a ledger in memory would not last; give a path, or postgresql://host/database.")
     if "://" not in text:

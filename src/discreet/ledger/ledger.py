@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from json import dumps, loads
 from types import TracebackType
@@ -19,15 +18,20 @@ from discreet.ledger.history import Spend, spends
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
 from discreet.ledger.refusal import refusal
-from discreet.ledger.scope import EACH, Scope
+from discreet.ledger.request import request_of, require
+from discreet.ledger.scope import Scope
 from discreet.ledger.state import Charge, State, damaged, misfits
 from discreet.parameter import positive, text, whole
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Grains
-from discreet.privacy.wire import event_to_plain
 
 # An analyst without a name.
 ANYONE = "anyone"
+
+_A_BUDGET = "Give one, say Budget(epsilon=1, delta=1e-9)."
+_A_HOLD = "Give what `reserve` returned."
+# The largest number that an entry can have in a database.
+_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Ledger:
     def __init__(
         self, address: str | os.PathLike[str], *, head: str | os.PathLike[str] | None = None, create: bool = True
     ) -> None:
-        self._log = Log(os.fspath(address), head=head, create=create)
+        self._log = Log(address, head=head, create=create)
 
     def cap(
         self,
@@ -88,6 +92,7 @@ class Ledger:
         the same cap again changes nothing.
         """
         scope = scope_of(table, tables, analyst)
+        require("budget", budget, Budget, _A_BUDGET)
         self._log.submit(lambda state: cap_draft(state, scope, budget, text("by", by), self.entries), durable=True)
 
     def raise_cap(
@@ -101,6 +106,7 @@ class Ledger:
     ) -> None:
         """Raise a cap that is there. The log keeps who did it and when. Only the owner of the table should."""
         scope = scope_of(table, tables, analyst)
+        require("budget", budget, Budget, _A_BUDGET)
         self._log.submit(lambda state: raise_draft(state, scope, budget, text("by", by)))
 
     def spend(
@@ -121,13 +127,13 @@ class Ledger:
         and the table if you do not say) is charged once. `hold` pays from what a session has set aside. `error` is
         the half-width that the event gives, so that a refusal can say which error would fit.
         """
-        request = _request(event, why, table, analyst)
+        request = request_of(event, why, table, analyst)
         if error is not None:
             positive("error", error, next_step="Give the half-width of the answer, or leave it out.")
         if hold is not None:
-            request["hold"] = whole("hold", hold, least=1, next_step="Give what `reserve` returned.")
-        if body is not None and not isinstance(body, bytes):
-            raise BadParameter(f"body is a {type(body).__name__}; it must be bytes. Encode it first.")
+            request["hold"] = whole("hold", hold, least=1, next_step=_A_HOLD)
+        if body is not None:
+            require("body", body, bytes, "Encode it first.")
         if key is not None:
             asked = dumps(request).encode() if body is None else body
             request |= {"key": text("key", key), "asked": sha256(asked).hexdigest()}
@@ -149,8 +155,8 @@ class Ledger:
 
     def record(self, receipt: Receipt, released: bytes) -> None:
         """Keep what was released for a spend, durably. Send it only after this returns."""
-        if not isinstance(released, bytes):
-            raise BadParameter(f"released is a {type(released).__name__}; it must be bytes. Encode it first.")
+        require("receipt", receipt, Receipt, "Give what `spend` returned.")
+        require("released", released, bytes, "Encode it first.")
 
         def propose(state: State) -> Draft:
             if receipt.head.ledger != state.ledger:
@@ -172,7 +178,7 @@ class Ledger:
         Nothing of it is spent: what the session does is paid when it happens (`spend(…, hold=)`), and the rest is given
         back by `close_hold`. It outlives a crash; whoever finds it in `holds` may go on with it, or close it.
         """
-        request = _request(event, why, table, analyst)
+        request = request_of(event, why, table, analyst)
 
         def propose(state: State) -> Draft:
             charge = _charge(state, event, table, analyst, by_parts=True)
@@ -185,6 +191,7 @@ class Ledger:
 
     def close_hold(self, hold: int) -> None:
         """Give back what a session did not use. If the session still runs, its next spend is refused."""
+        whole("hold", hold, least=1, next_step=_A_HOLD)
 
         def propose(state: State) -> Draft | None:
             return Draft({**stamp(state, "close"), "hold": hold}) if hold in state.holds else None
@@ -213,7 +220,7 @@ class Ledger:
     def remaining(self, *, table: str, analyst: str = ANYONE) -> Budget:
         """What this analyst can still spend on this table: what is left of the tightest cap over it."""
         state = self._log.now()
-        _charge(state, Nothing(), table, analyst)
+        _charge(state, Nothing(), text("table", table), text("analyst", analyst))
         return min((one.remaining for one in balances(state, table, analyst)), key=lambda left: left.epsilon)
 
     def history(self, *, table: str | None = None, analyst: str | None = None) -> list[Spend]:
@@ -223,7 +230,7 @@ class Ledger:
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """The entries after this number, as they are stored."""
-        return self._log.store.entries(after)
+        return self._log.store.entries(whole("after", after, most=_LAST, next_step="Give the number of an entry."))
 
     def close(self) -> None:
         """Give back the connections and the files."""
@@ -263,16 +270,6 @@ def _require_hold(state: State, number: int, table: str, analyst: str) -> None:
         raise BadParameter(f"hold {number} is not open; it was closed, perhaps by another process. Reserve anew.")
     if (hold.table, hold.analyst) != (table, analyst):
         raise BadParameter(f"hold {number} is of another analyst or table. Pay from a hold of your own.")
-
-
-def _request(event: Event, why: str, table: str, analyst: str) -> dict[str, Any]:
-    if analyst == EACH:
-        raise BadParameter(f'analyst is "{EACH}", which means each of them in a cap; it cannot be a name.')
-    said = {"table": text("table", table), "analyst": text("analyst", analyst), "why": text("why", why)}
-    return {**said, "event": _plain(event)}
-
-
-_plain = lru_cache(maxsize=4096)(event_to_plain)
 
 
 def _charge(state: State, event: Event, table: str, analyst: str, *, by_parts: bool = False) -> Charge:

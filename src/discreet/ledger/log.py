@@ -32,14 +32,14 @@ Propose = Callable[[State], Any]
 class Log:
     """The entries of one store, verified, with the state that follows from them."""
 
-    def __init__(self, address: str, *, head: str | os.PathLike[str] | None, create: bool) -> None:
+    def __init__(self, address: str | os.PathLike[str], *, head: str | os.PathLike[str] | None, create: bool) -> None:
         self._turn = Lock()
         self._waiting: deque[_Proposal] = deque()
         self._state = State()
         with OPENING:
             self._connect(address, head, create)
 
-    def _connect(self, address: str, head: str | os.PathLike[str] | None, create: bool) -> None:
+    def _connect(self, address: str | os.PathLike[str], head: str | os.PathLike[str] | None, create: bool) -> None:
         self.store = Store(address, create=create)
         beside = None if self.store.file is None else f"{self.store.file}.head"
         place = beside if head is None else head

@@ -34,7 +34,7 @@ TIDY_PATIENCE = 5
 class Store:
     """A connection to the log. Not for several threads at once: `Ledger` takes turns."""
 
-    def __init__(self, address: str | Path, *, create: bool) -> None:
+    def __init__(self, address: str | os.PathLike[str], *, create: bool) -> None:
         self.url = url_of(address)
         self.file = file_of(self.url, create=create)
         self._identity = _identity(self.file)
