@@ -164,7 +164,8 @@ def _groups(draws: Draws, columns: Sequence[str]) -> tuple[str, ...]:
     """One of the columns, or two if one of them is short: a table that somebody would read."""
     first = draws.popular(columns)
     pairs = [(name, first) for name in columns if name != first and (name in SHORT or first in SHORT)]
-    return draws.popular([(first,), *pairs])
+    chosen = draws.popular([(first,), *pairs])
+    return tuple(name for name in columns if name in chosen)
 
 
 def _multiple(sql: str) -> float:

@@ -219,7 +219,7 @@ NATURAL: dict[str, tuple[tuple[Any, ...], ...]] = {
 }
 
 # Where any range can be asked: between these ends.
-RANGES: dict[str, tuple[int, int]] = {"age": (17, 85), "hours_per_week": (5, 75)}
+RANGES: dict[str, tuple[int, int]] = {"age": (18, 85), "hours_per_week": (5, 75)}
 
 # Columns with unknown values, and columns with few.
 UNKNOWN = frozenset({"occupation", "workclass", "native_country"})

@@ -1,0 +1,171 @@
+"""The pictures of the report, each drawn from the outcome of a stream."""
+
+from collections.abc import Sequence
+from math import ceil, exp, log10, pi, sqrt
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.demo.chart import Chart, Scale, Tick
+from discreet.demo.outcome import Outcome, Reply
+from discreet.demo.spending import Spending
+
+WIDTH, LEFT, RIGHT, TOP = 880, 64, 130, 16
+STYLES = {"Discreet": "ours", "Gaussian": "second", "Laplace": "third"}
+SAMPLES = 160
+
+
+def free_figure(outcome: Outcome) -> str:
+    """The share of questions that were free, over the stream: of all so far, and of the last ones."""
+    number = len(outcome.replies)
+    chart = Chart(WIDTH, 300, "The share of questions answered for free, over the stream")
+    x, y = Scale(0, number, LEFT, WIDTH - RIGHT), Scale(0, 1, 250, TOP)
+    chart.across(y, [(share, f"{share:.0%}") for share in (0, 0.25, 0.5, 0.75, 1)], LEFT, WIDTH - RIGHT)
+    chart.below(x, _hundreds(number), 250)
+    chart.text((LEFT + WIDTH - RIGHT) / 2, 292, "questions asked", "label", "middle")
+    so_far = np.cumsum(outcome.free) / np.arange(1, number + 1)
+    line = [(x(place), y(so_far[place - 1])) for place in _places(number)]
+    chart.area(line, 250, "ours")
+    batch = max(1, number // 100)
+    ends = range(batch, number + 1, batch)
+    recent = [(x(end - batch / 2), y(float(outcome.free[end - batch : end].mean()))) for end in ends]
+    chart.line(recent, "faint ours")
+    chart.line(line, "ours")
+    _end_labels(
+        chart,
+        [
+            (line[-1][1], f"{so_far[-1]:.1%}", "of all so far", "ours"),
+            (recent[-1][1], f"{outcome.free[-batch:].mean():.0%}", f"of the last {batch:,}", "muted"),
+        ],
+    )
+    return chart.svg()
+
+
+def budget_figure(spendings: Sequence[Spending]) -> str:
+    """What was spent after each question, here and by the baselines, on an axis of powers of ten."""
+    number, budget, floor = len(spendings[0].used), float(spendings[0].budget.epsilon), 350
+    chart = Chart(WIDTH, floor + 50, "The budget that was spent, over the stream, on a logarithmic scale")
+    lines = {each.name: [(place, each.epsilon(place)) for place in _places(number)] for each in spendings}
+    highest = max(epsilon for line in lines.values() for _, epsilon in line)
+    x = Scale(0, number, LEFT, WIDTH - RIGHT)
+    y = Scale(budget / 100, 1.4 * max(highest, 3 * budget), floor, TOP + 10, log=True)
+    ticks = [budget * 10.0**power for power in range(-2, 6) if budget * 10.0**power <= y.high]
+    chart.bar(LEFT, y.end, WIDTH - RIGHT, y(budget), "beyond")
+    chart.across(y, [(tick, f"{tick:,g}") for tick in ticks], LEFT, WIDTH - RIGHT)
+    chart.below(x, _hundreds(number), floor)
+    chart.text((LEFT + WIDTH - RIGHT) / 2, floor + 42, "questions asked", "label", "middle")
+    chart.text(LEFT - 40, TOP, "epsilon spent", "label")
+    chart.line([(LEFT, y(budget)), (WIDTH - RIGHT, y(budget))], "cap")
+    chart.text(WIDTH - RIGHT - 6, y(budget) - 7, f"the whole budget: epsilon {budget:g}", "label strong", "end")
+    ends = []
+    for each in spendings:
+        style, line = STYLES[each.name], [(x(place), y(epsilon)) for place, epsilon in lines[each.name]]
+        chart.line(line, style)
+        ends.append((line[-1][1], f"ε {_short(lines[each.name][-1][1])}", _long_name(each.name), style))
+    for each in spendings:
+        if each.answered < number:
+            # Beside the dot, where no line is: they rise to the right of it, and slower and slower.
+            at, words = x(each.answered + 1), f"{each.name}: gone at question {each.answered + 1:,}"
+            chart.dot(at, y(budget), STYLES[each.name], 5, words)
+            early = at < LEFT + 200
+            place = (at + 30, y(budget) - 29) if early else (at - 8, y(budget) - 9)
+            chart.text(*place, words, f"label {STYLES[each.name]}", "start" if early else "end")
+    _end_labels(chart, ends)
+    return chart.svg()
+
+
+def misses_figure(kind: str, misses: NDArray[np.float64], *, confidence: float, last: float) -> str:
+    """How far numbers are from the truth, in promised errors, up to `last` of them; what is outside is marked."""
+    width, floor, left, right = 420, 178, 16, 404
+    outside = float(np.mean(misses > 1)) if misses.size else 0.0
+    chart = Chart(width, 222, f"{kind}: errors in multiples of the promised one; {outside:.1%} outside")
+    worst = float(misses.max(initial=0))
+    edges = np.arange(0, last + 0.05, 0.1)
+    counts, _ = np.histogram(misses, edges)
+    density = counts / max(misses.size, 1) / 0.1
+    # The law that a Gaussian answer would have whose error is exactly the promised one.
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    x, y = (
+        Scale(0, last, left, right),
+        Scale(0, max(float(density.max(initial=0)), 2 * z / sqrt(2 * pi)) * 1.12, floor, 34),
+    )
+    for place, height in enumerate(density.tolist()):
+        if height:
+            hint = f"{counts[place]:,} numbers: {edges[place]:.1f} to {edges[place + 1]:.1f} promised errors away"
+            style = "inside" if edges[place] < 0.999 else "outside"
+            chart.bar(x(edges[place]) + 0.5, min(y(height), floor - 1), x(edges[place + 1]) - 0.5, floor, style, hint)
+    curve = [(x(at), y(2 * z * exp(-((at * z) ** 2) / 2) / sqrt(2 * pi))) for at in np.linspace(0, last, 80).tolist()]
+    chart.line(curve, "law")
+    chart.line([(x(1), 28), (x(1), floor)], "cap")
+    chart.text(x(1) + 7, 40, f"{outside:.1%} outside", "label outside strong")
+    chart.text(x(1) - 7, 40, f"{1 - outside:.1%} within", "label ours strong", "end")
+    chart.below(x, [(tick / 2, f"{tick / 2:g}") for tick in range(int(2 * last) + 1)], floor)
+    chart.text((left + right) / 2, floor + 38, "true error ÷ promised error", "label", "middle")
+    if worst > 1:
+        chart.line([(x(worst), floor - 14), (x(worst), floor - 2)], "worst")
+        chart.text(
+            x(worst), floor - 19, f"worst {worst:.2f}", "label muted", "end" if x(worst) > right - 40 else "middle"
+        )
+    return chart.svg()
+
+
+def groups_figure(reply: Reply) -> str:
+    """A table of counts with its error bars, and the truth beside it."""
+    assert reply.answer is not None, "a refused question has no picture"
+    labels = [
+        " · ".join(map(str, row)) for row in zip(*(reply.answer.columns[n] for n in reply.question.groups), strict=True)
+    ]
+    rows = sorted(zip(labels, reply.values, reply.errors, reply.truth, strict=True), key=lambda row: -row[3])
+    left, step = 170, 26
+    floor = TOP + step * len(rows) + 6
+    chart = Chart(WIDTH, floor + 50, f"Answers with error bars, and the truth: {reply.question.sql}")
+    highest = max(max(value + error, true) for _, value, error, true in rows)
+    lowest = min(min(value - error, 0) for _, value, error, _ in rows)
+    unit = 10 ** int(log10(highest)) // 2 or 1
+    x = Scale(np.floor(lowest / unit) * unit if lowest < -unit / 4 else lowest, highest * 1.02, left, WIDTH - 150)
+    ticks = range(0, int(highest) + 1, unit)
+    for tick in ticks:
+        chart.line([(x(tick), TOP), (x(tick), floor)], "grid")
+    for place, (label, value, error, true) in enumerate(rows):
+        y = TOP + step * (place + 0.6)
+        chart.text(left - 12, y + 4, label, "name", "end")
+        missed = "outside" if abs(value - true) > error else "ours"
+        chart.line([(x(value - error), y), (x(value + error), y)], f"whisker {missed}")
+        chart.bar(x(true) - 1.5, y - 8, x(true) + 1.5, y + 8, "truth", f"truth {true:,}")
+        chart.dot(x(value), y, missed, 4.5, f"{label}: {value:,.0f} ± {error:,.0f}; truth {true:,}")
+        chart.text(WIDTH - 140, y + 4, f"{value:,.0f} ± {error:,.0f}", "number strong")
+        chart.text(WIDTH - 4, y + 4, f"{true:,}", "number muted", "end")
+    chart.below(x, [(tick, f"{tick:,}") for tick in ticks], floor)
+    chart.text((left + WIDTH - 150) / 2, floor + 42, "people", "label", "middle")
+    chart.text(WIDTH - 140, TOP - 2, "answer", "label")
+    chart.text(WIDTH - 4, TOP - 2, "truth", "label", "end")
+    return chart.svg()
+
+
+def _places(number: int) -> list[int]:
+    """Places along the stream, closer at its beginning."""
+    return sorted({1, *(ceil(number * (sample / SAMPLES) ** 2) for sample in range(1, SAMPLES + 1))})
+
+
+def _hundreds(number: int) -> list[Tick]:
+    """Five ticks and zero, or fewer."""
+    step = max(1, number // 5)
+    return [(place, f"{place:,}") for place in range(0, number + 1, step)]
+
+
+def _short(epsilon: float) -> str:
+    return f"{epsilon:.2g}" if epsilon < 10 else f"{epsilon:,.0f}"
+
+
+def _long_name(name: str) -> str:
+    return name if name == "Discreet" else f"{name} each"
+
+
+def _end_labels(chart: Chart, labels: list[tuple[float, str, str, str]]) -> None:
+    """What the lines are, at their right ends, moved apart where they are close."""
+    gap, at = 38.0, -100.0
+    for y, number, words, style in sorted(labels):
+        at = max(y, at + gap)
+        chart.text(WIDTH - RIGHT + 10, at, number, f"end {style}")
+        chart.text(WIDTH - RIGHT + 10, at + 15, words, "label muted")
