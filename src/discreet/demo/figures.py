@@ -11,7 +11,7 @@ from discreet.demo.chart import Chart, Scale, Tick
 from discreet.demo.outcome import Outcome, Reply
 from discreet.demo.spending import Spending
 
-WIDTH, LEFT, RIGHT, TOP = 880, 64, 130, 16
+WIDTH, LEFT, RIGHT, TOP = 880, 72, 130, 16
 STYLES = {"Discreet": "ours", "Gaussian": "second", "Laplace": "third"}
 SAMPLES = 160
 
@@ -35,8 +35,8 @@ def free_figure(outcome: Outcome) -> str:
     _end_labels(
         chart,
         [
-            (line[-1][1], f"{so_far[-1]:.1%}", "of all so far", "ours"),
-            (recent[-1][1], f"{outcome.free[-batch:].mean():.0%}", f"of the last {batch:,}", "muted"),
+            (line[-1][1], f"{so_far[-1]:.1%}", ["of all so far"], "ours"),
+            (recent[-1][1], f"{outcome.free[-batch:].mean():.0%}", [f"of the last {batch:,}"], "muted"),
         ],
     )
     return chart.svg()
@@ -49,29 +49,29 @@ def budget_figure(spendings: Sequence[Spending]) -> str:
     lines = {each.name: [(place, each.epsilon(place)) for place in _places(number)] for each in spendings}
     highest = max(epsilon for line in lines.values() for _, epsilon in line)
     x = Scale(0, number, LEFT, WIDTH - RIGHT)
-    y = Scale(budget / 100, 1.4 * max(highest, 3 * budget), floor, TOP + 10, log=True)
-    ticks = [budget * 10.0**power for power in range(-2, 6) if budget * 10.0**power <= y.high]
+    y = Scale(budget / 30, 1.4 * max(highest, 3 * budget), floor, TOP + 10, log=True)
+    ticks = [(budget * 10.0**power, f"{budget * 10.0**power:,g}") for power in (-1, 1, 2, 3, 4)]
     chart.bar(LEFT, y.end, WIDTH - RIGHT, y(budget), "beyond")
-    chart.across(y, [(tick, f"{tick:,g}") for tick in ticks], LEFT, WIDTH - RIGHT)
+    chart.across(y, [tick for tick in ticks if tick[0] <= y.high], LEFT, WIDTH - RIGHT)
     chart.below(x, _hundreds(number), floor)
     chart.text((LEFT + WIDTH - RIGHT) / 2, floor + 42, "questions asked", "label", "middle")
-    chart.text(LEFT - 40, TOP, "epsilon spent", "label")
+    chart.text(LEFT, TOP + 2, "epsilon spent", "label")
     chart.line([(LEFT, y(budget)), (WIDTH - RIGHT, y(budget))], "cap")
-    chart.text(WIDTH - RIGHT - 6, y(budget) - 7, f"the whole budget: epsilon {budget:g}", "label strong", "end")
+    chart.text(LEFT - 8, y(budget) + 4, f"budget {budget:g}", "tick strong", "end")
     ends = []
     for each in spendings:
         style, line = STYLES[each.name], [(x(place), y(epsilon)) for place, epsilon in lines[each.name]]
         chart.line(line, style)
-        ends.append((line[-1][1], f"ε {_short(lines[each.name][-1][1])}", _long_name(each.name), style))
-    for each in spendings:
+        words = [each.name if each.name == "Discreet" else f"{each.name} each"]
         if each.answered < number:
-            # Beside the dot, where no line is: they rise to the right of it, and slower and slower.
-            at, words = x(each.answered + 1), f"{each.name}: gone at question {each.answered + 1:,}"
-            chart.dot(at, y(budget), STYLES[each.name], 5, words)
-            early = at < LEFT + 200
-            place = (at + 30, y(budget) - 29) if early else (at - 8, y(budget) - 9)
-            chart.text(*place, words, f"label {STYLES[each.name]}", "start" if early else "end")
+            words.append(f"gone at {each.answered + 1:,}")
+            chart.dot(x(each.answered + 1), y(budget), style, 5, f"{each.name}: question {each.answered + 1:,}")
+        ends.append((line[-1][1], f"ε {_short(lines[each.name][-1][1])}", words, style))
     _end_labels(chart, ends)
+    # Between the two highest lines nothing else is drawn.
+    high = sorted(y for y, *_ in ends)[:2]
+    if len(high) == 2 and high[1] - high[0] > 40:
+        chart.text(WIDTH - RIGHT - 10, min(sum(high) / 2, y(budget) - 12), "over budget", "label third", "end")
     return chart.svg()
 
 
@@ -158,14 +158,12 @@ def _short(epsilon: float) -> str:
     return f"{epsilon:.2g}" if epsilon < 10 else f"{epsilon:,.0f}"
 
 
-def _long_name(name: str) -> str:
-    return name if name == "Discreet" else f"{name} each"
-
-
-def _end_labels(chart: Chart, labels: list[tuple[float, str, str, str]]) -> None:
+def _end_labels(chart: Chart, labels: list[tuple[float, str, list[str], str]]) -> None:
     """What the lines are, at their right ends, moved apart where they are close."""
-    gap, at = 38.0, -100.0
+    free = 0.0
     for y, number, words, style in sorted(labels):
-        at = max(y, at + gap)
-        chart.text(WIDTH - RIGHT + 10, at, number, f"end {style}")
-        chart.text(WIDTH - RIGHT + 10, at + 15, words, "label muted")
+        at = max(y, free)
+        chart.text(WIDTH - RIGHT + 10, at + 4, number, f"end {style}")
+        for place, word in enumerate(words):
+            chart.text(WIDTH - RIGHT + 10, at + 20 + 15 * place, word, "label muted")
+        free = at + 26 + 15 * len(words)

@@ -87,7 +87,8 @@ rect.outside { fill: var(--third); opacity: 0.85; }
 .dot.outside { fill: var(--third); }
 @media (max-width: 640px) {
   main { padding: 32px 14px 48px; } section { padding: 20px 16px 14px; }
-  .text { font-size: 19px; } .end { font-size: 25px; } .four .text { font-size: 13px; }
+  .wide { overflow-x: auto; } .wide .chart { min-width: 640px; }
+  .four { grid-template-columns: minmax(0, 1fr); }
 }
 @media print { body { background: none; } section, .tile { break-inside: avoid; } }
 """.strip()

@@ -56,12 +56,14 @@ def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
     number = len(outcome.replies)
     ours, budget = outcome.spending, outcome.budget
     refused = f" {outcome.refused:,} were refused." if outcome.refused else ""
-    alone = " / ".join(f"{each.answered:,}" for each in sorted(baselines, key=lambda each: each.answered))
+    gone = sorted((each for each in baselines if each.answered < number), key=lambda each: each.answered)
+    names = " / ".join(each.name for each in gone)
+    alone = f"questions, and the same budget is gone where each is answered by itself ({names})"
     promised = f"{outcome.confidence:.0%} was promised"
     tiles = [
         (f"{outcome.free.mean():.1%}", "of all questions were free: they followed from earlier answers"),
         (f"{1 - ours.used[-1]:.0%}", f"of the budget is left after {number:,} questions"),
-        (alone, "questions, and the same budget is gone where each is answered by itself (Laplace / Gaussian)"),
+        *([(" / ".join(f"{each.answered:,}" for each in gone), alone)] if gone else []),
         (f"{outcome.held:.1%}", f"of {outcome.every_miss.size:,} numbers are within their error ({promised})"),
     ]
     shown = "\n".join(f'<div class="tile"><b>{value}</b><span>{escape(words)}</span></div>' for value, words in tiles)
@@ -158,4 +160,4 @@ def _section(title: str, words: str, content: str) -> str:
 
 
 def _figure(svg: str) -> str:
-    return f"<figure>\n{svg}\n</figure>"
+    return f'<figure class="wide">\n{svg}\n</figure>'

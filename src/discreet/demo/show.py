@@ -33,6 +33,7 @@ def show_summary(console: Console, outcome: Outcome, baselines: Sequence[Spendin
     )
     grid.add_row("  within their error", f"[green]{outcome.held:.1%}[/green]", held)
     console.print(grid)
+    console.print()
 
 
 def show_examples(console: Console, examples: Iterable[tuple[int, Reply]]) -> None:
@@ -68,8 +69,10 @@ def show_meaning(console: Console, outcome: Outcome, rows: int) -> None:
     """What the budget means to a person."""
     console.print("\n[bold]What that means to a person in the table[/bold]")
     meaning = explain(epsilon=outcome.budget.epsilon, delta=outcome.budget.delta, rows=rows)
+    grid = Grid.grid(padding=(0, 2))
     for title, sentence in meaning.sentences[:3]:
-        console.print(f"  [cyan]{title}[/cyan]  {sentence}")
+        grid.add_row(f"  [cyan]{title}[/cyan]", sentence)
+    console.print(grid)
     console.print("\nMore: [bold]discreet explain --epsilon 1[/bold], and the pages in docs/.")
 
 
