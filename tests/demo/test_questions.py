@@ -36,7 +36,7 @@ def test_all_kinds_are_asked_and_all_errors(stream):
     kinds = Counter(question.kind for question in stream)
     assert set(kinds) == set(KINDS)
     assert min(kinds.values()) > MANY / 20
-    assert {question.error for question in stream} == {500 * multiple for multiple, _ in ERRORS}
+    assert {question.error for question in stream} == {400 * multiple for multiple, _ in ERRORS}
     assert {question.error for question in questions(300, error=200)} == {100, 200, 400}
 
 

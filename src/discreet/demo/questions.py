@@ -17,9 +17,9 @@ from discreet.demo.topics import CATEGORIES, NATURAL, RANGES, SHORT, TOGETHER, T
 Operator = Literal["=", "<>", ">", ">=", "<", "IN", "BETWEEN", "IS NULL"]
 KINDS = ("one column", "two columns", "three columns", "GROUP BY")
 # How often each is asked, and how often a question is an earlier one, word for word.
-OFTEN, AGAIN = (0.1, 0.32, 0.36, 0.22), 0.1
+OFTEN, AGAIN = (0.1, 0.32, 0.38, 0.2), 0.08
 # How much more often the first of a list is taken than the n-th: n to this power. Zipf's law would be 1.
-STEEP = 0.6
+STEEP = 0.5
 # Errors that are asked for, as multiples of a usual one, and how often.
 ERRORS = ((0.5, 0.2), (1, 0.5), (2, 0.3))
 
@@ -101,7 +101,7 @@ class Question:
         return tuple(sorted({*self.groups, *(condition.column for condition in self.conditions)}))
 
 
-def questions(number: int, *, error: int = 500) -> list[Question]:
+def questions(number: int, *, error: int = 400) -> list[Question]:
     """The first questions of the stream; their errors are half of `error`, `error`, and twice `error`.
 
     >>> questions(2) == questions(3)[:2]
