@@ -7,19 +7,19 @@ from itertools import takewhile
 from os import PathLike
 from typing import Any
 
-from discreet.errors import LedgerDamaged
+from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.ledger.budget import Budget, gate_of
 from discreet.ledger.cap import spent_before
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Entry, looked_up
 from discreet.ledger.head import Head
+from discreet.ledger.history import event_of
 from discreet.ledger.log import OPENING
 from discreet.ledger.request import require
 from discreet.ledger.scope import Scope
-from discreet.ledger.state import State, damaged, fields_of, folded
+from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded
 from discreet.ledger.store import Store
 from discreet.privacy.gate import charge_of
-from discreet.privacy.wire import event_from_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +65,23 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
         before, fields = state, fields_of(state, entry)
         state = folded(before, entry, fields)
         found = found or (head is not None and (sequence, digest) == head[1:])
-        if looked_up(fields) != tuple(labels):
-            raise damaged(sequence, "is found by another key than it says")
-        match fields["is"]:
-            case "spend":
-                spends.add(sequence)
-                if prices:
-                    _check_price(entry, fields)
-            case "record":
-                if fields["records"] not in spends or fields["records"] in answered:
-                    raise damaged(sequence, "records an answer to what is no spend, or has one")
-                answered.add(fields["records"])
-            case "cap" | "raise":
-                _check_limit(entry, fields, before.caps, store)
+        try:
+            if looked_up(fields) != tuple(labels):
+                raise damaged(sequence, "is found by another key than it says")
+            match fields["is"]:
+                case "spend":
+                    spends.add(sequence)
+                    if prices:
+                        _check_price(entry, fields)
+                case "record":
+                    if fields["records"] not in spends or fields["records"] in answered:
+                        raise damaged(sequence, "records an answer to what is no spend, or has one")
+                    answered.add(fields["records"])
+                case "cap" | "raise":
+                    _check_limit(entry, fields, before.caps, store)
+        except (*UNREADABLE, BudgetExceeded) as error:
+            # The hash follows, so somebody wrote it with care; a price or a budget that cannot be is found only here.
+            raise damaged(sequence, f"says what cannot be ({error})") from None
         progress(sequence)
     if not found or (head is not None and head.ledger != state.ledger):
         raise LedgerDamaged(
@@ -101,7 +105,7 @@ def _check_limit(entry: Entry, fields: Mapping[str, Any], caps: Caps, store: Sto
 
 
 def _check_price(entry: Entry, fields: Mapping[str, Any]) -> None:
-    event = event_from_plain(fields["event"])
+    event = event_of(entry, fields)
     for kind, amount in fields["charge"].items():
         if any(have < true for have, true in zip(amount, charge_of(kind, event), strict=True)):
             raise damaged(entry.sequence, "was charged less than its event costs")

@@ -8,13 +8,13 @@ from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger.budget import Budget, budget_of, gate_of
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Draft, Entry
+from discreet.ledger.history import event_of
 from discreet.ledger.moment import stamp
 from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import State, plus
 from discreet.parameter import text
 from discreet.privacy.event import Event
 from discreet.privacy.gate import Gate, Grains
-from discreet.privacy.wire import event_from_plain
 
 
 def scope_of(table: str | None, tables: tuple[str, ...], analyst: str | None) -> Scope:
@@ -71,7 +71,7 @@ def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry])
             continue
         if caps.stands_for(scope, fields["analyst"]):
             who = fields["analyst"] if scope.analyst == EACH else None
-            charge = fields["charge"].get(gate.kind) or _priced(gate, event_from_plain(fields["event"]), scope)
+            charge = fields["charge"].get(gate.kind) or _priced(gate, event_of(entry, fields), scope)
             spent[who] = plus(spent.get(who, gate.nothing), tuple(charge))
     return spent
 

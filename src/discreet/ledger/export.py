@@ -13,12 +13,12 @@ from typing import Any, Literal, get_args
 
 from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger.entry import Entry
+from discreet.ledger.history import event_of
 from discreet.privacy.accounting import pure_epsilon, total
 from discreet.privacy.bound import below, float_above, float_below
 from discreet.privacy.concentrated import rho
 from discreet.privacy.event import DiscreteGaussian, Event, Gaussian, Single
 from discreet.privacy.pld import PLD
-from discreet.privacy.wire import event_from_plain
 
 # Which of dp-accounting's accountants is to read the events. Neither knows all of what the other knows.
 Accountant = Literal["pld", "rdp"]
@@ -69,7 +69,7 @@ def dp_event_lines(entries: Callable[[], Iterable[Entry]], *, accountant: Accoun
     for entry in entries():
         fields = json.loads(entry.body)
         if fields["is"] == "spend":
-            event = _laid_out(event_from_plain(fields["event"]), accountant)
+            event = _laid_out(event_of(entry, fields), accountant)
             said = {name: fields[name] for name in ("table", "analyst")}
             yield json.dumps({"sequence": entry.sequence, **said, "event": event})
 

@@ -1,10 +1,13 @@
 """What was paid for and what was revealed, in order, for people and other programs."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from discreet.errors import BadData
 from discreet.ledger.entry import Entry
+from discreet.ledger.state import damaged
 from discreet.privacy.event import Event
 from discreet.privacy.wire import event_from_plain
 
@@ -34,8 +37,16 @@ def spends(entries: Iterable[Entry]) -> list[Spend]:
         match fields["is"]:
             case "spend":
                 said = {name: fields[name] for name in ("at", "table", "analyst", "why")}
-                event = event_from_plain(fields["event"])
+                event = event_of(entry, fields)
                 found[entry.sequence] = Spend(entry.sequence, **said, event=event, key=fields.get("key"))
             case "record" if fields["records"] in found:
                 found[fields["records"]] = replace(found[fields["records"]], released=entry.released)
     return list(found.values())
+
+
+def event_of(entry: Entry, fields: Mapping[str, Any]) -> Event:
+    """What was done for a spend. Whoever paid could read it, so one that cannot be read was forged."""
+    try:
+        return event_from_plain(fields["event"])
+    except (BadData, KeyError, ArithmeticError, RecursionError):
+        raise damaged(entry.sequence, "has an event that cannot be read; upgrade discreet") from None

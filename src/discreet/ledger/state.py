@@ -15,6 +15,9 @@ from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.ledger.scope import Scope
 from discreet.privacy.gate import ORDERS_OF, Gate, Grains
 
+# What happens to whoever believes that an entry says what it should, if it does not.
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
+
 # What an event costs in each currency that some cap over it counts in.
 Charge = Mapping[str, Grains]
 
@@ -91,7 +94,7 @@ def fields_of(state: State, entry: Entry) -> Any:
     try:
         if seal(state.hash, entry.body, entry.released) == entry.hash:
             return decoded(entry.body)
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError, RecursionError):
         # SQLite keeps whatever it is given in a column of texts.
         raise damaged(entry.sequence, "cannot be read") from None
     raise damaged(entry.sequence, "or the one before it was changed: its hash does not follow")
@@ -125,7 +128,7 @@ def folded(state: State, entry: Entry, fields: Mapping[str, Any], *, fits: bool 
             case _:
                 raise damaged(entry.sequence, "is of a kind that we do not know; upgrade discreet")
         return State(entry.sequence, entry.hash, max(state.at, fields["at"]), ledger, caps, spent, holds)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise damaged(entry.sequence, f"does not say what it should ({error!r}); upgrade discreet") from None
 
 
