@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 from contextlib import ExitStack, closing, contextmanager, suppress
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -604,6 +605,60 @@ def test_verification_finds_a_second_answer_to_one_spend(written):
     tamper(address, twice)
     with pytest.raises(LedgerDamaged, match="entry 11 "):
         verify(address)
+
+
+# Tables.
+
+DROPPED = {
+    "the table of entries is dropped": ("DROP TABLE discreet_ledger", "the table of entries is gone from"),
+    "a column is renamed": (
+        "ALTER TABLE discreet_ledger RENAME COLUMN hash TO seal",
+        "the table of entries is gone from",
+    ),
+    "the table of the version is dropped": (
+        "DROP TABLE discreet_ledger_version",
+        "the version of the ledger is gone from",
+    ),
+    "the version is deleted": ("DELETE FROM discreet_ledger_version", "the version of the ledger is gone from"),
+}
+
+
+@pytest.mark.parametrize("what", DROPPED)
+def test_a_ledger_that_has_lost_a_table_is_damaged_however_it_is_opened(address, what):
+    statement, said = DROPPED[what]
+    with Ledger(address) as ledger:
+        write_a_little_of_everything(ledger)
+    with connected(address) as connection:
+        connection.execute(sa.text(statement))
+    forget_the_head(address)
+    for read in (Ledger, lambda place: Ledger(place, create=False), verify):
+        with pytest.raises(LedgerDamaged, match=said):
+            read(address)
+
+
+@pytest.mark.parametrize("what", list(DROPPED)[:2])
+def test_a_ledger_that_loses_its_entries_while_it_is_open_is_damaged_and_grants_nothing(address, what):
+    statement, said = DROPPED[what]
+    with Ledger(address) as ledger:
+        write_a_little_of_everything(ledger)
+        with connected(address) as connection:
+            connection.execute(sa.text(statement))
+        for use in (
+            lambda: ledger.spend(Pure(Fraction(1, 100)), "how many?", table="people"),
+            lambda: ledger.head,
+            lambda: list(ledger.entries()),
+        ):
+            with pytest.raises(LedgerDamaged, match=said):
+                use()
+
+
+def test_a_database_of_somebody_else_is_no_damaged_ledger(address):
+    with connected(address) as connection:
+        connection.execute(sa.text("CREATE TABLE visits (person INTEGER)"))
+    for read in (lambda: Ledger(address, create=False), lambda: verify(address)):
+        with pytest.raises(BadParameter, match="there is no ledger in"):
+            read()
+    Ledger(address).close()
 
 
 # While it is open.

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from discreet.errors import BadParameter, LedgerFailed
 from discreet.ledger.failure import translated
-from discreet.ledger.migration import VERSION
+from discreet.ledger.migration import ENTRY, VERSION
 
 # How long a writer waits for others before it gives up, in seconds.
 PATIENCE = 60
@@ -70,7 +70,8 @@ def file_of(url: sa.URL, *, create: bool) -> Path | None:
 def _require_ledger(file: Path) -> None:
     """Whoever only looks does not change a database that is somebody else's."""
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION.name,)).fetchall()
+        tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name IN (?, ?)", (VERSION.name, ENTRY.name))
+        found = tables.fetchall()
     if not found:
         raise BadParameter(f'there is no ledger in "{file}". Check the path.')
 

@@ -1,6 +1,7 @@
 """What a database says when it fails, in our words: what happened, that nothing was released, what to do."""
 
 import errno
+import sqlite3
 from typing import Any
 
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed
@@ -35,6 +36,8 @@ def translated(error: BaseException, where: str) -> DiscreetError:
             f'"{where}" is not a whole SQLite database. Nothing is served from it. '
             "Bring back the file as it was, or start a new ledger with what is certainly left."
         )
+    if _is_changed(cause):
+        return gone("the table of entries", where)
     if isinstance(cause, OSError):
         reason = _SYSTEM.get(cause.errno or 0, "the system refused it. Check the disk; then ask again")
     elif name:
@@ -48,6 +51,22 @@ def translated(error: BaseException, where: str) -> DiscreetError:
     else:
         reason = f"the database refused ({type(cause).__name__}). Ask again, or look into its log"
     return LedgerFailed(f'the ledger in "{where}" failed: {reason}. Nothing was released.')
+
+
+def gone(what: str, where: str) -> LedgerDamaged:
+    """The error for a database that is there and has lost a table of the ledger."""
+    return LedgerDamaged(
+        f'{what} is gone from "{where}", or was changed. Nothing is served from it. '
+        "Bring back the database as it was, or start a new ledger with what is certainly left."
+    )
+
+
+def _is_changed(cause: Any) -> bool:
+    """A table or a column that we have made is not there."""
+    said = str(cause) if isinstance(cause, sqlite3.OperationalError) else ""
+    return getattr(cause, "sqlstate", None) in ("42P01", "42703") or any(
+        words in said for words in ("no such table", "no such column", "has no column")
+    )
 
 
 def _is_no_text(cause: Any) -> bool:

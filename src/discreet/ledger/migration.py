@@ -7,6 +7,7 @@ has one number in it, do not need a migration library.
 import sqlalchemy as sa
 
 from discreet.errors import BadParameter, LedgerFailed
+from discreet.ledger.failure import gone
 
 _METADATA = sa.MetaData()
 
@@ -65,6 +66,8 @@ def migrate(connection: sa.Connection, *, create: bool, where: str) -> None:
         raise LedgerFailed(
             f'the ledger in "{where}" has format {version} and this program knows {len(MIGRATIONS)}. Upgrade discreet.'
         )
+    if version == 0:
+        _require_new(connection, where)
     if not create and version == 0:
         raise BadParameter(f'there is no ledger in "{where}". Check the address.')
     kind = connection.dialect.name
@@ -88,6 +91,12 @@ def migrate(connection: sa.Connection, *, create: bool, where: str) -> None:
     except BaseException:
         connection.invalidate()
         raise
+
+
+def _require_new(connection: sa.Connection, where: str) -> None:
+    """Both tables are made in one transaction: whoever finds entries first, and then no version, finds damage."""
+    if sa.inspect(connection).has_table(ENTRY.name) and _version(connection) == 0:
+        raise gone("the version of the ledger", where)
 
 
 def _version(connection: sa.Connection) -> int:
