@@ -33,7 +33,7 @@ class Residual:
     parts: tuple[tuple[str, int], ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.parts, str) or not all(map(_is_part, self.parts)):
+        if not isinstance(self.parts, (tuple, list)) or not all(map(_is_part, self.parts)):
             raise BadQuery(
                 f"parts is {self.parts!r}; it must be pairs of a column and the number of a part, 1 or more. "
                 'Write [("age", 1), ("sex", 1)].'
