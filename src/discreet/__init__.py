@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import data, errors, ledger, mechanism, noise, privacy, query, schema, source, verify
     from discreet.answer import Answer
+    from discreet.curator import Curator
     from discreet.data import load_adult
     from discreet.errors import (
         AnswerLost,
@@ -65,6 +66,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Categories",
+    "Curator",
     "DiscreetError",
     "Domain",
     "Fault",
@@ -114,9 +116,10 @@ __all__ = [
     "verify",
 ]
 
-_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify", "ledger"]
+_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify", "known", "plan", "ledger", "curator"]
 _HOMES = {
     "answer": "Answer",
+    "curator": "Curator",
     "data": "load_adult",
     "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
     "LedgerDamaged LedgerFailed Mistake NoEntropy Refusal SealBroken SourceFailed TooLarge",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.errors import BadParameter
+from discreet.ledger.budget import Budget
 from discreet.privacy.event import Event
 
 # As many rows as `print(answer)` shows.
@@ -21,6 +22,9 @@ class Answer:
     such. Each error holds by itself; where HAVING or LIMIT choose rows by the released numbers, all of them hold
     together, so that the choice does not spoil them.
 
+    `origin` says where it comes from: "known" follows from earlier answers and was free, "measured" topped up what is
+    known of its columns, "direct" was measured by itself. `remaining` is what is left of the budget afterwards.
+
     `cost` is what was done to the table, from which its price in any currency follows; `neighbors` says whom it
     protects; `columns` is the answer as a table, with the error of each number beside it.
     """
@@ -31,6 +35,8 @@ class Answer:
     cost: Event
     neighbors: str
     columns: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False, compare=False)
+    origin: str = "direct"
+    remaining: Budget | None = None
 
     def to_arrow(self) -> Any:
         """The answer as a pyarrow Table."""
@@ -55,7 +61,7 @@ class Answer:
         '692 ± 30 (95 %)'
         """
         if np.ndim(self.value) == 0:
-            shown = "none" if self.value is None else f"{self.value:,}"
+            shown = "none" if self.value is None else _cell(round(self.value) if _coarse(self) else self.value)
             return f"{shown} ± {_error(self.error)} ({100 * self.confidence:g} %)"
         return _table(self.columns) + f"\n({100 * self.confidence:g} %)"
 
@@ -82,6 +88,11 @@ def mean_of(
     ends = [end / number for end in (total - total_error, total + total_error) for number in (fewest, most)]
     low, high = max(min(ends), lowest), min(max(ends), highest)
     return value, max(high - value, value - low, 0.0)
+
+
+def _coarse(answer: Answer) -> bool:
+    """Whether the bar is so wide that decimals would be noise."""
+    return float(answer.error) >= 5
 
 
 def _error(error: float) -> str:

@@ -7,6 +7,7 @@ from discreet.mechanism.histogram import histogram, split_scale
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.name_and_shame import name_and_shame
 from discreet.mechanism.noisy_max import noisy_max
+from discreet.mechanism.pieces import gaussian_pieces
 from discreet.mechanism.protocol import Interactive, Law, Mechanism
 from discreet.mechanism.public import public
 from discreet.mechanism.quantile import quantile, quantile_effects
@@ -32,6 +33,7 @@ __all__ = [
     "estimate_counts",
     "exponential",
     "gaussian",
+    "gaussian_pieces",
     "histogram",
     "label_sensitivity",
     "laplace",

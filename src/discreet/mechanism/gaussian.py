@@ -61,8 +61,7 @@ def gaussian(
         return values + noise.rounded_gaussian(spread, size=values.size)
 
     def error(confidence: Number, *, joint: int = 1) -> float:
-        # |round(Y)| ≤ t exactly when |Y| < t + 1/2.
-        return float(max(0, ceil(_quantile(spread, confidence, joint) - 0.5)))
+        return half_width(spread, confidence, joint=joint)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         return _windowed_law(values, beside, spread, _rounded_mass(spread))
@@ -108,6 +107,16 @@ def discrete_gaussian(
         return _windowed_law(values, beside, spread, _discrete_mass(spread))
 
     return Mechanism(event.DiscreteGaussian(spread, calibrated.l2_squared), release, error, law)
+
+
+def half_width(sigma: Fraction, confidence: Number, *, joint: int = 1) -> float:
+    """The smallest t that holds all of `joint` independent rounded Gaussian draws with this probability.
+
+    >>> half_width(Fraction(10), 0.95)
+    20.0
+    """
+    # |round(Y)| ≤ t exactly when |Y| < t + 1/2.
+    return float(max(0, ceil(_quantile(sigma, confidence, joint) - 0.5)))
 
 
 def _sigma(

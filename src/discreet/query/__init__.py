@@ -2,6 +2,7 @@
 
 from discreet.query.ask import count, fraction, mean, total
 from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.measurement import Measurement
 from discreet.query.predicate import Predicate, col, everyone
 from discreet.query.residual import Residual
 from discreet.query.sql import parse, parse_predicate
@@ -22,6 +23,7 @@ __all__ = [
     "Group",
     "Linear",
     "Marginal",
+    "Measurement",
     "Order",
     "Predicate",
     "Ratio",

@@ -15,16 +15,19 @@ from discreet.privacy.sensitivity import (
     bounded_sensitivity,
     histogram_sensitivity,
     matrix_sensitivity,
+    pieces_sensitivity,
     residual_sensitivity,
     scalar_sensitivity,
 )
+from discreet.query.axis import axis_of
 from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
-Question = Linear | Marginal | Ratio | Residual | Sequence[Linear] | Workload[Linear]
+Question = Linear | Marginal | Ratio | Residual | Measurement | Sequence[Linear] | Workload[Linear]
 
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
 LARGEST_WEIGHT = 2**32
@@ -64,6 +67,8 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     """
     if isinstance(question, Residual):
         return _residual(question, _Itself(domain), unit)
+    if isinstance(question, Measurement):
+        return _measurement(question, domain, unit)
     droppable = domain.drops
     if isinstance(question, Marginal):
         cells = question.size(domain)
@@ -100,6 +105,18 @@ class _Itself:
 def _residual(question: Residual, itself: _Itself, unit: Unit) -> Sensitivity:
     """A paid question tops up some thirty residuals, mostly the same ones as before."""
     return residual_sensitivity(question.axes(itself.domain), unit, droppable=itself.domain.drops)
+
+
+def _measurement(question: Measurement, domain: Domain, unit: Unit) -> Sensitivity:
+    """Of pieces divided by their noise. The total is the piece in which every column is constant."""
+    columns = question.columns
+    weights = {}
+    for residual, sigma in question.pieces:
+        residual.axes(domain)
+        parts = dict(residual.parts)
+        weights[tuple(parts.get(name, 0) for name in columns)] = 1 / sigma**2
+    axes = tuple(axis_of(domain[name]) for name in columns)
+    return pieces_sensitivity(axes, weights, unit, droppable=domain.drops)
 
 
 def _weights(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:

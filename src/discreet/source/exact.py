@@ -1,5 +1,6 @@
 """The sealed true value: integers that only a mechanism may open."""
 
+from fractions import Fraction
 from typing import NoReturn
 
 import numpy as np
@@ -16,15 +17,20 @@ class Exact:
     Only `mechanism/` opens it, by `unseal`, which checks that the noise was calibrated for it.
     """
 
-    __slots__ = ("_Exact__values", "sensitivity")
+    __slots__ = ("_Exact__values", "sensitivity", "stretches")
     __values: NDArray[np.int64]
     sensitivity: Sensitivity
+    # If not empty, the sensitivity is that of the values divided by these standard deviations, stretch by stretch.
+    stretches: tuple[tuple[Fraction, int], ...]
 
-    def __init__(self, values: NDArray[np.int64], sensitivity: Sensitivity) -> None:
+    def __init__(
+        self, values: NDArray[np.int64], sensitivity: Sensitivity, stretches: tuple[tuple[Fraction, int], ...] = ()
+    ) -> None:
         sealed = np.array(values, dtype=np.int64, ndmin=1)
         sealed.setflags(write=False)
         object.__setattr__(self, "_Exact__values", sealed)
         object.__setattr__(self, "sensitivity", sensitivity)
+        object.__setattr__(self, "stretches", stretches)
 
     @property
     def size(self) -> int:
@@ -45,10 +51,16 @@ class Exact:
     __setattr__ = __delattr__ = _refuse
 
 
-def unseal(exact: Exact, calibrated: Sensitivity) -> NDArray[np.int64]:
+def unseal(
+    exact: Exact, calibrated: Sensitivity, *, stretches: tuple[tuple[Fraction, int], ...] = ()
+) -> NDArray[np.int64]:
     """The true integers, for noise calibrated to `calibrated`. For `mechanism/` alone (the architecture test looks)."""
     if not isinstance(exact, Exact):
         raise SealBroken(f"a mechanism takes an Exact from a source, not {type(exact).__name__}.")
+    if exact.stretches != stretches:
+        raise SealBroken(
+            "the values were measured for other noise than this mechanism adds. Build it for the same measurement."
+        )
     if not calibrated.covers(exact.sensitivity):
         raise SealBroken(
             f"the noise is calibrated to {calibrated} and the value moves by {exact.sensitivity}. "

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.query.linear import Linear, Marginal
+from discreet.query.measurement import Measurement
 from discreet.query.product import Product
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
@@ -59,12 +60,20 @@ class Source(ABC):
         """
         sensitivity = sensitivity_of(question, self.domain, self.unit)
         with self._lock:
+            if isinstance(question, Measurement):
+                # One reading of the rows for all pieces.
+                if self._counted(question.columns):
+                    self._counts(question.columns)
+                pieces = [_fit(self._piece(residual)) for residual, _ in question.pieces]
+                return Exact(np.concatenate(pieces), sensitivity, question.stretches(self.domain))
             if isinstance(question, Residual):
-                counts = self._counts(question.columns)
-                return Exact(_fit(question.measure(counts, self.domain).ravel()), sensitivity)
+                return Exact(_fit(self._piece(question)), sensitivity)
             if isinstance(question, Marginal):
                 return Exact(_fit(self._sums(question)).ravel(), sensitivity)
             return Exact(_fit(np.array(self._answers(linears(question)), dtype=object)), sensitivity)
+
+    def _piece(self, residual: Residual) -> NDArray[Any]:
+        return residual.measure(self._counts(residual.columns), self.domain).ravel()
 
     def _sums(self, question: Marginal) -> NDArray[Any]:
         """The sum in each cell of a marginal."""

@@ -1,0 +1,128 @@
+"""What somebody asks, in whatever form, as parts that are counted or added up."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+from typing import Any
+
+from discreet.errors import BadQuery
+from discreet.known.known import Question
+from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.predicate import Predicate, everyone
+from discreet.query.sql import parse, parse_predicate
+from discreet.query.statement import Aggregate, Asked, Select
+from discreet.schema.column import Integers
+from discreet.schema.domain import Domain
+
+Askable = str | Predicate | Select | Linear | Marginal | Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One number, or one for each group: a total, or a total over the number of its values.
+
+    The total of a mean is taken of the distances from `centre`, the middle of the column's range, which one person
+    moves by half as much as the sum of the values. `ends` are the lowest and the highest mean there can be.
+    """
+
+    name: str
+    total: Question
+    values: Question | None = None
+    centre: int = 0
+    ends: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What is measured for it."""
+        return (self.total,) if self.values is None else (self.total, self.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A question as the curator sees it: its parts, its groups, its text, and how the answer is laid out."""
+
+    parts: tuple[Part, ...]
+    group: tuple[str, ...]
+    text: str
+    select: Select | None = None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether rows of the answer are chosen by looking at the numbers, so that all bars must hold together."""
+        return self.select is not None and (self.select.limit is not None or self.select.having != everyone)
+
+
+def read_question(question: Askable, domain: Domain, table: str) -> Reading:
+    """The parts of a question; raises BadQuery if it makes no sense for this table."""
+    match question:
+        case str():
+            return _read_text(question, _Same(domain), table)
+        case Predicate():
+            return _of_select(_counted(table, question), domain, repr(question))
+        case Select():
+            return _of_select(question, domain, repr(question))
+        case Linear():
+            question.range(domain)
+            return Reading((Part("value", question),), (), repr(question))
+        case Marginal():
+            question.size(domain)
+            return Reading((Part("value", question),), question.columns, repr(question))
+        case Ratio(numerator, denominator):
+            return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), repr(question))
+    raise BadQuery(
+        f"a {type(question).__name__} is not a question. Give SQL, a condition such as \"age >= 65\", a predicate made "
+        "with col(), or a query such as Marginal(['age', 'sex'])."
+    )
+
+
+class _Same:
+    """A domain that is equal to itself only, so that remembering a text costs no comparison of columns."""
+
+    __slots__ = ("domain",)
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+
+    def __hash__(self) -> int:
+        return id(self.domain)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.domain is other.domain
+
+
+@lru_cache(maxsize=4096)
+def _read_text(text: str, same: _Same, table: str) -> Reading:
+    """SQL, or a condition as after WHERE."""
+    domain = same.domain
+    if text.lstrip()[:6].lower() == "select":
+        return _of_select(parse(text, domain, table=table), domain, " ".join(text.split()))
+    return _of_select(_counted(table, parse_predicate(text, domain)), domain, " ".join(text.split()))
+
+
+def _counted(table: str, where: Predicate) -> Select:
+    return Select(table, (Aggregate("count", None, "count"),), where)
+
+
+def _of_select(select: Select, domain: Domain, text: str) -> Reading:
+    questions = zip(select.aggregates, select.questions(domain), strict=True)
+    parts = tuple(_part(aggregate, question, domain) for aggregate, question in questions)
+    return Reading(parts, select.group, text, select)
+
+
+def _part(aggregate: Aggregate, question: Asked, domain: Domain) -> Part:
+    match question:
+        case Linear() | Marginal():
+            return Part(aggregate.name, question)
+        case Ratio(total, values):
+            centre, ends = _middle(domain, aggregate.column)
+            return Part(aggregate.name, total - centre * values, values, centre, ends)
+        case (Marginal(columns, Linear() as total), Marginal(_, Linear() as values) as counted):
+            centre, ends = _middle(domain, aggregate.column)
+            return Part(aggregate.name, Marginal(columns, total - centre * values), counted, centre, ends)
+    raise BadQuery(f"a {type(question).__name__} cannot be measured. Give one of select.questions(domain).")
+
+
+def _middle(domain: Domain, name: str | None) -> tuple[int, tuple[float, float]]:
+    column: Any = domain[name or ""]
+    assert isinstance(column, Integers), "only integers have a mean"
+    return (column.lower + column.upper) // 2, (float(column.lower), float(column.upper))

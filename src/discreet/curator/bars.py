@@ -1,0 +1,103 @@
+"""Numbers with error bars, from what is known."""
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from discreet.curator.asked import Part
+from discreet.known.known import Known, Question
+from discreet.known.reading import Numbers
+from discreet.plan.target import quantile
+from discreet.query.linear import Linear, Marginal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """A value and the half-width of its error for each cell of the groups; nan where there is no value."""
+
+    values: Numbers
+    errors: Numbers
+
+
+def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
+    """The answer to a part, as good as it is known: infinite errors where it is not."""
+    if part.values is None:
+        return number_bars(part.total, known, confidence, joint)
+    return _mean_bars(part, part.values, known, confidence, joint)
+
+
+def number_bars(question: Question, known: Known, confidence: float, joint: int) -> Bars:
+    """The answer to one question."""
+    values, variances = estimate(question, known)
+    errors = quantile(confidence, joint) * np.sqrt(variances)
+    told = known.told.get(question)
+    if told is not None:
+        error = told.error(confidence, joint=joint)
+        if error < float(errors.max()):
+            return Bars(told.values, np.full(told.values.shape, error))
+    return Bars(values, errors)
+
+
+def estimate(question: Question, known: Known) -> tuple[Numbers, Numbers]:
+    """Values and variances, in the order in which a marginal is laid out."""
+    size = question.size(known.domain) if isinstance(question, Marginal) else 1
+    weight = question.weight if isinstance(question, Marginal) else question
+    if weight is not None and not weight.products:
+        return np.zeros(size), np.zeros(size)
+    family = known.family(question)
+    if family is None:
+        return np.zeros(size), np.full(size, inf)
+    found = known.estimate(family)
+    if not isinstance(question, Marginal):
+        return found.values.reshape(1), found.variances.reshape(1)
+    order = [family.columns.index(name) for name in question.columns]
+    others = [axis for axis in range(len(family.columns)) if axis not in order]
+
+    def laid_out(numbers: Numbers) -> Numbers:
+        return numbers.reshape(family.cells).transpose([*order, *others]).ravel()
+
+    return laid_out(found.values), laid_out(found.variances)
+
+
+def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
+    """A mean: all means that the total and the number of values allow together, by Fieller's theorem.
+
+    The true mean R has total − R · values = 0, and the error of that is Gaussian for each R; so R is within the bar if
+    (total − R · values)² ≤ z² · variance(total − R · values).
+    """
+    totals, total_variances = estimate(part.total, known)
+    values, value_variances = estimate(counted, known)
+    _, sum_variances = estimate(_sum(part.total, counted), known)
+    with np.errstate(invalid="ignore"):
+        shared = (sum_variances - total_variances - value_variances) / 2
+    z = quantile(confidence, joint)
+    low, high = part.ends[0] - part.centre, part.ends[1] - part.centre
+    means, errors = np.full(totals.shape, np.nan), np.full(totals.shape, high - low)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # (N² − z² v_N) R² − 2 (S N − z² c) R + (S² − z² v_S) ≤ 0.
+        a = values**2 - z**2 * value_variances
+        b = totals * values - z**2 * shared
+        c = totals**2 - z**2 * total_variances
+        centre = totals / values
+        root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+        lows, highs = (b - root) / a, (b + root) / a
+        bounded = (a > 0) & (values > 0) & np.isfinite(total_variances)
+        inside = np.clip(centre, low, high)
+        reach = np.maximum(np.clip(highs, low, high) - inside, inside - np.clip(lows, low, high))
+    some = values > 0
+    means[some] = part.centre + inside[some]
+    # Any mean at all is possible where the number of values may be zero.
+    errors[some] = np.maximum(high - inside, inside - low)[some]
+    errors[bounded] = np.maximum(reach, 0.0)[bounded]
+    unknown = ~np.isfinite(total_variances) | ~np.isfinite(value_variances)
+    errors[unknown] = inf
+    return Bars(means, errors)
+
+
+def _sum(total: Question, counted: Question) -> Question:
+    if isinstance(total, Linear) and isinstance(counted, Linear):
+        return total + counted
+    assert isinstance(total, Marginal) and isinstance(counted, Marginal), "both parts of a mean have one form"
+    assert total.weight is not None and counted.weight is not None, "a mean weighs its rows"
+    return Marginal(total.columns, total.weight + counted.weight)

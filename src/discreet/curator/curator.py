@@ -1,0 +1,333 @@
+"""Plan, spend, evaluate, release, record, answer: many questions, one budget."""
+
+import os
+from collections.abc import Sequence
+from math import inf
+from threading import RLock
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.answer import Answer
+from discreet.curator.asked import Askable, Reading, read_question
+from discreet.curator.bars import Bars, bars_of
+from discreet.curator.layout import laid_out
+from discreet.curator.promise import Plan
+from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
+from discreet.curator.wish import Wish, read_wish, targets_of, worst_error
+from discreet.errors import BadParameter, BudgetExceeded
+from discreet.known.known import Known
+from discreet.ledger import Budget, Ledger, Receipt, Spend
+from discreet.ledger.budget import as_budget
+from discreet.ledger.ledger import ANYONE
+from discreet.mechanism.gaussian import gaussian
+from discreet.mechanism.pieces import gaussian_pieces
+from discreet.mechanism.public import public
+from discreet.parameter import Number, text
+from discreet.plan.plan import Directly, Lattice, Steps, plan_steps
+from discreet.privacy.event import Event, Nothing
+from discreet.privacy.gate import Gate
+from discreet.query.linear import Linear
+from discreet.query.product import Product
+from discreet.source.effect import sensitivity_of
+from discreet.source.table import Table
+
+# How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
+_ROUNDS = 12
+
+
+class Curator:
+    """Answers questions about one table, as many as there are, on one budget.
+
+    Each question says how good the answer must be (`error`, a half-width that holds with probability `confidence`) or
+    what it may cost (`epsilon`). What follows from earlier answers is free; what is new is paid from the ledger before a
+    row is read. Everything that is known is a function of the ledger, so a curator that starts again on the same ledger
+    gives the same answers.
+
+    >>> import tempfile, discreet as dp
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> desk = Curator(dp.load_adult(), budget=Budget(epsilon=1, delta=1e-9), ledger=f"{folder.name}/budget.sqlite")
+    >>> paid = desk.ask("SELECT COUNT(*) FROM adult WHERE age >= 65 AND sex = 'Female'", error=200)
+    >>> paid.error <= 200, paid.origin, desk.ask("age >= 65 AND sex = 'Female'", error=200).origin
+    (True, 'measured', 'known')
+    >>> desk.close()
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        budget: Budget | None = None,
+        ledger: Ledger | str | os.PathLike[str],
+        analyst: str = ANYONE,
+    ) -> None:
+        if not isinstance(table, Table):
+            raise BadParameter(
+                f"table is a {type(table).__name__}; it must be a Table. Open one: dp.open('people.yaml')."
+            )
+        self.table, self.analyst = table, text("analyst", analyst)
+        self._owned = not isinstance(ledger, Ledger)
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        self._lock, self._left = RLock(), None
+        self._known, self._seen, self._prints = Known.nothing(table.domain, table.unit), 0, Prints(table.domain)
+        try:
+            if budget is not None:
+                self._set_cap(budget)
+            self._refresh()
+            self._tell_total()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(
+        self,
+        question: Askable,
+        *,
+        error: Number | None = None,
+        confidence: Number = 0.95,
+        epsilon: Number | None = None,
+        joint: bool = False,
+        nonnegative: bool = False,
+        analyst: str | None = None,
+        key: str | None = None,
+    ) -> Answer:
+        """The answer to a question: SQL, a condition as after WHERE, a predicate, or a query object.
+
+        Give the `error` that the answer may have, in its own unit, or the price it may have as an `epsilon` at the
+        table's delta; with neither it is answered as well as it is known. For a GROUP BY each error holds by itself,
+        with `joint` all of them together. `nonnegative` lifts what is below zero to zero, where it must be nearer to the
+        truth; parts may then not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
+
+        Raises BudgetExceeded, and spends nothing, if it costs more than is left.
+        """
+        reading = read_question(question, self.table.domain, self.table.name)
+        wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        with self._lock:
+            paid = self._meet(reading, wish, self._asker(analyst), key)
+            return self._answer(reading, wish, paid, nonnegative)
+
+    def ask_many(
+        self,
+        questions: Sequence[Askable],
+        *,
+        error: Number,
+        confidence: Number = 0.95,
+        analyst: str | None = None,
+        key: str | None = None,
+    ) -> list[Answer]:
+        """The answers to several questions, planned together and paid at once: cheaper than one after the other."""
+        readings = [read_question(each, self.table.domain, self.table.name) for each in questions]
+        wish = read_wish(error=error, confidence=confidence, epsilon=None, joint=False)
+        with self._lock:
+            paid: list[Steps] = []
+            self._refresh()
+            asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
+            steps = plan_steps(asked, self._known)
+            if steps.steps:
+                why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
+                self._measure(steps, why, self._asker(analyst), key, wish, readings)
+                paid.append(steps)
+            # Means may need another look, now that the number of their values is known.
+            for reading in readings:
+                paid += self._meet(reading, wish, self._asker(analyst), None)
+            return [self._answer(reading, wish, paid) for reading in readings]
+
+    def plan(
+        self,
+        question: Askable,
+        *,
+        error: Number | None = None,
+        confidence: Number = 0.95,
+        epsilon: Number | None = None,
+        joint: bool = False,
+    ) -> Plan:
+        """What a question would cost, before paying: reads no row and spends nothing."""
+        reading = read_question(question, self.table.domain, self.table.name)
+        wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        with self._lock:
+            self._refresh()
+            bars = [bars_of(part, self._known, wish.confidence, self._joint(reading, wish)) for part in reading.parts]
+            asked = targets_of(reading, wish, self._known, self._gate())
+            steps = plan_steps(asked, self._known)
+            event = steps.event(self.table.domain, self.table.unit)
+            promised = wish.error or (max(target.error for _, target in asked) if asked and steps.steps else None)
+            if promised is None or not steps.steps:
+                promised = float(max((np.max(bar.errors) for bar in bars), default=inf))
+            gate, amount = self._gate(), self._gate().charge(event)
+            fits = all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts())
+            note = ""
+            if any(part.values is not None for part in reading.parts) and steps.steps:
+                note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
+            return Plan(
+                reading.text, float(promised), wish.confidence, steps.origin, event, as_budget(gate, amount), fits, note, steps
+            )
+
+    @property
+    def remaining(self) -> Budget:
+        """What one more release could cost, as an epsilon at the table's delta."""
+        return self.ledger.remaining(table=self.table.name, analyst=self.analyst)
+
+    @property
+    def spent(self) -> Budget:
+        """What was spent on the table so far, as an epsilon at its delta."""
+        return self._balance().spent
+
+    def history(self) -> list[Spend]:
+        """Every spend on this table, in order."""
+        return self.ledger.history(table=self.table.name)
+
+    def close(self) -> None:
+        """Give back the ledger's files, if this curator opened them."""
+        if self._owned:
+            self.ledger.close()
+
+    def __enter__(self) -> "Curator":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Curator: {self.table.name}; {self.remaining} left>"
+
+    # What has effects is below, in the order in which it happens.
+
+    def _meet(self, reading: Reading, wish: Wish, analyst: str, key: str | None) -> list[Steps]:
+        """Measure until the wish is met. Only a mean takes more than one round."""
+        paid: list[Steps] = []
+        for _ in range(_ROUNDS):
+            if wish.nothing or self._met(reading, wish):
+                break
+            self._refresh()
+            steps = plan_steps(targets_of(reading, wish, self._known, self._gate()), self._known)
+            if not steps.steps:
+                break
+            self._measure(steps, reading.text, analyst, key if not paid else None, wish, [reading])
+            paid.append(steps)
+            if wish.epsilon is not None:
+                break
+        return paid
+
+    def _met(self, reading: Reading, wish: Wish) -> bool:
+        if wish.error is None:
+            return False
+        joint = self._joint(reading, wish)
+        return worst_error(reading.parts, self._known, wish.confidence, joint) <= wish.error * (1 + 1e-8)
+
+    def _measure(
+        self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
+    ) -> None:
+        """Pay, read, release, record, and only then know."""
+        event = steps.event(self.table.domain, self.table.unit)
+        # Built before paying: what cannot be drawn must not be charged.
+        mechanisms = [self._mechanism(step) for step in steps.steps]
+        receipt = self._spend(event, why, analyst, key, wish, readings)
+        if receipt.released is None:
+            released = [
+                mechanism.release(self.table.evaluate(_measured(step)))
+                for step, mechanism in zip(steps.steps, mechanisms, strict=True)
+            ]
+            self._record(receipt, Released(steps.steps, np.concatenate(released)))
+        self._refresh()
+        self._left = None
+
+    def _mechanism(self, step: Lattice | Directly) -> Any:
+        moves = sensitivity_of(_measured(step), self.table.domain, self.table.unit)
+        if isinstance(step, Lattice):
+            return gaussian_pieces(sensitivity=moves, stretches=step.measurement.stretches(self.table.domain))
+        return gaussian(sigma=step.sigma, sensitivity=moves)
+
+    def _spend(
+        self, event: Event, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
+    ) -> Receipt:
+        try:
+            return self.ledger.spend(
+                event, why, table=self.table.name, analyst=analyst, key=key, error=wish.error or None
+            )
+        except BudgetExceeded as refused:
+            raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
+
+    def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
+        """What can be had without paying, as the end of a refusal."""
+        errors = [worst_error(each.parts, self._known, wish.confidence, self._joint(each, wish)) for each in readings]
+        error = max(errors)
+        if error == inf:
+            return "\n    Nothing that follows from earlier answers says more about it; see known()."
+        return f"\n    What is known answers it for free with error {error:,.4g}: ask without an error."
+
+    def _record(self, receipt: Receipt, released: Released) -> None:
+        self.ledger.record(receipt, to_bytes(self.table.name, self._prints, released))
+
+    def _refresh(self) -> None:
+        """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
+        for entry in self.ledger.entries(self._seen):
+            if entry.released is not None:
+                released = from_bytes(entry.released, self.table.name, self._prints)
+                if released is not None:
+                    learn(released, self._known)
+            self._seen = entry.sequence
+
+    def _tell_total(self) -> None:
+        """The number of rows, where no person can move it: it is public, and is read once."""
+        total = Linear([Product(())])
+        if sensitivity_of(total, self.table.domain, self.table.unit).l1 > 0 or self._known.lattice.block(()).version:
+            return
+        receipt = self.ledger.spend(Nothing(), "the number of rows, which is public", table=self.table.name)
+        rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
+        self._record(receipt, Released((), rows))
+        self._refresh()
+
+    def _set_cap(self, budget: Budget) -> None:
+        shared = self.table.schema.shares_people_with
+        if shared:
+            self.ledger.cap(budget, tables=(self.table.name, *shared))
+        else:
+            self.ledger.cap(budget, table=self.table.name)
+
+    # What only looks is below.
+
+    def _answer(self, reading: Reading, wish: Wish, paid: Sequence[Steps], nonnegative: bool = False) -> Answer:
+        joint = self._joint(reading, wish)
+        bars = [bars_of(part, self._known, wish.confidence, joint) for part in reading.parts]
+        if wish.nothing and any(np.isinf(bar.errors).all() for bar in bars):
+            raise BadParameter(
+                "nothing that was asked so far says anything about this. Say how good the answer must be, error=…, "
+                "or what it may cost, epsilon=…."
+            )
+        if nonnegative:
+            bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
+        value, error, columns = laid_out(reading, bars, self.table.domain)
+        steps = Steps(tuple(step for each in paid for step in each.steps))
+        cost = steps.event(self.table.domain, self.table.unit)
+        if self._left is None:
+            self._left = self.remaining
+        return Answer(
+            value, error, wish.confidence, cost, self.table.unit.describe, columns, steps.origin, remaining=self._left
+        )
+
+    def _joint(self, reading: Reading, wish: Wish) -> int:
+        return wish.joint_of(reading, self.table.domain)
+
+    def _asker(self, analyst: str | None) -> str:
+        return self.analyst if analyst is None else text("analyst", analyst)
+
+    def _accounts(self) -> list[Any]:
+        return self.ledger.balances(table=self.table.name, analyst=self.analyst)
+
+    def _balance(self) -> Any:
+        """The account of the table itself, or the narrowest over it."""
+        over = [one for one in self._accounts() if one.scope.analyst is None]
+        if not over:
+            self.ledger.remaining(table=self.table.name, analyst=self.analyst)
+        return min(over, key=lambda one: len(one.scope.tables or ()) or inf)
+
+    def _gate(self) -> Gate:
+        gate: Gate = self._balance().gate
+        return gate
+
+
+def _measured(step: Lattice | Directly) -> Any:
+    return step.measurement if isinstance(step, Lattice) else step.question
+

@@ -1,0 +1,48 @@
+"""A plan as an analyst sees it: what a question would cost, and the error that it would give, before paying."""
+
+from dataclasses import dataclass, field
+
+from discreet.ledger.budget import Budget
+from discreet.plan.plan import Lattice, Origin, Steps
+from discreet.privacy.event import Event, Nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be done for a question. Nothing was read and nothing was spent.
+
+    `cost` is what would be done to the table, `price` what that alone would cost as an epsilon at the table's delta,
+    `left` what one more release could cost after it. `error` is the half-width that was asked for, or the best one for
+    the price. `note` says what the plan cannot know yet.
+    """
+
+    question: str
+    error: float
+    confidence: float
+    origin: Origin
+    cost: Event
+    price: Budget
+    fits: bool
+    note: str = ""
+    steps: Steps = field(default=Steps(()), repr=False)
+
+    @property
+    def free(self) -> bool:
+        """Whether it is known already."""
+        return isinstance(self.cost, Nothing)
+
+    def __str__(self) -> str:
+        """One sentence for each thing that matters."""
+        how = {
+            "known": "it is known: free",
+            "measured": "pieces of the lattice are topped up",
+            "direct": "the numbers are measured by themselves",
+            "mixed": "some pieces of the lattice are topped up and some numbers are measured by themselves",
+        }[self.origin]
+        lines = [f"± {self.error:,.4g} ({100 * self.confidence:g} %): {how}."]
+        if not self.free:
+            pieces = sum(len(step.measurement.pieces) for step in self.steps.steps if isinstance(step, Lattice))
+            detail = f", {pieces} pieces" if pieces else ""
+            room = "" if self.fits else " That is more than is left."
+            lines.append(f"Price: {self.price}{detail}.{room}")
+        return "\n".join([*lines, *([self.note] if self.note else [])])

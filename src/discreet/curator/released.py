@@ -1,0 +1,125 @@
+"""What was released, as bytes: enough to know it again after a restart, to the bit."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadSchema, LedgerDamaged
+from discreet.known.known import Known
+from discreet.plan.plan import Directly, Lattice
+from discreet.query.linear import Marginal
+from discreet.query.measurement import Measurement
+from discreet.query.residual import Residual
+from discreet.query.wire import query_from_plain, query_to_plain
+from discreet.schema.domain import Domain
+
+# The first line of the bytes; others may keep other things in the same ledger.
+MAGIC = b"discreet curator 1\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Released:
+    """The numbers of some steps, one after the other; without steps, the public number of rows."""
+
+    steps: tuple[Lattice | Directly, ...]
+    values: NDArray[np.int64]
+
+
+class Prints(dict[str, str]):
+    """Of each column a few letters that tell it from other columns, made when first needed."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+
+    def __missing__(self, name: str) -> str:
+        print_ = sha256(repr(self._domain[name]).encode()).hexdigest()[:16] if name in self._domain else ""
+        return self.setdefault(name, print_)
+
+
+def to_bytes(table: str, prints: Prints, released: Released) -> bytes:
+    """The bytes to record: a line of JSON, and the integers."""
+    header = {"table": table, "steps": [_step_to_plain(step, prints) for step in released.steps]}
+    return MAGIC + json.dumps(header).encode() + b"\n" + released.values.astype("<i8").tobytes()
+
+
+def from_bytes(released: bytes, table: str, prints: Prints) -> Released | None:
+    """What was recorded, if it is of this table and ours."""
+    if not released.startswith(MAGIC):
+        return None
+    end = released.index(b"\n", len(MAGIC))
+    header = json.loads(released[len(MAGIC) : end])
+    if header["table"] != table:
+        return None
+    steps = tuple(_step_from_plain(plain, prints) for plain in header["steps"])
+    return Released(steps, np.frombuffer(released[end + 1 :], dtype="<i8").astype(np.int64))
+
+
+def learn(released: Released, known: Known) -> None:
+    """Add what was released to what is known, in the order of the ledger."""
+    if not released.steps:
+        known.told_total(int(released.values[0]))
+        return
+    start = 0
+    for step in released.steps:
+        size = size_of(step, known.domain)
+        numbers = released.values[start : start + size]
+        if len(numbers) != size:
+            raise LedgerDamaged("a recorded answer is shorter than its question. Restore the ledger as it was.")
+        start += size
+        if isinstance(step, Lattice):
+            known.measured(step.measurement, numbers)
+        else:
+            known.measured_directly(step.question, sigma=step.sigma, values=numbers, price=step.price)
+
+
+def size_of(step: Lattice | Directly, domain: Domain) -> int:
+    """How many numbers a step releases."""
+    if isinstance(step, Lattice):
+        return sum(size for _, size in step.measurement.stretches(domain))
+    return step.question.size(domain) if isinstance(step.question, Marginal) else 1
+
+
+def _step_to_plain(step: Lattice | Directly, prints: Prints) -> dict[str, Any]:
+    if isinstance(step, Directly):
+        scope = step.question.scope
+        return {
+            "direct": query_to_plain(step.question),
+            "sigma": str(step.sigma),
+            "price": step.price,
+            "of": [prints[name] for name in scope],
+        }
+    columns = step.measurement.columns
+    pieces = [
+        [[dict(residual.parts).get(name, 0) for name in columns], str(sigma)]
+        for residual, sigma in step.measurement.pieces
+    ]
+    return {"columns": list(columns), "pieces": pieces, "price": step.price, "of": [prints[name] for name in columns]}
+
+
+def _step_from_plain(plain: Any, prints: Prints) -> Lattice | Directly:
+    if "direct" in plain:
+        question = query_from_plain(plain["direct"])
+        _compare(prints, question.scope, plain["of"])
+        return Directly(question, Fraction(plain["sigma"]), plain["price"])
+    columns = tuple(plain["columns"])
+    _compare(prints, columns, plain["of"])
+    pieces = tuple(
+        (Residual(tuple((name, part) for name, part in zip(columns, parts, strict=True) if part)), Fraction(sigma))
+        for parts, sigma in plain["pieces"]
+    )
+    return Lattice(Measurement(pieces), plain["price"])
+
+
+def _compare(prints: Prints, columns: Sequence[str], recorded: Sequence[str]) -> None:
+    for name, print_ in zip(columns, recorded, strict=True):
+        if prints[name] != print_:
+            raise BadSchema(
+                f'column "{name}" is declared otherwise than when the ledger\'s answers about it were measured. '
+                "Declare it as it was, or give the changed table another name and say shares_people_with."
+            )

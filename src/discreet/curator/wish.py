@@ -1,0 +1,143 @@
+"""What somebody wants of an answer: how good it must be, or what it may cost; and what that asks of each part."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, prod
+
+import numpy as np
+
+from discreet.curator.asked import Part, Reading
+from discreet.curator.bars import bars_of, estimate
+from discreet.errors import BadParameter
+from discreet.known.known import Known, Question
+from discreet.parameter import Number, positive, probability
+from discreet.plan.plan import plan_steps
+from discreet.plan.target import Target, quantile
+from discreet.privacy.gate import GRAIN, Gate
+from discreet.privacy.gaussian import gaussian_limit
+from discreet.query.linear import Marginal
+from discreet.schema.domain import Domain
+from discreet.source.effect import sensitivity_of
+
+Asked = list[tuple[Question, Target]]
+
+# The number of rows behind a mean is first looked at for this share of the budget, and then more closely if need be.
+_GLANCE = 1e-4
+# A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
+_ROUGH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An error and how often it must hold; or a price; or neither, which is what is known."""
+
+    error: float | None
+    confidence: float
+    epsilon: float | None
+    joint: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing may be paid."""
+        return self.error is None and self.epsilon is None
+
+    def joint_of(self, reading: Reading, domain: Domain) -> int:
+        """How many bars must hold together: those of all cells, if so wished or if the numbers choose the rows."""
+        if not (self.joint or reading.chosen):
+            return 1
+        return prod(domain[name].size for name in reading.group) * len(reading.parts)
+
+
+def read_wish(*, error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
+    """The wish, if it makes sense."""
+    if error is not None and epsilon is not None:
+        raise BadParameter(
+            f"error is {error!r} and epsilon is {epsilon!r}; give one: how good the answer must be, or what it may cost."
+        )
+    chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+    half = None if error is None else float(positive("error", error, next_step="Give a half-width, say 100."))
+    price = None if epsilon is None else float(positive("epsilon", epsilon, next_step="Give a price, say 0.01."))
+    return Wish(half, chance, price, joint)
+
+
+def targets_of(reading: Reading, wish: Wish, known: Known, gate: Gate | None = None) -> Asked:
+    """What each question of a reading must reach."""
+    joint = wish.joint_of(reading, known.domain)
+    if wish.epsilon is not None:
+        assert gate is not None, "a price is in somebody's currency"
+        return _for_price(reading, wish, known, gate, joint)
+    if wish.error is None:
+        return []
+    asked: Asked = []
+    for part in reading.parts:
+        if part.values is None:
+            asked.append((part.total, Target(wish.error, wish.confidence, joint)))
+        else:
+            asked += _for_mean(part, part.values, wish, known, gate, joint)
+    return asked
+
+
+def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gate | None, joint: int) -> Asked:
+    """The next step towards a mean: first how many rows it is of, then the rest.
+
+    Of a GROUP BY the error is meant for groups of at least the average size; smaller ones have wider bars.
+    """
+    assert wish.error is not None
+    z = quantile(wish.confidence, joint)
+
+    def target(variance: float) -> Target:
+        return Target(z * variance**0.5, wish.confidence, joint)
+
+    whole = counted.weight if isinstance(counted, Marginal) and counted.weight is not None else counted
+    (rows,), (rows_variance,) = estimate(whole, known)
+    if rows <= 2 * _ROUGH * rows_variance**0.5:
+        glance = inf if gate is None else 1 / (_GLANCE * float(max(gate.limit) * GRAIN))
+        return [(whole, target(min(glance, rows_variance / 4)))]
+    groups = counted.size(known.domain) if isinstance(counted, Marginal) else 1
+    rows = rows / groups
+    values, value_variances = estimate(counted, known)
+    _, total_variances = estimate(part.total, known)
+    large = values >= min(rows, float(values.max()))
+    errors = bars_of(part, known, wish.confidence, joint).errors[large]
+    spread = max(part.ends[1] - part.centre, part.centre - part.ends[0])
+    if not np.isfinite(errors).all() or not np.isfinite(value_variances).all() or spread == inf:
+        spread = spread if spread < inf else 1.0
+        room = (wish.error * rows / z) ** 2
+        return [(part.total, target(0.8 * room)), (counted, target(0.8 * room / spread**2))]
+    shrink = (wish.error / float(errors.max())) ** 2 * 0.98
+    if shrink >= 0.98:
+        return []
+    return [
+        (part.total, target(float(total_variances.max()) * shrink)),
+        (counted, target(float(value_variances.max()) * shrink)),
+    ]
+
+
+def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: int) -> Asked:
+    """The smallest errors whose plan costs no more than the price."""
+    questions = [question for part in reading.parts for question in part.questions]
+    moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]
+    budget = float(gaussian_limit(positive("epsilon", wish.epsilon), gate.delta))
+    z = quantile(wish.confidence, joint)
+
+    def asked(scale: float) -> Asked:
+        pairs = zip(questions, moves, strict=True)
+        return [(each, Target(z * scale * max(move, 1e-9), wish.confidence, joint)) for each, move in pairs]
+
+    low = (1 / budget) ** 0.5 / 64
+    high = low * 2**24
+    for _ in range(40):
+        middle = (low * high) ** 0.5
+        if plan_steps(asked(middle), known).price <= budget:
+            high = middle
+        else:
+            low = middle
+        if high / low < 1 + 1e-6:
+            break
+    return asked(high)
+
+
+def worst_error(parts: Sequence[Part], known: Known, confidence: float, joint: int) -> float:
+    """The largest error of any number, as it is known now."""
+    return max(float(np.max(bars_of(part, known, confidence, joint).errors)) for part in parts)
+

@@ -1,0 +1,1 @@
+"""What has been revealed, as a lattice: estimate and variance of any query."""

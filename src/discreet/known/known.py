@@ -1,0 +1,330 @@
+"""Everything that has been revealed, and what follows from it: the estimate and the variance of any query."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import expm1, inf, log1p
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.known.direct import (
+    FAINT,
+    MOST_DIRECTS,
+    Direct,
+    Group,
+    Solution,
+    pile_of,
+    products_of_pieces,
+    solve,
+    top_of,
+)
+from discreet.known.family import Family, family_of
+from discreet.known.lattice import Columns, Lattice, View, subsets, variance_of
+from discreet.known.reading import Numbers
+from discreet.mechanism.gaussian import half_width
+from discreet.query.linear import Linear, Marginal
+from discreet.query.measurement import Measurement
+from discreet.query.residual import Residual
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+
+Question = Linear | Marginal
+
+# Below this share of a query's energy a piece is rounding, not a question.
+TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """The value of each question of a family, and the variance of its error; infinite where nothing is known."""
+
+    values: Numbers
+    variances: Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What direct measurements of one question said, kept as it is; `sigma` is set if there was one."""
+
+    values: Numbers
+    variance: float
+    sigma: Fraction | None = None
+
+    def error(self, confidence: float, *, joint: int = 1) -> float:
+        """The half-width that holds with this probability; of one measurement, by the exact law of its noise."""
+        if self.sigma is not None:
+            return half_width(self.sigma, confidence, joint=joint)
+        each = -expm1(log1p(-(1 - confidence)) / joint)
+        return -NormalDist().inv_cdf(each / 2) * self.variance**0.5
+
+
+@dataclass(eq=False)
+class Known:
+    """What has been revealed of one table: a lattice, directs joined to it, and directs kept as they are."""
+
+    lattice: Lattice
+    groups: dict[Columns, Group] = field(default_factory=dict)
+    told: dict[Hashable, Told] = field(default_factory=dict)
+    paid: dict[Columns, float] = field(default_factory=dict)
+    _solutions: dict[tuple[Columns, ...], tuple[int, Solution]] = field(default_factory=dict)
+    _faint: float = inf
+
+    @classmethod
+    def nothing(cls, domain: Domain, unit: Unit) -> "Known":
+        """What is known before the first question."""
+        return cls(Lattice(domain, unit))
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the table."""
+        return self.lattice.domain
+
+    def family(self, question: Question) -> Family | None:
+        """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
+        family = family_of(question, self.domain)
+        return None if family is None or self.lattice.view(family.columns) is None else family
+
+    def measured(self, measurement: Measurement, values: NDArray[np.int64] | None = None) -> None:
+        """Learn pieces of the lattice; without values only how well they are known, to plan ahead."""
+        start = 0
+        for residual, sigma in measurement.pieces:
+            size = residual.size(self.domain)
+            self.lattice.add(
+                residual, sigma=float(sigma), values=None if values is None else values[start : start + size]
+            )
+            start += size
+
+    def told_total(self, rows: int) -> None:
+        """Learn the number of rows where it is public."""
+        self.lattice.add(Residual(()), sigma=0.0, values=np.array([rows]))
+
+    def measured_directly(
+        self, question: Question, *, sigma: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
+    ) -> None:
+        """Learn the answer to a question that was measured by itself. `price` is what was paid, in squared mu."""
+        self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+        variance = variance_of(float(sigma))
+        numbers = np.zeros(1) if values is None else values.astype(np.float64)
+        self._remember(question, numbers, variance, sigma)
+        family = self.family(question) if isinstance(question, Linear) else None
+        if family is None or not self._joinable(family):
+            return
+        group = self.groups.setdefault(family.columns, Group(family.columns))
+        if len(group.directs) < MOST_DIRECTS:
+            group.add(Direct(family, float(numbers[0]), variance))
+            self._faint = min(self._faint, FAINT * self._top(family) / variance)
+
+    def _remember(self, question: Question, numbers: Numbers, variance: float, sigma: Fraction) -> None:
+        before = self.told.get(question)
+        if before is None:
+            self.told[question] = Told(numbers, variance, sigma)
+            return
+        weight = before.variance / (before.variance + variance)
+        self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
+
+    def _joinable(self, family: Family) -> bool:
+        return self._top(family) > TINY * float(self.energies(family).sum())
+
+    def _top(self, family: Family) -> float:
+        """How much of a query no smaller set of columns can say."""
+        energies = self.energies(family)
+        return float(energies[(..., *(slice(1, None) for _ in family.columns))].sum())
+
+    def energies(self, family: Family) -> Numbers:
+        """The squared length of each piece of each question: an axis for each column's cells, then for its parts."""
+        depth = len(family.columns)
+        if family.products == 1:
+            tensor = np.full((1,) * 0, family.coefficients[0] ** 2)
+            for reading in family.readings:
+                tensor = np.multiply.outer(tensor, reading.energies)
+            if depth > 1:
+                tensor = tensor.transpose([*range(0, 2 * depth, 2), *range(1, 2 * depth, 2)])
+            return tensor
+        return self._energies_of_sums(family)
+
+    def _energies_of_sums(self, family: Family) -> Numbers:
+        """The same where products are added up: each two of them count."""
+        pile, count = pile_of(family), family.products
+        mix = np.multiply.outer(family.coefficients, family.coefficients)
+        tensor = mix[None, None]
+        for place in range(len(family.columns)):
+            means, units, starts = pile.means[place], pile.units[place], pile.starts[place]
+            parts = [means[:, :, None] * means[:, None, :]]
+            parts += [
+                units[:, :, a:b] @ units[:, :, a:b].transpose(0, 2, 1) for a, b in zip(starts, starts[1:], strict=False)
+            ]
+            both = np.stack(parts, axis=1)
+            tensor = tensor[:, None, :, None] * both[None, :, None, :]
+            tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, count, count)
+        energies = np.maximum(tensor.sum(axis=(2, 3)), 0.0)
+        shape = tuple(axis.parts for axis in family.axes)
+        return energies.reshape(*family.cells, *shape)
+
+    def estimate(self, family: Family) -> Estimate:
+        """The value and the variance of each question."""
+        view = self._view(family.columns)
+        groups = self._groups_in(family.columns)
+        if family.size == family.products == 1 and not groups:
+            return self._estimate_one(family, view)
+        energies = self.energies(family)
+        variances = self._variances(energies, view)
+        if groups:
+            variances = self._with_directs(family, energies, view, self._solution(groups))
+        return Estimate(self._values(family, view), variances)
+
+    def _estimate_one(self, family: Family, view: View) -> Estimate:
+        """The usual case, quickly: one product, no group, no directs."""
+        energies = np.ones(1)
+        value = self._gathered(view)
+        for reading in family.readings:
+            energies = np.multiply.outer(energies, reading.energies[0]).ravel()
+            value = np.tensordot(reading.vectors[0], value, 1)
+        coefficient = float(family.coefficients[0])
+        variance = float(energies @ view.inverse.ravel()) * coefficient**2
+        if view.unknown.any() and float(energies @ view.unknown.ravel()) > TINY * float(energies.sum()):
+            variance = inf
+        return Estimate(np.array(coefficient * float(value)), np.array(variance))
+
+    def variance(self, family: Family) -> float:
+        """The largest variance of the questions of a family."""
+        groups = self._groups_in(family.columns)
+        view = self._view(family.columns)
+        energies = self.energies(family)
+        if groups:
+            return float(self._with_directs(family, energies, view, self._solution(groups)).max())
+        return float(self._variances(energies, view).max())
+
+    def _variances(self, energies: Numbers, view: View) -> Numbers:
+        depth = len(view.columns)
+        if not depth:
+            variance = energies * view.inverse
+            return np.where((view.unknown > 0) & (energies > 0), inf, variance)
+        variances = np.tensordot(energies, view.inverse, depth)
+        if view.unknown.any():
+            missing = np.tensordot(energies, view.unknown, depth)
+            everything = energies.sum(axis=tuple(range(-depth, 0)))
+            variances = np.where(missing > TINY * everything, inf, variances)
+        return variances
+
+    def _with_directs(self, family: Family, energies: Numbers, view: View, solution: Solution) -> Numbers:
+        """The variances where directs move the estimate: that of the lattice at the query less what they explain."""
+        pile = pile_of(family)
+        count = len(solution.gain)
+        reach, known, unknown = (np.zeros((family.size, count)) for _ in range(3))
+        for there, members in zip(solution.piles, solution.members, strict=True):
+            pieces = products_of_pieces(pile, there)
+            inverse, missing = self._inverses(there.columns)
+            known[:, members] = np.tensordot(inverse, pieces, 1)
+            unknown[:, members] = np.tensordot(missing, pieces, 1)
+            reach[:, members] = pieces[top_of(there)].sum(axis=0)
+        moves = reach @ solution.gain
+        depth = len(family.columns)
+        flat = energies.reshape(family.size, -1)
+        inverse, missing = self._inverses(family.columns)
+        certain = (
+            flat @ inverse - 2 * (moves * known).sum(axis=1) + np.einsum("bi,ij,bj->b", moves, solution.spread, moves)
+        )
+        doubt = flat @ missing - 2 * (moves * unknown).sum(axis=1)
+        doubt += np.einsum("bi,ij,bj->b", moves, solution.unknown, moves)
+        certain = np.maximum(certain, 0.0)
+        variances = np.where(doubt > 1e-3 * certain + 1e-9 * (flat @ missing), inf, certain)
+        return variances.reshape(energies.shape[: energies.ndim - depth])
+
+    def _values(self, family: Family, view: View) -> Numbers:
+        values = self._gathered(view)
+        if not family.columns:
+            return np.asarray(family.coefficients.sum() * values)
+        if family.products == 1:
+            for reading in family.readings:
+                values = np.tensordot(values, reading.vectors, axes=(0, 1))
+            return np.asarray(family.coefficients[0] * values.reshape(family.cells))
+        total = np.zeros(family.cells)
+        for place, coefficient in enumerate(family.coefficients):
+            part = values
+            for reading in family.readings:
+                part = np.tensordot(part, reading.vectors[place :: family.products], axes=(0, 1))
+            total += coefficient * part.reshape(family.cells)
+        return total
+
+    def _view(self, columns: Columns) -> View:
+        view = self.lattice.view(columns)
+        assert view is not None, "a family has a view"
+        return view
+
+    def _gathered(self, view: View) -> Numbers:
+        """The estimates of all pieces of a view, moved by the directs."""
+        groups = self._groups_in(view.columns)
+        stamp = view.stamp + sum(self.groups[columns].version for columns in groups)
+        if view.values is None or view.values_stamp != stamp:
+            corrections = self._corrections(self._solution(groups)) if groups else {}
+            view.values = self.lattice.gathered(view, corrections)
+            view.values_stamp = stamp
+        return view.values
+
+    def _groups_in(self, columns: Columns) -> tuple[Columns, ...]:
+        if not self.groups:
+            return ()
+        return tuple(chosen for chosen in subsets(columns) if chosen in self.groups)
+
+    def _solution(self, groups: tuple[Columns, ...]) -> Solution:
+        stamp = sum(self.groups[columns].version for columns in groups)
+        stamp += sum(self._view(columns).stamp for columns in groups)
+        found = self._solutions.get(groups)
+        if found is None or found[0] != stamp:
+            if len(self._solutions) > 1024:
+                self._solutions.clear()
+            found = stamp, solve([self.groups[columns] for columns in groups], self._inverses)
+            self._solutions[groups] = found
+        return found[1]
+
+    def _inverses(self, columns: Columns) -> tuple[Numbers, Numbers]:
+        view = self._view(columns)
+        return view.inverse.ravel(), view.unknown.ravel() / self._faint
+
+    def _corrections(self, solution: Solution) -> dict[Columns, Numbers]:
+        """By how much the directs move the values of each block."""
+        surprise = np.array(
+            [
+                direct.value - float(self._lattice_value(direct.family))
+                for group in solution.groups
+                for direct in group.directs
+            ]
+        )
+        moves = solution.gain @ surprise
+        corrections = {}
+        for group, members in zip(solution.groups, solution.members, strict=True):
+            total = np.zeros(tuple(axis.starts[-1] for axis in group.directs[0].family.axes))
+            for direct, move in zip(group.directs, moves[members].tolist(), strict=True):
+                total += move * _measured(direct.family)
+            corrections[group.columns] = total
+        return corrections
+
+    def _lattice_value(self, family: Family) -> Numbers:
+        view = self._view(family.columns)
+        values = self.lattice.gathered(view, {})
+        total = np.zeros(())
+        for place, coefficient in enumerate(family.coefficients):
+            part = values
+            for reading in family.readings:
+                part = np.tensordot(reading.vectors[place], part, 1)
+            total = total + coefficient * part
+        return total
+
+
+def _measured(family: Family) -> Numbers:
+    """The measuring matrices of a block times a query, as the values of the block lie."""
+    total = np.zeros(tuple(axis.starts[-1] for axis in family.axes))
+    for place, coefficient in enumerate(family.coefficients):
+        part = np.full((), coefficient)
+        for axis, reading in zip(family.axes, family.readings, strict=True):
+            gains = np.repeat(
+                [axis.gain(each) for each in range(1, axis.parts)], [axis.rows(each) for each in range(1, axis.parts)]
+            )
+            part = np.multiply.outer(part, reading.units[place] * np.sqrt(gains))
+        total += part
+    return total
+
+
+__all__ = ["Estimate", "Known", "Question", "Told", "variance_of"]

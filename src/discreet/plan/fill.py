@@ -1,0 +1,65 @@
+"""How much more to learn of each piece, so that questions are answered well enough at the least price."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from discreet.known.reading import Numbers
+
+# Steps and exactness of the search for joint prices.
+_ROUNDS, _EXACT = 400, 1e-4
+
+
+def fill(energies: Numbers, price: Numbers, precision: Numbers, uses: Numbers, target: float) -> Numbers:
+    """The precisions at which Σ energy/precision meets the target variance, at a small price.
+
+    p' = max(p, k √((1 + uses) a/c)) with the one k that meets the target: for uses 0 this is the cheapest way (water
+    filling: the square root of energy over price). Pieces that many questions have paid for are raised further than this
+    question needs; it is a little dearer now, and far cheaper for the questions to come.
+
+    where a is `energies`, c is `price`, p is `precision`.
+
+    >>> fill(np.array([1.0, 4.0]), np.ones(2), np.zeros(2), np.zeros(2), target=1.0)
+    array([3., 6.])
+    """
+    raised = (energies > 0) & (precision < np.inf)
+    shares = np.sqrt((1 + uses) * energies / np.where(price > 0, price, np.inf))
+    # The variance that a raised piece leaves at k = 1.
+    left = np.divide(energies, shares, out=np.zeros_like(energies), where=shares > 0)
+    result = precision.copy()
+    while raised.any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fixed = float(np.sum(np.where(raised | (energies == 0), 0.0, energies / precision)))
+        factor = float(left[raised].sum()) / (target - fixed)
+        wanted = factor * shares
+        enough = raised & (wanted <= precision)
+        if not enough.any():
+            result[raised] = wanted[raised]
+            return result
+        raised &= ~enough
+    return result
+
+
+def fill_jointly(energies: Sequence[Numbers], price: Numbers, precision: Numbers, targets: Sequence[float]) -> Numbers:
+    """The cheapest precisions at which every one of some questions meets its own target variance.
+
+    Minimises Σ c (p' − p) subject to Σ a_q/p' ≤ target_q for each q. At the optimum p' = max(p, √(Σ_q λ_q a_q/c)) with
+    multipliers λ that vanish for questions with room to spare; they are found by scaling each with how far its question
+    is from its target, and the result is scaled up so that all targets hold.
+    """
+    table, aims = np.array(energies), np.array(targets)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.where(price > 0, table / price, 0.0)
+        multipliers = 1 / (aims * len(aims)) ** 2 * np.array([float(np.sqrt(a * price).sum()) ** 2 for a in table])
+        multipliers = np.maximum(multipliers, 1e-300)
+        wanted = precision
+        for _ in range(_ROUNDS):
+            wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
+            ratio = np.where(table > 0, table / wanted, 0.0).sum(axis=1) / aims
+            if ratio.max() <= 1 + _EXACT and np.all(
+                (ratio > 1 - 10 * _EXACT) | (multipliers < 1e-12 * multipliers.max())
+            ):
+                break
+            multipliers = np.maximum(multipliers * ratio, 1e-300)
+        ratio = np.where(table > 0, table / wanted, 0.0).sum(axis=1) / aims
+    return np.maximum(precision, wanted * max(1.0, float(ratio.max())))

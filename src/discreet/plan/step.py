@@ -1,0 +1,133 @@
+"""The ways to answer one question: it is known, pieces of the lattice are topped up, or it is measured by itself."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+
+from discreet.known.family import Family
+from discreet.known.known import TINY, Known, Question
+from discreet.known.lattice import Columns
+from discreet.known.reading import Numbers
+from discreet.mechanism.gaussian import half_width
+from discreet.plan.fill import fill
+from discreet.plan.target import Target, sigma_for
+from discreet.query.measurement import Measurement
+from discreet.query.residual import Residual
+from discreet.source.effect import sensitivity_of
+
+# The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
+# questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
+PATIENCE = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Measure pieces of the lattice; everything on these columns then follows about as well."""
+
+    measurement: Measurement
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Directly:
+    """Measure the question by itself."""
+
+    question: Question
+    sigma: Fraction
+    price: float
+
+
+Step = Lattice | Directly | None
+
+
+def step_for(question: Question, target: Target, known: Known) -> Step:
+    """The cheapest way in the long run; None if it is known well enough."""
+    if is_told(question, target, known):
+        return None
+    family = known.family(question)
+    if family is None:
+        return _directly(question, target, known, inf)
+    variance = known.variance(family)
+    if variance <= target.variance * (1 + 1e-8):
+        return None
+    direct = _directly(question, target, known, variance)
+    lattice = _lattice(family, target, known)
+    if direct is None or (
+        lattice is not None and lattice.price <= PATIENCE * direct.price + known.paid.get(question.scope, 0.0)
+    ):
+        return lattice or direct
+    return direct
+
+
+def is_told(question: Question, target: Target, known: Known) -> bool:
+    """Whether the answer of an earlier direct measurement of the same question is good enough."""
+    told = known.told.get(question)
+    return told is not None and told.error(target.confidence, joint=target.joint) <= target.error
+
+
+def _directly(question: Question, target: Target, known: Known, variance: float) -> Directly | None:
+    """A direct measurement that meets the target together with what is known."""
+    moves = sensitivity_of(question, known.domain, known.lattice.unit).l2_squared
+    if moves == 0:
+        return None
+    wanted = target.variance
+    sigma = sigma_for(wanted if variance == inf else 1 / (1 / wanted - 1 / variance))
+    if sigma is None:
+        # So little noise that its exact law matters: what is known does not help then.
+        sigma = _exact_sigma(target)
+    return Directly(question, sigma, float(moves / sigma**2))
+
+
+def _exact_sigma(target: Target) -> Fraction:
+    """The most noise whose rounded draws keep the error: |round(Y)| ≤ t exactly when |Y| < t + 1/2."""
+    most = int(target.error) + 0.5
+    sigma = Fraction(most / target.error * target.variance**0.5).limit_denominator(2**20)
+    while half_width(sigma, target.confidence, joint=target.joint) > target.error:
+        sigma *= Fraction(2**20 - 1, 2**20)
+    return sigma
+
+
+def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
+    view = known.lattice.view(family.columns)
+    assert view is not None, "a family has a view"
+    energies = significant(worst(known.energies(family), len(family.columns)))
+    uses = known.lattice.uses_of(family.columns)
+    wanted = fill(energies.ravel(), view.price.ravel(), view.precision.ravel(), uses.ravel(), target.variance)
+    return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
+
+
+def worst(energies: Numbers, depth: int) -> Numbers:
+    """The largest energy of each piece over the cells of a GROUP BY; where all cells look alike it is that of each."""
+    return energies.reshape(-1, *energies.shape[energies.ndim - depth :]).max(axis=0)
+
+
+def significant(energies: Numbers) -> Numbers:
+    """The energies without what rounding left of pieces that are not there."""
+    return np.where(energies > TINY * energies.sum(), energies, 0.0)
+
+
+def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Lattice | None:
+    """The measurement that raises the pieces of some columns to these precisions; None if it needs too little noise."""
+    view = known.lattice.view(columns)
+    assert view is not None, "a family has a view"
+    pieces = []
+    with np.errstate(invalid="ignore"):
+        missing = np.where(precisions > view.precision, precisions - view.precision, 0.0)
+    for place in zip(*np.nonzero(missing), strict=True) if columns else ([()] if missing > 0 else []):
+        residual = Residual(tuple((name, int(part)) for name, part in zip(columns, place, strict=True) if part))
+        sigma = sigma_for(1 / float(missing[place]), float(np.prod(_gains(known, residual))))
+        if sigma is None:
+            return None
+        pieces.append((residual, sigma))
+    if not pieces:
+        return None
+    measurement = Measurement(tuple(pieces))
+    price = sensitivity_of(measurement, known.domain, known.lattice.unit).l2_squared
+    return Lattice(measurement, float(price))
+
+
+def _gains(known: Known, residual: Residual) -> list[int]:
+    block = known.lattice.block(residual.columns)
+    return [axis.gain(part) for axis, (_, part) in zip(block.axes, residual.parts, strict=True)]

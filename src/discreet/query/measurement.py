@@ -1,0 +1,41 @@
+"""Several pieces of a lattice measured together: one vector, of which each piece gets its own noise."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import BadQuery
+from discreet.parameter import positive
+from discreet.query.residual import Residual
+from discreet.schema.domain import Domain
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Residuals, each with the standard deviation of the noise that its numbers will get.
+
+    Together they are one vector; divided by its noise, one person can move it by less than the pieces one by one would
+    suggest, because the exchange of a row that moves one piece most does not move all of them most.
+
+    >>> sex, both = Residual((("sex", 1),)), Residual((("city", 1), ("sex", 1)))
+    >>> Measurement(((sex, Fraction(10)), (both, Fraction(20)))).columns
+    ('city', 'sex')
+    """
+
+    pieces: tuple[tuple[Residual, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        if not self.pieces or not all(isinstance(residual, Residual) for residual, _ in self.pieces):
+            raise BadQuery("a measurement has no pieces, or one that is not a Residual. Give pairs (Residual, sigma).")
+        if len({residual for residual, _ in self.pieces}) < len(self.pieces):
+            raise BadQuery("a measurement has the same residual twice; each is measured once, with less noise.")
+        pieces = tuple((residual, positive("sigma", sigma)) for residual, sigma in self.pieces)
+        object.__setattr__(self, "pieces", pieces)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the pieces, sorted."""
+        return tuple(sorted({name for residual, _ in self.pieces for name in residual.columns}))
+
+    def stretches(self, domain: Domain) -> tuple[tuple[Fraction, int], ...]:
+        """The noise of each piece and how many numbers it has, in order."""
+        return tuple((sigma, residual.size(domain)) for residual, sigma in self.pieces)
