@@ -4,7 +4,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet import verify
@@ -65,10 +65,13 @@ class Counted(Source):
 
 # Five cells, with that of the others.
 FIVE = Domain({"a": Categories(["a", "b", "c", "d"])})
-BIG = st.sampled_from([0, 1, 2**31, 2**53 + 1, 2**59, 2**60 - 1, 2**60 + 3]) | st.integers(0, 2**60)
+BIG = st.sampled_from([0, 1, 2**31, 2**53 + 1, 2**59, 2**60 - 1, 2**60]) | st.integers(0, 2**60)
+# Four of the above and one of these add up to less than 2^63, and four times one of these does not.
+BIGGER = st.sampled_from([2**61 - 1, 2**61 + 1, 2**62 - 1]) | st.integers(0, 2**62 - 1)
 
 
-@given(st.lists(BIG, min_size=5, max_size=5))
+@example([2**62 - 1, 0, 0, 0, 0])
+@given(st.tuples(BIGGER, BIG, BIG, BIG, BIG))
 def test_large_counts_are_exact_and_what_does_not_fit_is_the_largest_that_does(counts):
     exact = [5 * count - sum(counts) for count in counts]
     told = opened(Counted(FIVE, counts), Residual((("a", 1),)))
