@@ -5,6 +5,7 @@ import sqlite3
 from typing import Any
 
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed
+from discreet.ledger.migration import ENTRY, gone
 
 # The first word of SQLite's name of an error that begins like this.
 _SQLITE = {
@@ -53,20 +54,14 @@ def translated(error: BaseException, where: str) -> DiscreetError:
     return LedgerFailed(f'the ledger in "{where}" failed: {reason}. Nothing was released.')
 
 
-def gone(what: str, where: str) -> LedgerDamaged:
-    """The error for a database that is there and has lost a table of the ledger."""
-    return LedgerDamaged(
-        f'{what} is gone from "{where}", or was changed. Nothing is served from it. '
-        "Bring back the database as it was, or start a new ledger with what is certainly left."
-    )
-
-
 def _is_changed(cause: Any) -> bool:
-    """A table or a column that we have made is not there."""
-    said = str(cause) if isinstance(cause, sqlite3.OperationalError) else ""
-    return getattr(cause, "sqlstate", None) in ("42P01", "42703") or any(
-        words in said for words in ("no such table", "no such column", "has no column")
+    """The table of entries, or a column of it, is not there."""
+    said = str(cause)
+    missing = getattr(cause, "sqlstate", None) in ("42P01", "42703") or (
+        isinstance(cause, sqlite3.OperationalError)
+        and any(words in said for words in ("no such table", "no such column", "has no column"))
     )
+    return missing and ENTRY.name in said
 
 
 def _is_no_text(cause: Any) -> bool:

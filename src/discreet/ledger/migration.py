@@ -6,8 +6,7 @@ has one number in it, do not need a migration library.
 
 import sqlalchemy as sa
 
-from discreet.errors import BadParameter, LedgerFailed
-from discreet.ledger.failure import gone
+from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
 
 _METADATA = sa.MetaData()
 
@@ -91,6 +90,14 @@ def migrate(connection: sa.Connection, *, create: bool, where: str) -> None:
     except BaseException:
         connection.invalidate()
         raise
+
+
+def gone(what: str, where: str) -> LedgerDamaged:
+    """The error for a database that is there and has lost a table of the ledger."""
+    return LedgerDamaged(
+        f'{what} is gone from "{where}", or was changed. Nothing is served from it. '
+        "Bring back the database as it was, or start a new ledger with what is certainly left."
+    )
 
 
 def _require_new(connection: sa.Connection, where: str) -> None:
