@@ -527,6 +527,24 @@ def test_a_hold_pays_only_for_its_analyst_and_table(ledger, whose):
 # Saying no.
 
 
+def test_what_appends_nothing_is_decided_once_and_again_only_if_somebody_has_appended(ledger, address):
+    asked = []
+    ledger._log.submit(lambda state: asked.append(state.sequence))
+    assert asked == [2]
+    with Ledger(address) as other:
+        ledger._log.submit(lambda state: asked.append(state.sequence) or (len(asked) == 2 and ask(other)))
+    assert asked == [2, 2, 3]
+
+
+def test_a_reader_follows_what_others_append(ledger, address):
+    with Ledger(address, create=False) as reader:
+        seen = reader.head.sequence
+        assert not list(reader.entries(after=seen))
+        receipt = ask(ledger)
+        assert reader.head == receipt.head
+        assert [entry.hash for entry in reader.entries(after=seen)] == [receipt.head.hash]
+
+
 @pytest.mark.parametrize("error", [float("nan"), float("inf"), -3, 0, "20"])
 def test_an_error_that_is_none_is_a_mistake(local, error):
     with pytest.raises(Mistake):

@@ -139,7 +139,8 @@ class Log:
         batch: list[_Proposal] = []
         try:
             batch = self._next()
-            if not self._try(batch):
+            decided = self._try(batch)
+            if decided is None:
                 self._refresh_or_reconnect()
                 decided = self._decide(batch)
                 if decided.entries:
@@ -147,7 +148,7 @@ class Log:
                         self._refresh()
                         decided = self._decide(batch)
                         self._append_alone(decided)
-                self._accept(batch, decided)
+            self._accept(batch, decided)
         except BaseException as error:
             # An error is never a success: what was on its way to the disk may be charged, and is not granted.
             for proposal in batch:
@@ -164,21 +165,22 @@ class Log:
         waiting = [self._waiting[place] for place in range(min(BATCH, len(self._waiting)))]
         return [proposal for proposal in waiting if not proposal.done]
 
-    def _try(self, batch: "list[_Proposal]") -> bool:
-        """Append at once, on what we know; False if that may not be the whole truth, or if there are several to write.
+    def _try(self, batch: "list[_Proposal]") -> "_Decided | None":
+        """Append at once, on what we know; None if that was not the whole truth, or if there are several to write.
 
         What we know is nearly always still true, and the store notices when it is not. A connection over a network may
         have died, though, and an append that fails is not repeated: there we look first.
         """
         if len(batch) > 1:
-            return False
+            return None
         if self.store.file is None:
             self._refresh_or_reconnect()
-        decided = self._decide(batch)
-        if not decided.entries or not self.store.append(self._state.hash, decided.entries):
-            return False
-        self._accept(batch, decided)
-        return True
+        known, decided = self._state, self._decide(batch)
+        if decided.entries:
+            return decided if self.store.append(known.hash, decided.entries) else None
+        # A refusal, say. It is right if nobody has appended anything since.
+        self._refresh_or_reconnect()
+        return decided if self._state is known else None
 
     def _append_alone(self, decided: "_Decided") -> None:
         if not self.store.append(self._state.hash, decided.entries):

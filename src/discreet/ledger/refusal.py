@@ -1,6 +1,6 @@
 """Saying no: what was needed, what is left, and what would fit."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, inf, log10
@@ -31,11 +31,10 @@ HOPELESS = 1000
 
 
 def refusal(
-    full: Iterable[tuple[Scope, Gate, Grains]], event: Event, charge: Charge, error: float | None
+    full: Sequence[tuple[Scope, Gate, Grains]], event: Event, charge: Charge, error: float | None
 ) -> BudgetExceeded:
     """The error to raise when these accounts cannot take the charge: it names the one that is furthest from it."""
-    worst = max(full, key=lambda account: _factor(account[1], account[2], event))
-    scope, gate, room = worst
+    scope, gate, room = full[0] if len(full) == 1 else max(full, key=lambda one: _factor(one[1], one[2], event))
     return BudgetExceeded(_sentence(gate, room, charge[gate.kind], str(scope), event, error))
 
 
