@@ -22,7 +22,7 @@ class Desk(Protocol):
 
     ledger: Any
 
-    def ask(self, sql: str, *, error: float, confidence: float) -> Answer:
+    def ask(self, question: str, /, *, error: float, confidence: float) -> Answer:
         """An answer with this error, or BudgetExceeded."""
 
 

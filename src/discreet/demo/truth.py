@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data import ADULT
+from discreet.data import ADULT, load_adult
 from discreet.demo.questions import Condition, Question
-
-# What an answer shows in a column of categories where the value is unknown.
-MISSING = "missing"
+from discreet.schema.column import Bins, Column
 
 Counts = dict[tuple[Any, ...], int]
 
@@ -27,6 +25,7 @@ class Truth:
         self._connection = duckdb.connect()
         self._connection.execute(f"CREATE TABLE adult AS FROM '{ADULT.with_suffix('.parquet')}'")
         self.rows: int = self._connection.execute("SELECT COUNT(*) FROM adult").fetchall()[0][0]
+        self._domain = load_adult().domain
         self._tables: dict[tuple[str, ...], _Table] = {}
         self._answers: dict[Question, Counts] = {}
 
@@ -44,16 +43,18 @@ class Truth:
     def _counted(self, columns: Sequence[str]) -> "_Table":
         rows = self._connection.execute(f"SELECT {', '.join(columns)}, COUNT(*) FROM adult GROUP BY ALL").fetchall()
         *values, counts = zip(*rows, strict=True)
-        return _Table({name: _Coded(each) for name, each in zip(columns, values, strict=True)}, np.array(counts))
+        coded = {name: _Coded(each, self._domain[name]) for name, each in zip(columns, values, strict=True)}
+        return _Table(coded, np.array(counts))
 
 
 class _Coded:
-    """A column of the small table: its distinct values, and which of them each row has."""
+    """A column of the small table: its distinct values, which of them each row has, and how an answer shows them."""
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[Any], column: Column) -> None:
         places = {value: place for place, value in enumerate(dict.fromkeys(values))}
         self.values = list(places)
         self.codes = np.array([places[value] for value in values])
+        self.shown = [_shown(value, column) for value in self.values]
 
     def holds(self, condition: Condition) -> NDArray[np.bool_]:
         holds: NDArray[np.bool_] = np.array([condition.holds(value) for value in self.values])[self.codes]
@@ -75,11 +76,15 @@ class _Table:
         shape = tuple(len(group.values) for group in groups)
         cells = np.ravel_multi_index(tuple(group.codes for group in groups), shape)
         sums = np.bincount(cells, weights=counts, minlength=int(np.prod(shape))).reshape(shape)
-        return {
-            tuple(MISSING if value is None else value for value in self._values(groups, place)): int(sums[tuple(place)])
-            for place in np.argwhere(sums)
-        }
+        found: Counts = {}
+        for place in np.argwhere(sums):
+            row = tuple(group.shown[code] for group, code in zip(groups, place, strict=True))
+            # Values of one bin are shown as one.
+            found[row] = found.get(row, 0) + int(sums[tuple(place)])
+        return found
 
-    @staticmethod
-    def _values(groups: list[_Coded], place: NDArray[np.int64]) -> list[Any]:
-        return [group.values[code] for group, code in zip(groups, place, strict=True)]
+
+def _shown(value: Any, column: Column) -> Any:
+    if value is None:
+        return "missing"
+    return column.label(column.locate(value)) if isinstance(column, Bins) else value
