@@ -26,7 +26,7 @@ _ROUNDING = 1e-11, 1e-14, 4e-16
 # A sum that lives on no lattice is smoothed over ± this part of its half-width, with a window of this shape.
 _SMOOTHING, _SHAPE = 0.0045, 14.0
 # The largest weight on the integers, the most factors computed at every node, and the most ranges of nodes looked at.
-_LARGEST_WEIGHT, _FEW, _MOST = 2.0**20, 16_384, 4_096
+_LARGEST_WEIGHT, _FEW, _MOST = 2.0**20, 16_384, 1_024
 # How many of the widest terms choose the line; and the blocks of terms between which small nodes are dropped.
 _LEADING, _BLOCKS = 16, (0, 4, 32, 64, 128, 256, 512, 1024, 2048)
 
@@ -47,9 +47,13 @@ class Terms(NamedTuple):
         spread = np.exp(-1 / self.scales) / np.expm1(-1 / self.scales) ** 2
         return 2 * float(self.counts @ (self.coefficients**2 * spread))
 
+    def moved(self) -> float:
+        """A bound on the probability that any X is not 0: Σ n 2a/(1 + a)."""
+        return 2 * float(self.counts @ (1 / (1 + np.exp(np.minimum(1 / self.scales, 700.0)))))
+
 
 class Line(NamedTuple):
-    """Where to integrate: the line s + iu, in steps of 2π/period, for the tail at about `near`."""
+    """Where to integrate: along s + iu, in steps of 2π/period, for the tail at about `near`."""
 
     shift: float
     period: float
@@ -79,8 +83,8 @@ def half_width(
 ) -> float:
     """The t with Pr[|Σ c_i X_i| ≤ t] ≥ confidence, the X_i independent with Pr[X_i = k] ∝ exp(−|k|/b_i).
 
-    If all c_i are multiples of one number, as whole numbers are, it is the smallest such t. Otherwise, or if there are
-    few terms and a multiple in the hundreds, it is above by at most 1 %, or a hundredth of a standard deviation.
+    If all c_i are multiples of one number, as whole numbers are, it is the smallest such t. Otherwise, or for few terms
+    with a t of many thousand times that number, it is above by at most 1 %, or by 1 % of a standard deviation.
 
     where c are the `coefficients`, b the `scales`, and `counts` says how many terms share each pair, by default one.
 
@@ -93,7 +97,7 @@ def half_width(
     """
     failure = float(1 - probability("confidence", confidence, next_step="Give one, say 0.95."))
     terms = read_terms(coefficients, scales, counts)
-    if not terms.counts.size:
+    if terms.moved() <= failure:
         return 0.0
     unit, whole = on_common_unit(terms)
     if whole and whole.counts.sum() == 1:
@@ -105,19 +109,19 @@ def half_width(
     if whole and line and (found := on_integers(whole, line)):
         return times(smallest(found, log(failure / 2), 1.0, line.near) - 1, unit)
     line = line_for(terms, _NEAR, target=log(failure / 2))
-    reach = reach_of(terms, line.near)
-    steps = smallest(smoothed(terms, line, reach), log(failure / 2), reach / 8, line.near)
-    width = (steps / 8 + 1) * reach * (1 + 1e-12)
+    width, reach = line.near, inf
+    while reach > 1.05 * (nearer := reach_of(terms, width)):  # the line expected a half-width that was too wide
+        reach = nearer
+        steps = smallest(smoothed(terms, line, reach), log(failure / 2), reach / 8, width)
+        width = (steps / 8 + 1) * reach * (1 + 1e-12)
     return times(int(width / unit * (1 + 1e-12)), unit) if whole else width
 
 
 def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None = None, *, beyond: float) -> float:
     """An upper bound on Pr[|Σ c_i X_i| > beyond], the X_i independent with Pr[X_i = k] ∝ exp(−|k|/b_i).
 
-    If `half_width` is exact so is this, to eight digits. Otherwise it lies between the value and the value at a place
-    that is nearer by 1 %, or by a hundredth of a standard deviation where that is more.
-
-    where c are the `coefficients`, b the `scales`, and `counts` says how many terms share each pair, by default one.
+    Where `half_width` is exact so is this, to six digits. Otherwise it lies between the value, and 1.01 times the value
+    at a place that is nearer by 1 %, or by 1 % of a standard deviation. The rest is as in `half_width`.
 
     >>> round(tail(np.array([1.0, 1.0]), np.array([10.0, 10.0]), beyond=50), 6)
     0.022559
@@ -139,7 +143,7 @@ def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None 
         reach = reach_of(terms, place)
         y = max(0.0, place * (1 - 1e-12) - reach)
         found = smoothed(terms, line_for(terms, _NEAR, y=y), reach)
-    return min(1.0, 2 * exp(min(0.0, found.log_tail(y))))
+    return min(1.0, terms.moved(), 2 * exp(min(0.0, found.log_tail(y))))
 
 
 def read_terms(coefficients: Any, scales: Any, counts: Any) -> Terms:
@@ -148,16 +152,14 @@ def read_terms(coefficients: Any, scales: Any, counts: Any) -> Terms:
     widths = read_array("scales", scales, float(SMALLEST))
     times = np.ones(weights.size) if counts is None else read_array("counts", counts, 0.0)
     if not weights.size == widths.size == times.size:
+        sizes = f"{weights.size} coefficients, {widths.size} scales and {times.size} counts"
         raise BadParameter(
-            f"there are {weights.size} coefficients, {widths.size} scales and {times.size} counts; they must be as "
-            "many. Give one scale, and one count or none, for each coefficient."
+            f"there are {sizes}; they must be as many. Give one scale and one count to each coefficient."
         )
     if np.any(times != np.rint(times)):
         raise BadParameter(f"counts has {times[times != np.rint(times)][0]}; it must hold whole numbers. Give ints.")
     kept = (weights > 0) & (times > 0)
-    if not kept.all():
-        weights, widths, times = weights[kept], widths[kept], times[kept]
-    return merged(weights, widths, times)
+    return merged(weights[kept], widths[kept], times[kept])
 
 
 def read_array(name: str, values: Any, least: float, *, signed: bool = False) -> Floats:
@@ -188,18 +190,13 @@ def merged(weights: Floats, widths: Floats, times: Floats) -> Terms:
         # The widest terms are often of nearly one weight. A few of the others say more about where φ is small.
         rest = starts[_LEADING:]
         stride = next(step for step in range(int(0.618 * rest.size), 0, -1) if gcd(step, rest.size) == 1)
-        mixed = _LEADING + np.arange(rest.size) * stride % rest.size
-        order = np.r_[:_LEADING, mixed]
+        order = np.r_[:_LEADING, _LEADING + np.arange(rest.size) * stride % rest.size]
         starts, counts = starts[order], counts[order]
     return Terms(weights[starts], widths[starts], counts)
 
 
 def on_common_unit(terms: Terms) -> tuple[float, Terms | None]:
-    """The largest number of which all weights are exact multiples, and the terms as these multiples; or 1 and None.
-
-    >>> on_common_unit(read_terms([1.5, 2.5], [1, 1], None))[0]
-    0.5
-    """
+    """The largest number of which all weights are exact multiples, and the terms as these multiples; or 1 and None."""
     unit, largest = float(terms.coefficients[0]), float(terms.coefficients.max())
     for rest in (terms.coefficients[:8], terms.coefficients):  # a few mostly show that there is none
         while rest.size:
@@ -235,10 +232,9 @@ def tilted(terms: Terms, shift: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def line_for(terms: Terms, alias: float, *, target: float = inf, y: float = 0.0) -> Line:
-    """A line for the place where the tail is about e^target, or, without a target, for the tail at y.
+    """A line near the saddlepoint for the place where the tail is about e^target, or, without a target, for y.
 
-    Near the saddlepoint, of a shift and period by which the tails one period further out and further in add at most
-    `alias`, by Chernoff's bound. This only chooses: terms after the widest count as Gaussian.
+    By Chernoff's bound, the tails one period away add at most `alias`. Terms after the widest count as Gaussian here.
     """
     widest, rest = terms.part(0, _LEADING), terms.part(_LEADING, None)
     variance, left = max(terms.variance(), 1e-300), rest.variance()
@@ -269,7 +265,7 @@ def on_integers(terms: Terms, line: Line) -> Inversion | None:
 
     It is the coefficient of e^(−zk) in E e^(zX)/(1 − e^(−z)), a function of period 2πi.
     """
-    period = 2 * ceil(line.period / 2) + 1
+    period = 2 * ceil(max(line.period, 64.0) / 2) + 1  # with little noise the saddlepoint says little
     nodes = candidates(terms, line.shift, 2 * pi / period, period // 2, _EXACT)
     if nodes is None:
         return None
@@ -311,13 +307,10 @@ def beyond_last(step: float, last: int, reach: float, shift: float) -> float:
 def candidates(terms: Terms, shift: float, step: float, last: int, allowed: float) -> tuple[Floats, float] | None:
     """The nodes among 1 … last that may matter, and a bound on all others, relative to the node 0.
 
-    On a range of nodes, |φ(s)/φ(s + iu)| ≥ 1 + E min(1 − cos cu). A range whose bound is small is dropped, any other
-    is cut in four.
+    On a range |φ(s)/φ(s + iu)| ≥ 1 + E min(1 − cos cu). If that makes it small it is dropped, else cut in four.
     """
-    if last * terms.counts.size <= _FEW:
-        return np.arange(1.0, last + 1), 0.0
-    if last > 2.0**50:
-        return None
+    if last * terms.counts.size <= _FEW or last > 2.0**50:
+        return (np.arange(1.0, last + 1), 0.0) if last <= _FEW else None
     some = terms.part(0, 2 * _LEADING)
     even = tilted(some, shift)[1]
     low = 2.0 ** np.arange(0, int(np.log2(last)) + 1)
@@ -330,8 +323,7 @@ def candidates(terms: Terms, shift: float, step: float, last: int, allowed: floa
         bound = (high - low + 1) * np.exp(-(np.log1p(2 * even * least) @ some.counts))
         large = bound > allowed / 1000
         rest += float(bound[~large].sum())
-        low, high = low[large], high[large]
-        amount += low.size
+        low, high, amount = low[large], high[large], amount + int(large.sum())
         if amount > _MOST:
             return None
         short = high - low < 16
@@ -386,20 +378,17 @@ def shrinking(terms: Terms, even: Floats, odd: Floats, turns: Floats) -> Complex
         # Logarithms are slow: first as many factors together as cannot overflow.
         many = max(1, int(290 / log10(4 * float(even.max()) + 4)))
         ratio = np.multiply.reduceat(ratio, np.arange(0, terms.counts.size, many), axis=1)
-        return np.asarray(np.exp(-np.log(ratio).sum(axis=1)), dtype=np.complex128)
-    return np.asarray(np.exp(-(np.log(ratio) @ terms.counts)), dtype=np.complex128)
+    logarithm = np.log(ratio)
+    total = logarithm @ terms.counts if logarithm.shape == half.shape else logarithm.sum(axis=1)
+    return np.asarray(np.exp(-total), dtype=np.complex128)
 
 
 def smallest(found: Inversion, target: float, pitch: float, near: float) -> int:
     """The smallest k ≥ 1 with the tail at k · pitch of at most e^target, by secants from both sides."""
-    low, high, at = 0, 0, max(1, round(near / pitch))
-    over = under = 0.0
+    low, over, high, under, at = 0, 0.0, 0, 0.0, max(1, round(near / pitch))
     for attempt in range(10_000):
         excess = found.log_tail(at * pitch) - target
-        if excess > 0:
-            low, over = at, excess
-        else:
-            high, under = at, excess
+        low, over, high, under = (at, excess, high, under) if excess > 0 else (low, over, at, excess)
         if high and high - low == 1:
             return high
         if high and attempt > 8:
