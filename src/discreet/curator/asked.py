@@ -70,7 +70,7 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
         case Ratio(numerator, denominator):
             return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), repr(question))
     raise BadQuery(
-        f"a {type(question).__name__} is not a question. Give SQL, a condition such as \"age >= 65\", a predicate made "
+        f'a {type(question).__name__} is not a question. Give SQL, a condition such as "age >= 65", a predicate made '
         "with col(), or a query such as Marginal(['age', 'sex'])."
     )
 

@@ -5,8 +5,9 @@ from math import inf
 
 import numpy as np
 
+from discreet.answer import mean_of
 from discreet.curator.asked import Part
-from discreet.known.known import Known, Question
+from discreet.known.known import Estimate, Known, Question
 from discreet.known.reading import Numbers
 from discreet.plan.target import quantile
 from discreet.query.linear import Linear, Marginal
@@ -41,27 +42,56 @@ def number_bars(question: Question, known: Known, confidence: float, joint: int)
 
 def estimate(question: Question, known: Known) -> tuple[Numbers, Numbers]:
     """Values and variances, in the order in which a marginal is laid out."""
+    found = known.remembered(question)
+    if found is None:
+        found = known.remember(question, _estimate(question, known))
+    return found.values, found.variances
+
+
+def _estimate(question: Question, known: Known) -> Estimate:
     size = question.size(known.domain) if isinstance(question, Marginal) else 1
     weight = question.weight if isinstance(question, Marginal) else question
     if weight is not None and not weight.products:
-        return np.zeros(size), np.zeros(size)
+        return Estimate(np.zeros(size), np.zeros(size))
     family = known.family(question)
     if family is None:
-        return np.zeros(size), np.full(size, inf)
+        return Estimate(np.zeros(size), np.full(size, inf))
     found = known.estimate(family)
     if not isinstance(question, Marginal):
-        return found.values.reshape(1), found.variances.reshape(1)
+        return Estimate(found.values.reshape(1), found.variances.reshape(1))
     order = [family.columns.index(name) for name in question.columns]
     others = [axis for axis in range(len(family.columns)) if axis not in order]
 
     def laid_out(numbers: Numbers) -> Numbers:
         return numbers.reshape(family.cells).transpose([*order, *others]).ravel()
 
-    return laid_out(found.values), laid_out(found.variances)
+    return Estimate(laid_out(found.values), laid_out(found.variances))
 
 
 def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
-    """A mean: all means that the total and the number of values allow together, by Fieller's theorem.
+    """A mean by what is known of both its parts together, or by each of them alone, whichever is better."""
+    fieller = _joint_mean_bars(part, counted, known, confidence, joint)
+    if part.total not in known.told and counted not in known.told:
+        return fieller
+    apart = _separate_mean_bars(part, counted, known, confidence, joint)
+    return apart if float(apart.errors.max()) < float(fieller.errors.max()) else fieller
+
+
+def _separate_mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
+    """A mean from a total and a number of values of which each has its own bar, both at once."""
+    both = 1 - (1 - confidence) / 2
+    totals, values = (number_bars(each, known, both, joint) for each in (part.total, counted))
+    ends = part.ends[0] - part.centre, part.ends[1] - part.centre
+    lists = (totals.values, totals.errors, values.values, values.errors)
+    means = [mean_of(*numbers, *ends) for numbers in zip(*(each.tolist() for each in lists), strict=True)]
+    return Bars(
+        np.array([np.nan if value is None else part.centre + value for value, _ in means]),
+        np.array([inf if np.isinf(total) else error for (_, error), total in zip(means, totals.errors, strict=True)]),
+    )
+
+
+def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
+    """All means that the total and the number of values allow together, by Fieller's theorem.
 
     The true mean R has total − R · values = 0, and the error of that is Gaussian for each R; so R is within the bar if
     (total − R · values)² ≤ z² · variance(total − R · values).
@@ -98,6 +128,7 @@ def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, j
 def _sum(total: Question, counted: Question) -> Question:
     if isinstance(total, Linear) and isinstance(counted, Linear):
         return total + counted
-    assert isinstance(total, Marginal) and isinstance(counted, Marginal), "both parts of a mean have one form"
-    assert total.weight is not None and counted.weight is not None, "a mean weighs its rows"
-    return Marginal(total.columns, total.weight + counted.weight)
+    match total, counted:
+        case Marginal(columns, Linear() as added), Marginal(_, Linear() as present):
+            return Marginal(columns, added + present)
+    raise AssertionError("both parts of a mean have one form")

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from discreet.answer import Answer
 from discreet.curator.asked import Askable, Reading, read_question
 from discreet.curator.bars import Bars, bars_of
+from discreet.curator.free import Free, free_now
 from discreet.curator.layout import laid_out
 from discreet.curator.promise import Plan
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
-from discreet.curator.wish import Wish, read_wish, targets_of, worst_error
+from discreet.curator.wish import Wish, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
 from discreet.ledger import Budget, Ledger, Receipt, Spend
@@ -25,7 +26,7 @@ from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.gaussian import gaussian
 from discreet.mechanism.pieces import gaussian_pieces
 from discreet.mechanism.public import public
-from discreet.parameter import Number, text
+from discreet.parameter import Number, probability, text
 from discreet.plan.plan import Directly, Lattice, Steps, plan_steps
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
@@ -70,7 +71,9 @@ class Curator:
         self.table, self.analyst = table, text("analyst", analyst)
         self._owned = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        self._lock, self._left = RLock(), None
+        self._lock = RLock()
+        # What was left when we last looked.
+        self._left: Budget | None = None
         self._known, self._seen, self._prints = Known.nothing(table.domain, table.unit), 0, Prints(table.domain)
         try:
             if budget is not None:
@@ -105,8 +108,11 @@ class Curator:
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._lock:
+            bars = self._bars(reading, wish)
+            if wish.nothing or _meets(bars, wish):
+                return self._answer(reading, wish, bars, (), nonnegative)
             paid = self._meet(reading, wish, self._asker(analyst), key)
-            return self._answer(reading, wish, paid, nonnegative)
+            return self._answer(reading, wish, self._bars(reading, wish), paid, nonnegative)
 
     def ask_many(
         self,
@@ -132,7 +138,7 @@ class Curator:
             # Means may need another look, now that the number of their values is known.
             for reading in readings:
                 paid += self._meet(reading, wish, self._asker(analyst), None)
-            return [self._answer(reading, wish, paid) for reading in readings]
+            return [self._answer(reading, wish, self._bars(reading, wish), paid) for reading in readings]
 
     def plan(
         self,
@@ -148,7 +154,7 @@ class Curator:
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._lock:
             self._refresh()
-            bars = [bars_of(part, self._known, wish.confidence, self._joint(reading, wish)) for part in reading.parts]
+            bars = self._bars(reading, wish)
             asked = targets_of(reading, wish, self._known, self._gate())
             steps = plan_steps(asked, self._known)
             event = steps.event(self.table.domain, self.table.unit)
@@ -161,7 +167,15 @@ class Curator:
             if any(part.values is not None for part in reading.parts) and steps.steps:
                 note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
             return Plan(
-                reading.text, float(promised), wish.confidence, steps.origin, event, as_budget(gate, amount), fits, note, steps
+                reading.text,
+                float(promised),
+                wish.confidence,
+                steps.origin,
+                event,
+                as_budget(gate, amount),
+                fits,
+                note,
+                steps,
             )
 
     @property
@@ -173,6 +187,16 @@ class Curator:
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
         return self._balance().spent
+
+    def known(self, *, confidence: Number = 0.95) -> list[Free]:
+        """What can be answered for free now: of which columns every cell, range and subset, and with what error a cell.
+
+        Only the largest sets of columns are listed; what can be asked of them can be asked of fewer.
+        """
+        chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+        with self._lock:
+            self._refresh()
+            return free_now(self._known, chance)
 
     def history(self) -> list[Spend]:
         """Every spend on this table, in order."""
@@ -198,9 +222,9 @@ class Curator:
         """Measure until the wish is met. Only a mean takes more than one round."""
         paid: list[Steps] = []
         for _ in range(_ROUNDS):
-            if wish.nothing or self._met(reading, wish):
-                break
             self._refresh()
+            if wish.nothing or _meets(self._bars(reading, wish), wish):
+                break
             steps = plan_steps(targets_of(reading, wish, self._known, self._gate()), self._known)
             if not steps.steps:
                 break
@@ -209,12 +233,6 @@ class Curator:
             if wish.epsilon is not None:
                 break
         return paid
-
-    def _met(self, reading: Reading, wish: Wish) -> bool:
-        if wish.error is None:
-            return False
-        joint = self._joint(reading, wish)
-        return worst_error(reading.parts, self._known, wish.confidence, joint) <= wish.error * (1 + 1e-8)
 
     def _measure(
         self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
@@ -251,8 +269,7 @@ class Curator:
 
     def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
         """What can be had without paying, as the end of a refusal."""
-        errors = [worst_error(each.parts, self._known, wish.confidence, self._joint(each, wish)) for each in readings]
-        error = max(errors)
+        error = max(float(bar.errors.max()) for each in readings for bar in self._bars(each, wish))
         if error == inf:
             return "\n    Nothing that follows from earlier answers says more about it; see known()."
         return f"\n    What is known answers it for free with error {error:,.4g}: ask without an error."
@@ -288,9 +305,18 @@ class Curator:
 
     # What only looks is below.
 
-    def _answer(self, reading: Reading, wish: Wish, paid: Sequence[Steps], nonnegative: bool = False) -> Answer:
-        joint = self._joint(reading, wish)
-        bars = [bars_of(part, self._known, wish.confidence, joint) for part in reading.parts]
+    def _bars(self, reading: Reading, wish: Wish) -> list[Bars]:
+        joint = wish.joint_of(reading, self.table.domain)
+        return [bars_of(part, self._known, wish.confidence, joint) for part in reading.parts]
+
+    def _answer(
+        self,
+        reading: Reading,
+        wish: Wish,
+        bars: Sequence[Bars],
+        paid: Sequence[Steps],
+        nonnegative: bool = False,
+    ) -> Answer:
         if wish.nothing and any(np.isinf(bar.errors).all() for bar in bars):
             raise BadParameter(
                 "nothing that was asked so far says anything about this. Say how good the answer must be, error=…, "
@@ -300,15 +326,12 @@ class Curator:
             bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
         value, error, columns = laid_out(reading, bars, self.table.domain)
         steps = Steps(tuple(step for each in paid for step in each.steps))
-        cost = steps.event(self.table.domain, self.table.unit)
+        cost = steps.event(self.table.domain, self.table.unit) if paid else Nothing()
         if self._left is None:
             self._left = self.remaining
         return Answer(
             value, error, wish.confidence, cost, self.table.unit.describe, columns, steps.origin, remaining=self._left
         )
-
-    def _joint(self, reading: Reading, wish: Wish) -> int:
-        return wish.joint_of(reading, self.table.domain)
 
     def _asker(self, analyst: str | None) -> str:
         return self.analyst if analyst is None else text("analyst", analyst)
@@ -328,6 +351,10 @@ class Curator:
         return gate
 
 
+def _meets(bars: Sequence[Bars], wish: Wish) -> bool:
+    """Whether all errors are as small as wished, but for rounding. Small groups of a mean never are."""
+    return wish.error is not None and all(float(bar.errors.max()) <= wish.error * (1 + 1e-8) for bar in bars)
+
+
 def _measured(step: Lattice | Directly) -> Any:
     return step.measurement if isinstance(step, Lattice) else step.question
-

@@ -1,6 +1,5 @@
 """What somebody wants of an answer: how good it must be, or what it may cost; and what that asks of each part."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -135,9 +134,3 @@ def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: in
         if high / low < 1 + 1e-6:
             break
     return asked(high)
-
-
-def worst_error(parts: Sequence[Part], known: Known, confidence: float, joint: int) -> float:
-    """The largest error of any number, as it is known now."""
-    return max(float(np.max(bars_of(part, known, confidence, joint).errors)) for part in parts)
-

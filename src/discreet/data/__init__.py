@@ -16,4 +16,4 @@ def load_adult() -> Table:
     >>> load_adult().domain["education"].labels[-1]
     'Doctorate'
     """
-    return open(ADULT)
+    return open(ADULT, in_memory=True)

@@ -8,6 +8,7 @@ sum of independent noises, whose variance is computed exactly (lattice.md §4).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -126,19 +127,24 @@ def products_of_pieces(left: Pile, right: Pile) -> Numbers:
     for place, name in enumerate(right.columns):
         if name not in left.columns:
             tensor = tensor * right.means[place][0]
+    mixed = tensor @ right.mix.T
     if len(left.mix) == 1:
-        return np.einsum("vbjk,j,mk->vbm", tensor, left.mix[0], right.mix, optimize=True)
-    return np.einsum("vjk,qj,mk->vqm", tensor[:, 0], left.mix, right.mix, optimize=True)
+        return np.asarray(left.mix[0] @ mixed)
+    return np.asarray(left.mix @ mixed[:, 0])
 
 
 def _column(
     means: Numbers, units: Numbers, other_means: Numbers, other_units: Numbers, starts: tuple[int, ...]
 ) -> Numbers:
     """For one column, the inner products of each part: (part, cell, product, product)."""
-    parts = [means[:, :, None] * other_means]
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
-        parts.append(units[:, :, begin:end] @ other_units[:, begin:end].T)
-    return np.stack(parts)
+    both = np.empty((len(starts), *means.shape, len(other_means)))
+    np.multiply(means[:, :, None], other_means, out=both[0])
+    if units.shape[0] * units.shape[1] == 1 and len(starts) > 2:
+        both[1:, 0, 0] = np.add.reduceat(units[0, 0] * other_units, starts[:-1], axis=1).T
+        return both
+    for part, (begin, end) in enumerate(pairwise(starts), start=1):
+        both[part] = units[:, :, begin:end] @ other_units[:, begin:end].T
+    return both
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,6 +157,7 @@ class Solution:
 
     groups: tuple[Group, ...]
     piles: tuple[Pile, ...]
+    tops: tuple[list[int], ...]
     members: tuple[slice, ...]
     gain: Numbers
     spread: Numbers
@@ -165,39 +172,52 @@ def solve(groups: Sequence[Group], inverses: Inverses) -> Solution:
     """Join the directs of some groups, smaller sets of columns first."""
     ordered = tuple(sorted(groups, key=lambda group: (len(group.columns), group.columns)))
     piles = tuple(group.pile for group in ordered)
-    ends = np.cumsum([0, *(len(group.directs) for group in ordered)])
-    members = tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
-    total = int(ends[-1])
-    known, unknown, tops = np.zeros((total, total)), np.zeros((total, total)), np.zeros((total, total))
-    for row, left in enumerate(piles):
-        for column, right in enumerate(piles):
-            if column <= row:
-                pieces = products_of_pieces(left, right)
-                shared = tuple(name for name in left.columns if name in right.columns)
-                inverse, missing = inverses(shared)
-                here = members[row], members[column]
-                known[here] = np.tensordot(inverse, pieces, 1)
-                unknown[here] = np.tensordot(missing, pieces, 1)
-                known[here[::-1]], unknown[here[::-1]] = known[here].T, unknown[here].T
-                if shared == right.columns:
-                    # What an earlier group adds to this one's queries: the piece in which no column is constant.
-                    tops[here] = pieces[top_of(right)].sum(axis=0)
-    noise = np.diag([direct.variance for group in ordered for direct in group.directs])
-    covariance = known + unknown
-    gain = np.zeros((total, total))
-    for place, here in enumerate(members):
-        before = np.zeros((here.stop - here.start, total))
+    ends = [0, *accumulate(len(group.directs) for group in ordered)]
+    members = tuple(slice(begin, end) for begin, end in pairwise(ends))
+    known, unknown, tops = _covariances(piles, members, inverses)
+    variances = np.array([direct.variance for group in ordered for direct in group.directs])
+    gain: Numbers = np.zeros((ends[-1], ends[-1]))
+    for place, own in enumerate(members):
+        before: Numbers = np.zeros((own.stop - own.start, ends[-1]))
         for earlier in range(place):
             if set(piles[earlier].columns) <= set(piles[place].columns):
-                before += tops[here, members[earlier]] @ gain[members[earlier]]
-        spread = covariance[here, here] - before @ covariance[:, here]
-        spread = spread - covariance[here] @ before.T + before @ (covariance + noise) @ before.T
-        trust = np.eye(len(spread)) - noise[here, here] @ np.linalg.pinv(spread + noise[here, here], hermitian=True)
-        innovation = np.zeros_like(before)
-        innovation[:, here] = np.eye(len(spread))
-        own = np.linalg.pinv(tops[here, here], rcond=1e-10, hermitian=True)
-        gain[here] = own @ trust @ (innovation - before)
-    return Solution(ordered, piles, members, gain, known + noise, unknown)
+                before += tops[own, members[earlier]] @ gain[members[earlier]]
+        gain[own] = _gain(known + unknown, variances, tops[own, own], before, own)
+    noise = np.diag(variances)
+    return Solution(ordered, piles, tuple(map(top_of, piles)), members, gain, known + noise, unknown)
+
+
+def _covariances(
+    piles: Sequence[Pile], members: Sequence[slice], inverses: Inverses
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Of all directs: the covariance by what is known, by what is not, and what each adds to the queries of others."""
+    total = members[-1].stop
+    known, unknown, tops = (np.zeros((total, total)) for _ in range(3))
+    for row, left in enumerate(piles):
+        for column, right in enumerate(piles[: row + 1]):
+            pieces = products_of_pieces(left, right)
+            shared = tuple(name for name in left.columns if name in right.columns)
+            inverse, missing = inverses(shared)
+            here, there = members[row], members[column]
+            known[here, there] = np.tensordot(inverse, pieces, 1)
+            unknown[here, there] = np.tensordot(missing, pieces, 1)
+            known[there, here], unknown[there, here] = known[here, there].T, unknown[here, there].T
+            if shared == right.columns:
+                # What an earlier group adds to this one's queries: the piece in which no column is constant.
+                tops[here, there] = pieces[top_of(right)].sum(axis=0)
+    return known, unknown, tops
+
+
+def _gain(covariance: Numbers, variances: Numbers, top: Numbers, before: Numbers, own: slice) -> Numbers:
+    """How one group moves its block, given what the groups before it (`before`) have moved already."""
+    moved = before @ covariance[:, own]
+    everything = covariance + np.diag(variances)
+    spread = covariance[own, own] - moved - moved.T + before @ everything @ before.T
+    noise = np.diag(variances[own])
+    trust = np.eye(len(spread)) - noise @ np.linalg.pinv(spread + noise, hermitian=True)
+    innovation = -before
+    innovation[:, own] += np.eye(len(spread))
+    return np.asarray(np.linalg.pinv(top, rcond=1e-10, hermitian=True) @ trust @ innovation)
 
 
 def top_of(pile: Pile) -> list[int]:

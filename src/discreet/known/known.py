@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from math import expm1, inf, log1p
 from statistics import NormalDist
 
@@ -18,7 +19,6 @@ from discreet.known.direct import (
     pile_of,
     products_of_pieces,
     solve,
-    top_of,
 )
 from discreet.known.family import Family, family_of
 from discreet.known.lattice import Columns, Lattice, View, subsets, variance_of
@@ -68,6 +68,8 @@ class Known:
     groups: dict[Columns, Group] = field(default_factory=dict)
     told: dict[Hashable, Told] = field(default_factory=dict)
     paid: dict[Columns, float] = field(default_factory=dict)
+    version: int = 0
+    _estimates: dict[Hashable, tuple[int, Estimate]] = field(default_factory=dict)
     _solutions: dict[tuple[Columns, ...], tuple[int, Solution]] = field(default_factory=dict)
     _faint: float = inf
 
@@ -81,6 +83,18 @@ class Known:
         """The domain of the table."""
         return self.lattice.domain
 
+    def remembered(self, question: Question) -> Estimate | None:
+        """The estimate of a question that was estimated since something was last learnt."""
+        found = self._estimates.get(question)
+        return found[1] if found is not None and found[0] == self.version else None
+
+    def remember(self, question: Question, found: Estimate) -> Estimate:
+        """Keep an estimate until something is learnt."""
+        if len(self._estimates) >= 4096:
+            self._estimates.clear()
+        self._estimates[question] = self.version, found
+        return found
+
     def family(self, question: Question) -> Family | None:
         """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
         family = family_of(question, self.domain)
@@ -88,6 +102,7 @@ class Known:
 
     def measured(self, measurement: Measurement, values: NDArray[np.int64] | None = None) -> None:
         """Learn pieces of the lattice; without values only how well they are known, to plan ahead."""
+        self.version += 1
         start = 0
         for residual, sigma in measurement.pieces:
             size = residual.size(self.domain)
@@ -98,12 +113,14 @@ class Known:
 
     def told_total(self, rows: int) -> None:
         """Learn the number of rows where it is public."""
+        self.version += 1
         self.lattice.add(Residual(()), sigma=0.0, values=np.array([rows]))
 
     def measured_directly(
         self, question: Question, *, sigma: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
     ) -> None:
         """Learn the answer to a question that was measured by itself. `price` is what was paid, in squared mu."""
+        self.version += 1
         self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
         variance = variance_of(float(sigma))
         numbers = np.zeros(1) if values is None else values.astype(np.float64)
@@ -152,9 +169,7 @@ class Known:
         for place in range(len(family.columns)):
             means, units, starts = pile.means[place], pile.units[place], pile.starts[place]
             parts = [means[:, :, None] * means[:, None, :]]
-            parts += [
-                units[:, :, a:b] @ units[:, :, a:b].transpose(0, 2, 1) for a, b in zip(starts, starts[1:], strict=False)
-            ]
+            parts += [units[:, :, a:b] @ units[:, :, a:b].transpose(0, 2, 1) for a, b in pairwise(starts)]
             both = np.stack(parts, axis=1)
             tensor = tensor[:, None, :, None] * both[None, :, None, :]
             tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, count, count)
@@ -183,7 +198,7 @@ class Known:
             value = np.tensordot(reading.vectors[0], value, 1)
         coefficient = float(family.coefficients[0])
         variance = float(energies @ view.inverse.ravel()) * coefficient**2
-        if view.unknown.any() and float(energies @ view.unknown.ravel()) > TINY * float(energies.sum()):
+        if view.partial and float(energies @ view.unknown.ravel()) > TINY * float(energies.sum()):
             variance = inf
         return Estimate(np.array(coefficient * float(value)), np.array(variance))
 
@@ -202,7 +217,7 @@ class Known:
             variance = energies * view.inverse
             return np.where((view.unknown > 0) & (energies > 0), inf, variance)
         variances = np.tensordot(energies, view.inverse, depth)
-        if view.unknown.any():
+        if view.partial:
             missing = np.tensordot(energies, view.unknown, depth)
             everything = energies.sum(axis=tuple(range(-depth, 0)))
             variances = np.where(missing > TINY * everything, inf, variances)
@@ -213,12 +228,12 @@ class Known:
         pile = pile_of(family)
         count = len(solution.gain)
         reach, known, unknown = (np.zeros((family.size, count)) for _ in range(3))
-        for there, members in zip(solution.piles, solution.members, strict=True):
+        for there, top, members in zip(solution.piles, solution.tops, solution.members, strict=True):
             pieces = products_of_pieces(pile, there)
             inverse, missing = self._inverses(there.columns)
             known[:, members] = np.tensordot(inverse, pieces, 1)
             unknown[:, members] = np.tensordot(missing, pieces, 1)
-            reach[:, members] = pieces[top_of(there)].sum(axis=0)
+            reach[:, members] = pieces[top].sum(axis=0)
         moves = reach @ solution.gain
         depth = len(family.columns)
         flat = energies.reshape(family.size, -1)

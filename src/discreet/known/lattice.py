@@ -52,10 +52,12 @@ class View:
 
     columns: Columns
     stamp: int
+    checked: int
     price: Numbers
     precision: Numbers
     inverse: Numbers
     unknown: Numbers
+    partial: bool
     values: Numbers | None = None
     values_stamp: int = -1
 
@@ -68,6 +70,7 @@ class Lattice:
     unit: Unit
     blocks: dict[Columns, Block] = field(default_factory=dict)
     views: dict[Columns, View] = field(default_factory=dict)
+    version: int = 0
 
     def block(self, columns: Columns) -> Block:
         """The block of some columns, as yet unknown if nothing was measured."""
@@ -93,6 +96,7 @@ class Lattice:
             self._learn(block, parts, values, 1.0 if precision == np.inf else precision / (before + precision))
         block.uses[parts] += 1
         block.version += 1
+        self.version += 1
 
     def _learn(self, block: Block, parts: tuple[int, ...], values: NDArray[np.int64], weight: float) -> None:
         """Move the estimate of one piece towards new values, by this weight."""
@@ -109,8 +113,11 @@ class Lattice:
     def view(self, columns: Columns) -> View | None:
         """All pieces of some columns, or None if there are too many."""
         found = self.views.get(columns)
+        if found is not None and found.checked == self.version:
+            return found
         stamp = self._stamp(columns)
         if found is not None and found.stamp == stamp:
+            found.checked = self.version
             return found
         axes = axes_of(self.domain, columns)
         shape = tuple(axis.parts for axis in axes)
@@ -122,7 +129,9 @@ class Lattice:
             price[places], precision[places] = block.price, block.precision
         known = precision > 0
         inverse = np.divide(1.0, precision, out=np.zeros(shape), where=known)
-        view = View(columns, stamp, price, precision, inverse, (~known).astype(np.float64))
+        view = View(
+            columns, stamp, self.version, price, precision, inverse, (~known).astype(np.float64), not known.all()
+        )
         if len(self.views) >= 4096:
             self.views.clear()
         self.views[columns] = view

@@ -16,7 +16,7 @@ from discreet.errors import BadData, SourceFailed, did_you_mean
 from discreet.schema.column import Bins, Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.coding import DROPPED, check_kind
+from discreet.source.coding import DROPPED, Codes, check_kind
 from discreet.source.expression import code, is_missing, keeps, kind_of
 from discreet.source.kept import Columns
 from discreet.source.source import Batch, Source
@@ -89,7 +89,7 @@ class Engine(Source):
             # Closed even if someone stops half-way: DuckDB answers nothing while a result is open.
             with _batches(self._query(columns)) as batches:
                 for batch in batches:
-                    codes = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int32) for name in names]
+                    codes = [_codes(batch.column(name)) for name in names]
                     rows = batch.column(_ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
                     held = np.all([np.ones(len(rows), dtype=np.bool_), *(code != DROPPED for code in codes)], axis=0)
                     yield [code[held] for code in codes], rows[held]
@@ -101,6 +101,19 @@ class Engine(Source):
                 f"the engine failed to count rows ({type(error).__name__}); nothing was released. "
                 "See that the table is still there and that it has the columns of the schema, and ask again."
             ) from None
+
+    def coded_rows(self) -> list[Codes]:
+        """The code of every row that counts, in each column of the domain: all of them, in memory."""
+        try:
+            with _batches(self._bounded() if self._copy is None else self._copy) as batches:
+                pieces = [[_codes(batch.column(name)) for name in self._names.values()] for batch in batches]
+        except Exception as error:
+            raise SourceFailed(
+                f"the engine failed to read the rows ({type(error).__name__}). See that the table is still there."
+            ) from None
+        return [np.concatenate(column) for column in zip(*pieces, strict=True)] or [np.zeros(0, np.int32)] * len(
+            self._names
+        )
 
     def _query(self, columns: Columns) -> Any:
         if self._copy is None and self.unit.key is None:
@@ -200,6 +213,11 @@ def _count_where(rows: Any, condition: Any) -> Any:
 def _copied(rows: Any) -> Any:
     """The rows, in a table of the engine's memory that is gone with the connection."""
     return rows.get_backend().create_table("discreet_rows", rows, temp=True)
+
+
+def _codes(column: Any) -> Codes:
+    codes: Codes = column.to_numpy(zero_copy_only=False).astype(np.int32)
+    return codes
 
 
 def _batches(query: Any) -> Any:

@@ -1,6 +1,6 @@
 """The reference source: a table in memory, as one small integer for each row and column."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -50,6 +50,15 @@ class Frame(Source):
             yield [self._codes[name] for name in columns], None
         else:
             yield [], np.array([self._rows])
+
+    @classmethod
+    def of_codes(cls, codes: Iterable[Codes], *, domain: Domain, unit: Unit) -> "Frame":
+        """A frame of rows that another source has coded and bounded already."""
+        frame = cls.__new__(cls)
+        Source.__init__(frame, domain, unit)
+        frame._codes = dict(zip(domain, codes, strict=True))
+        frame._rows = len(next(iter(frame._codes.values())))
+        return frame
 
     def __repr__(self) -> str:
         return f"<Frame: {', '.join(self.domain)}; {self.unit.describe}>"

@@ -55,6 +55,7 @@ def open(
     schema: Schema | str | PathLike[str] | None = None,
     domain: Domain | None = None,
     unit: Unit | None = None,
+    in_memory: bool = False,
 ) -> Table:
     """Put a table under protection.
 
@@ -63,7 +64,9 @@ def open(
     Ibis Table, a dict of lists, a list of dicts, a numpy structured array. Say what the rows may be with `schema` (a
     Schema, or the path of its file), or with a `domain` and a `unit`; without a unit, each row is a person.
 
-    Rows in memory are coded by the domain now and the original is not kept. Rows elsewhere stay there.
+    Rows in memory are coded by the domain now and the original is not kept. Rows elsewhere stay there, unless you say
+    `in_memory`: then they are read once, now, as one small integer for each row and column. Questions about new columns
+    take less than a millisecond then, and changes of the original are not seen.
 
     >>> from discreet.schema.column import Integers
     >>> open({"age": [31, 64]}, domain=Domain({"age": Integers(0, 99)}))
@@ -75,9 +78,14 @@ def open(
             schema, folder = _read_schema(text), Path(text).parent
             text = _source_of(schema, text)
         declared = _declared(schema, domain, unit)
-        return Table(declared, _source_at(text, folder, declared))
+        source = _source_at(text, folder, declared)
+        return Table(declared, _kept_in_memory(source) if in_memory else source)
     declared = _declared(schema, domain, unit)
     return Table(declared, _source_of_rows(data, declared))
+
+
+def _kept_in_memory(source: Any) -> Source:
+    return Frame.of_codes(source.coded_rows(), domain=source.domain, unit=source.unit)
 
 
 def _declared(schema: Any, domain: Any, unit: Any) -> Schema:
