@@ -1,6 +1,7 @@
 """The `discreet` command. Heavy imports happen inside the commands, so that help is instant."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -52,11 +53,15 @@ def explain(
 
 
 @app.command()
-def demo() -> None:
-    """A made-up town on one budget: ask, pay, answer, and see what it means."""
+def demo(
+    questions: Annotated[int, typer.Option(min=1, help="How many questions to ask.")] = 10_000,
+    report: Annotated[Path, typer.Option(help="Where to write the report, one HTML file.")] = Path("out/demo.html"),
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+) -> None:
+    """A census table, thousands of questions, one budget: what was free, what was spent, and if the errors held."""
     from discreet.demo import run
 
-    run()
+    run(questions, report=None if no_report else report)
 
 
 def main() -> None:

@@ -81,10 +81,11 @@ no analyst ever sees them.</p>"""
 
 def _budget(outcome: Outcome, baselines: Sequence[Spending]) -> str:
     ours, number = outcome.spending, len(outcome.replies)
-    ends = "; ".join(f"one {each.name} answer for each, epsilon {each.epsilon(number):.3g}" for each in baselines)
+    ends = ", ".join(f"{_times(each)} with one {each.name} answer for each" for each in baselines)
     words = f"""Other tools answer each new question by itself, and remember it for whoever asks the same, word for
-word. With the same errors that costs: {ends}. Here it was epsilon {ours.epsilon(number):.2g}. Above the dashed line the
-budget is gone and a tool must stop; it is drawn further only to compare."""
+word. For the same errors they would need the budget {ends}. Here {ours.used[-1]:.0%} of it was used, epsilon
+{ours.epsilon(number):.2g}. Above the dashed line the budget is gone and a tool must stop; it is drawn further only to
+compare."""
     return _section("What it costs", words, _figure(budget_figure([ours, *baselines])))
 
 
@@ -93,7 +94,8 @@ def _errors(outcome: Outcome) -> str:
     words = f"""Every number came with an error that holds with probability {outcome.confidence:.0%}. Here are all of
 them against the truth: at 1 a number is exactly as wrong as was promised, beyond it the bar did not hold. The curve is
 what Gaussian noise of exactly the promised size would give. The worst of all {outcome.every_miss.size:,} numbers was
-{worst:.2f} promised errors away. Answers share their noise, so a miss comes back wherever it is asked about."""
+{worst:.2f} promised errors away. Answers share their noise, so a miss comes back wherever it is asked about again, and
+the share outside differs from run to run by a point or so."""
     last = max(2.0, ceil(2 * worst + 0.2) / 2)
     panels = [
         f"<figure><h3>{escape(kind)} <span>{misses.size:,} numbers</span></h3>\n"
@@ -152,6 +154,11 @@ system.</p>
 <p>Baselines: Laplace adds up epsilons, Gaussian adds up squares and converts them exactly; a GROUP BY is one
 release for both. Their spending is computed, not run.</p>
 </footer>"""
+
+
+def _times(spending: Spending) -> str:
+    """How many budgets, in the currency in which they add up."""
+    return f"{spending.used[-1]:.2g} times"
 
 
 def _section(title: str, words: str, content: str) -> str:

@@ -1,0 +1,34 @@
+"""The demonstration runs from end to end."""
+
+import pytest
+
+from discreet import demo
+from discreet.cli import app
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+
+
+def test_it_asks_answers_explains_and_writes_a_report(wide, capsys, tmp_path):
+    demo.run(60, report=tmp_path / "new" / "page.html")
+    shown = capsys.readouterr().out
+    assert "60 questions" in shown
+    assert "answered for free" in shown
+    assert "one Gaussian answer each" in shown
+    assert "What that means to a person" in shown
+    assert "page.html" in "".join(shown.split())
+    assert (tmp_path / "new" / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_command_writes_where_it_is_told_or_nowhere(wide, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["demo", "--questions", "5", "--no-report"]).exit_code == 0
+    assert list(tmp_path.iterdir()) == []
+    assert CliRunner().invoke(app, ["demo", "--questions", "5", "--report", "here.html"]).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["here.html"]
+    assert CliRunner().invoke(app, ["demo", "--questions", "5"]).exit_code == 0
+    assert (tmp_path / "out" / "demo.html").exists()
