@@ -234,18 +234,16 @@ def tilted(terms: Terms, shift: Any) -> tuple[Floats, Floats, Floats]:
 def line_for(terms: Terms, alias: float, *, target: float = inf, y: float = 0.0) -> Line:
     """A line near the saddlepoint for the place where the tail is about e^target, or, without a target, for y.
 
-    By Chernoff's bound, the tails one period away add at most `alias`. Terms after the widest count as Gaussian here.
+    By Chernoff's bound, the tails one period away add at most `alias`. Here a few of the terms stand for most.
     """
-    widest, rest = terms.part(0, _LEADING), terms.part(_LEADING, None)
-    variance, left = max(terms.variance(), 1e-300), rest.variance()
+    variance, some = max(terms.variance(), 1e-300), terms.part(0, 2 * _LEADING)
+    counts, sample = some.counts.copy(), terms.part(_LEADING, 2 * _LEADING).variance()
+    counts[_LEADING:] *= 1 + (variance - some.variance()) / max(sample, 1e-300)
     gaussian = sqrt(-2 * min(target, -2.3) / variance) if target < inf else max(y / variance, variance**-0.5)
-    highest = 1 / float(widest.coefficients[0] * widest.scales[0])
-    shifts = min(2.5 * gaussian, highest) * (np.arange(64) + 0.5) / 64
-    logarithms, even, odd = tilted(widest, shifts[:, None])
-    logarithm = logarithms @ widest.counts + left * shifts**2 / 2
-    mean = odd @ (widest.counts * widest.coefficients) + left * shifts
-    spread = (even + odd**2) @ (widest.counts * widest.coefficients**2) + left
-    width = shifts * np.sqrt(spread)
+    shifts = min(2.5 * gaussian, 1 / float(some.coefficients[0] * some.scales[0])) * (np.arange(64) + 0.5) / 64
+    logarithms, even, odd = tilted(some, shifts[:, None])
+    logarithm, mean = logarithms @ counts, odd @ (counts * some.coefficients)
+    width = shifts * np.sqrt((even + odd**2) @ (counts * some.coefficients**2))
     # The saddlepoint approximation, with a bound on Mills' ratio.
     tails = logarithm - shifts * mean + np.log(4 / (3 * width + np.sqrt(width**2 + 8)) / sqrt(2 * pi))
     if target < inf:
@@ -253,8 +251,9 @@ def line_for(terms: Terms, alias: float, *, target: float = inf, y: float = 0.0)
     else:
         place, target = int(np.searchsorted(mean, max(y, sqrt(variance)))), float(np.interp(y, mean, tails))
     place = min(place, 62)
-    allowed, first = -log(alias) - target, place // 3
-    outer = (logarithm - shifts * y + allowed)[:, None] / (shifts[:, None] - shifts[first : place + 1] + 1e-300)
+    allowed, chernoff = -log(alias) - target, logarithm - shifts * y
+    first = max(place // 3, int(np.argmax(chernoff <= chernoff[place] + 2)))  # further away, terms would cancel
+    outer = (chernoff + allowed)[:, None] / np.maximum(shifts[:, None] - shifts[first : place + 1], 1e-300)
     outer[shifts[:, None] <= shifts[first : place + 1]] = inf
     periods = np.maximum(allowed / shifts[first : place + 1], outer.min(axis=0))
     return Line(float(shifts[first + periods.argmin()]), float(periods.min()), y)
