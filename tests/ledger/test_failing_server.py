@@ -99,7 +99,7 @@ def test_the_history_is_read_on_a_new_connection_if_the_old_one_was_ended(ledger
 @pytest.fixture
 def always_alone(monkeypatch):
     """The ledger takes the way of those who have several entries to write: lock, look, write, commit."""
-    monkeypatch.setattr(Log, "_try", lambda *_: False)
+    monkeypatch.setattr(Log, "_try", lambda *_: None)
 
 
 @pytest.mark.parametrize("moment", ["before it looks", "before it commits"])
