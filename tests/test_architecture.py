@@ -28,6 +28,7 @@ STAGES = [
     "known",
     "plan",
     "ledger",
+    "picture",
     "answer",
     "once",
     "curator",

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
 
 from discreet.errors import BadParameter
 from discreet.ledger.budget import Budget
+from discreet.picture import Picture, Series, draw_html, draw_text, number_text, picture_of
 from discreet.privacy.event import Event
 
-# As many rows as `print(answer)` shows.
-_SHOWN = 12
+# As many rows as `print(answer)` shows, and as a notebook does.
+_SHOWN, _SHOWN_IN_NOTEBOOK = 12, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,41 @@ class Answer:
         raise BadParameter(f'library is {library!r}; it must be "pandas" or "polars". For others use to_arrow().')
 
     def __str__(self) -> str:
-        """One number with its error; otherwise the table, or its beginning.
+        """One number with its error; otherwise a table with bars, or its beginning.
 
-        >>> str(Answer(692, 30.0, 0.95, cost=None, neighbors="one row is added or removed"))
-        '692 ± 30 (95 %)'
+        >>> print(Answer(692, 30.0, 0.95, cost=None, neighbors="one row is added or removed"))
+        692 ± 30 (95 %)
+        >>> left = Budget(epsilon=0.9, delta=1e-9)
+        >>> print(Answer(692.3, 200.0, 0.95, cost=None, neighbors="", origin="measured", remaining=left))
+        692 ± 200 (95 %), measured; epsilon 0.9 left
         """
         if np.ndim(self.value) == 0:
-            shown = "none" if self.value is None else _cell(round(self.value) if _coarse(self) else self.value)
-            return f"{shown} ± {_error(self.error)} ({100 * self.confidence:g} %)"
-        return _table(self.columns) + f"\n({100 * self.confidence:g} %)"
+            return f"{number_text(self.value, self.error)} {self._foot}"
+        return f"{draw_text(self._picture, _SHOWN)}\n{self._foot}"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with a chart."""
+        if np.ndim(self.value) == 0:
+            return f"<span>{escape(str(self))}</span>"
+        return draw_html(self._picture, _SHOWN_IN_NOTEBOOK, self._foot)
+
+    @property
+    def _picture(self) -> Picture:
+        if self.columns:
+            return picture_of(self.columns)
+        values = np.ravel(self.value)
+        return Picture({}, (Series("value", values.tolist(), np.broadcast_to(self.error, values.shape).tolist()),))
+
+    @property
+    def _foot(self) -> str:
+        """How sure it is, where it comes from, and what is left."""
+        sure = f"({100 * self.confidence:g} %)"
+        if self.remaining is None:
+            return sure
+        if self.origin == "known":
+            return f"{sure}, known: free"
+        how = {"direct": "measured directly", "mixed": "measured"}.get(self.origin, self.origin)
+        return f"{sure}, {how}; epsilon {float(self.remaining.epsilon):.3g} left"
 
 
 def mean_of(
@@ -88,32 +116,3 @@ def mean_of(
     ends = [end / number for end in (total - total_error, total + total_error) for number in (fewest, most)]
     low, high = max(min(ends), lowest), min(max(ends), highest)
     return value, max(high - value, value - low, 0.0)
-
-
-def _coarse(answer: Answer) -> bool:
-    """Whether the bar is so wide that decimals would be noise."""
-    return float(answer.error) >= 5
-
-
-def _error(error: float) -> str:
-    return f"{error:,.0f}" if error == round(error) else f"{error:,.3g}"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.6g}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return "" if value is None else str(value)
-
-
-def _table(columns: Mapping[str, Sequence[Any]]) -> str:
-    """Columns of text, numbers to the right."""
-    rows = [list(columns), *([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))]
-    hidden, rows = len(rows) - 1 - _SHOWN, rows[: _SHOWN + 1]
-    lines = []
-    for texts, values in zip(zip(*rows, strict=True), columns.values(), strict=True):
-        width, left = max(map(len, texts)), any(isinstance(value, str) for value in values)
-        lines.append([text.ljust(width) if left else text.rjust(width) for text in texts])
-    shown = "\n".join("  ".join(line).rstrip() for line in zip(*lines, strict=True))
-    return shown + (f"\n… and {hidden:,} more rows" if hidden > 0 else "")
