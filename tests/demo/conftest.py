@@ -49,7 +49,7 @@ class Plain:
 
 @pytest.fixture(scope="session")
 def truth():
-    return Truth()
+    return Truth(load_adult().domain)
 
 
 @pytest.fixture(scope="session")

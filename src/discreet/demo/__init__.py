@@ -28,7 +28,8 @@ PLACES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
     """Ask so many questions, show what became of them, and write the report (nowhere, if None)."""
-    console, table, truth = Console(highlight=False), load_adult(), Truth()
+    console, table = Console(highlight=False), load_adult()
+    truth = Truth(table.domain)
     console.print(f"\n[bold]Adult[/bold]: {truth.rows:,} people of a census survey of 1994, which anyone may look at.")
     console.print(f"Whom we protect: {table.unit.describe}. Budget for all questions together: {BUDGET}.\n")
     stream = questions(number)

@@ -21,16 +21,14 @@ def show_summary(console: Console, outcome: Outcome, baselines: Sequence[Spendin
     grid = Grid.grid(padding=(0, 2))
     free, worst = f"{outcome.free.mean():.1%}", float(outcome.every_miss.max(initial=0))
     grid.add_row("  answered for free", f"[cyan]{free}[/cyan]", "they followed from what was already told")
-    spent = f"epsilon {ours.epsilon(number):.2g} of {float(ours.budget.epsilon):g} is spent"
+    spent = f"ε {ours.epsilon(number):.2g} of {float(ours.budget.epsilon):g} is spent"
     grid.add_row("  budget left", f"[green]{1 - ours.used[-1]:.1%}[/green]", spent)
     if outcome.refused:
         grid.add_row("  refused", f"[yellow]{outcome.refused:,}[/yellow]", "the budget was not enough for them")
     for each in baselines:
-        said = f"epsilon {each.epsilon(number):.3g} for all; the budget is gone after {each.answered:,} questions"
-        grid.add_row(f"  one {each.name} answer each", "", said if each.answered < number else said.partition(";")[0])
-    held = (
-        f"of {outcome.every_miss.size:,} numbers; {outcome.confidence:.0%} was promised; the worst: {worst:.1f} errors"
-    )
+        enough = f"the budget is gone after {each.answered:,} questions" if each.answered < number else ""
+        grid.add_row(f"  one {each.name} answer each", f"ε {each.epsilon(number):.3g}", enough)
+    held = f"of {outcome.every_miss.size:,} numbers ({outcome.confidence:.0%} was promised; worst {worst:.1f} errors)"
     grid.add_row("  within their error", f"[green]{outcome.held:.1%}[/green]", held)
     console.print(grid)
     console.print()

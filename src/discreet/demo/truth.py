@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data import ADULT, load_adult
+from discreet.data import ADULT
 from discreet.demo.questions import Condition, Question
 from discreet.schema.column import Bins, Column
+from discreet.schema.domain import Domain
 
 Counts = dict[tuple[Any, ...], int]
 
@@ -19,13 +20,13 @@ Counts = dict[tuple[Any, ...], int]
 class Truth:
     """The true answers to questions about the bundled table."""
 
-    def __init__(self) -> None:
+    def __init__(self, domain: Domain) -> None:
         import duckdb
 
         self._connection = duckdb.connect()
         self._connection.execute(f"CREATE TABLE adult AS FROM '{ADULT.with_suffix('.parquet')}'")
         self.rows: int = self._connection.execute("SELECT COUNT(*) FROM adult").fetchall()[0][0]
-        self._domain = load_adult().domain
+        self._domain = domain
         self._tables: dict[tuple[str, ...], _Table] = {}
         self._answers: dict[Question, Counts] = {}
 
