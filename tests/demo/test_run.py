@@ -17,6 +17,8 @@ def test_it_asks_answers_explains_and_writes_a_report(wide, capsys, tmp_path):
     assert "60 questions" in shown
     assert "answered for free" in shown
     assert "one Gaussian answer each" in shown
+    assert "each paid before a row was read" in shown
+    assert "this needs epsilon" in " ".join(shown.split())
     assert "What that means to a person" in shown
     assert "page.html" in "".join(shown.split())
     assert (tmp_path / "new" / "page.html").read_text().startswith("<!DOCTYPE html>")

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
+from rich.markup import escape
 
 from discreet.curator import Curator
 from discreet.data import load_adult
@@ -15,6 +16,7 @@ from discreet.demo.report import report as page_of
 from discreet.demo.show import show_examples, show_groups, show_meaning, show_summary
 from discreet.demo.spending import gaussian_spending, laplace_spending
 from discreet.demo.truth import Truth
+from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget
 
 BUDGET, CONFIDENCE = Budget(epsilon=1, delta=1e-9), 0.95
@@ -37,9 +39,11 @@ def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
         with Meter(console, number) as meter:
             outcome = ask_all(desk, stream, truth, budget=BUDGET, confidence=CONFIDENCE, watch=meter.watch)
         groups = ask_all(desk, [TABLE], truth, budget=BUDGET, confidence=CONFIDENCE).replies[0]
+        kept = _kept(desk)
     baselines = [spending(stream, BUDGET, confidence=CONFIDENCE) for spending in (gaussian_spending, laplace_spending)]
     show_summary(console, outcome, baselines)
     show_examples(console, examples(outcome.replies))
+    console.print(kept)
     show_groups(console, groups)
     show_meaning(console, outcome, truth.rows)
     if report is not None:
@@ -47,6 +51,18 @@ def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
         report.write_text(page_of(outcome, baselines, examples(outcome.replies), groups, truth.rows), encoding="utf-8")
         console.print(f"\nThe report, with pictures: [bold]{report.resolve()}[/bold]")
     console.print()
+
+
+def _kept(desk: Curator) -> str:
+    """What the ledger keeps, and what it says to a question that is too much."""
+    spends = desk.history()
+    told = "each" if all(spend.released is not None for spend in spends) else "most"
+    kept = f"\nThe ledger has {len(spends):,} spends, each paid before a row was read, and {told} with its answer."
+    try:
+        desk.ask("SELECT COUNT(*) FROM adult", error=1, confidence=CONFIDENCE)
+    except BudgetExceeded as refused:
+        return f"{kept}\nThe number of people, but ± 1? [yellow]{escape(' '.join(str(refused).split()))}[/yellow]"
+    return kept
 
 
 def examples(replies: Sequence[Reply]) -> list[tuple[int, Reply]]:
