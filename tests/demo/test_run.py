@@ -4,6 +4,7 @@ import pytest
 
 from discreet import demo
 from discreet.cli import app
+from discreet.errors import BadParameter
 
 
 @pytest.fixture
@@ -34,3 +35,8 @@ def test_the_command_writes_where_it_is_told_or_nowhere(wide, tmp_path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["here.html"]
     assert CliRunner().invoke(app, ["demo", "--questions", "5"]).exit_code == 0
     assert (tmp_path / "out" / "demo.html").exists()
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_a_question_is_asked(tmp_path):
+    with pytest.raises(BadParameter, match="Give another path"):
+        demo.run(10**9, report=tmp_path)

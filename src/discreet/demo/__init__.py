@@ -16,7 +16,7 @@ from discreet.demo.report import report as page_of
 from discreet.demo.show import show_examples, show_groups, show_meaning, show_summary
 from discreet.demo.spending import gaussian_spending, laplace_spending
 from discreet.demo.truth import Truth
-from discreet.errors import BudgetExceeded
+from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import Budget
 
 BUDGET, CONFIDENCE = Budget(epsilon=1, delta=1e-9), 0.95
@@ -30,6 +30,8 @@ PLACES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
     """Ask so many questions, show what became of them, and write the report (nowhere, if None)."""
+    if report is not None:
+        _make_room(report)
     console, table = Console(highlight=False), load_adult()
     truth = Truth(table.domain)
     console.print(f"\n[bold]Adult[/bold]: {truth.rows:,} people of a census survey of 1994, which anyone may look at.")
@@ -47,10 +49,18 @@ def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
     show_groups(console, groups)
     show_meaning(console, outcome, truth.rows)
     if report is not None:
-        report.parent.mkdir(parents=True, exist_ok=True)
         report.write_text(page_of(outcome, baselines, examples(outcome.replies), groups, truth.rows), encoding="utf-8")
         console.print(f"\nThe report, with pictures: [bold]{report.resolve()}[/bold]")
     console.print()
+
+
+def _make_room(report: Path) -> None:
+    """Fail before the questions and not after them, if the report cannot be written."""
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.open("a").close()
+    except OSError as error:
+        raise BadParameter(f"the report cannot be written to {report} ({error.strerror}). Give another path.") from None
 
 
 def _kept(desk: Curator) -> str:

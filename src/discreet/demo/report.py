@@ -59,12 +59,14 @@ def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
     gone = sorted((each for each in baselines if each.answered < number), key=lambda each: each.answered)
     names = " / ".join(each.name for each in gone)
     alone = f"questions, and the same budget is gone where each is answered by itself ({names})"
-    promised = f"{outcome.confidence:.0%} was promised"
     tiles = [
         (f"{outcome.free.mean():.1%}", "of all questions were free: they followed from earlier answers"),
         (f"{1 - ours.used[-1]:.0%}", f"of the budget is left after {number:,} questions"),
         *([(" / ".join(f"{each.answered:,}" for each in gone), alone)] if gone else []),
-        (f"{outcome.held:.1%}", f"of {outcome.every_miss.size:,} numbers are within their error ({promised})"),
+        (
+            f"{outcome.held:.1%}",
+            f"of {outcome.every_miss.size:,} numbers are within their error; {outcome.confidence:.0%} is expected",
+        ),
     ]
     shown = "\n".join(f'<div class="tile"><b>{value}</b><span>{escape(words)}</span></div>' for value, words in tiles)
     return f"""<h1>{number:,} questions,<br />one privacy budget</h1>
@@ -102,7 +104,7 @@ the share outside differs from run to run by a point or so."""
         f"{misses_figure(kind, misses, confidence=outcome.confidence, last=last)}</figure>"
         for kind, misses in outcome.misses.items()
     ]
-    return _section("The errors hold", words, '<div class="four">\n' + "\n".join(panels) + "\n</div>")
+    return _section("Do the errors hold?", words, '<div class="four">\n' + "\n".join(panels) + "\n</div>")
 
 
 def _groups(reply: Reply) -> str:

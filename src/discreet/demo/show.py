@@ -19,7 +19,7 @@ def show_summary(console: Console, outcome: Outcome, baselines: Sequence[Spendin
     speed = number / max(outcome.seconds, 1e-9)
     console.print(f"[bold]{number:,} questions[/bold] in {outcome.seconds:.1f} seconds, {speed:,.0f} a second.\n")
     grid = Grid.grid(padding=(0, 2))
-    free, worst = f"{outcome.free.mean():.1%}", float(outcome.every_miss.max(initial=0))
+    free = f"{outcome.free.mean():.1%}"
     grid.add_row("  answered for free", f"[cyan]{free}[/cyan]", "they followed from what was already told")
     spent = f"ε {ours.epsilon(number):.2g} of {float(ours.budget.epsilon):g} is spent"
     grid.add_row("  budget left", f"[green]{1 - ours.used[-1]:.1%}[/green]", spent)
@@ -28,7 +28,7 @@ def show_summary(console: Console, outcome: Outcome, baselines: Sequence[Spendin
     for each in baselines:
         enough = f"the budget is gone after {each.answered:,} questions" if each.answered < number else ""
         grid.add_row(f"  one {each.name} answer each", f"ε {each.epsilon(number):.3g}", enough)
-    held = f"of {outcome.every_miss.size:,} numbers ({outcome.confidence:.0%} was promised; worst {worst:.1f} errors)"
+    held = f"of {outcome.every_miss.size:,} numbers; {outcome.confidence:.0%} is expected"
     grid.add_row("  within their error", f"[green]{outcome.held:.1%}[/green]", held)
     console.print(grid)
     console.print()
