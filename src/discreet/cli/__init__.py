@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import ledger, schema
+from discreet.cli import desk, ledger, schema
 from discreet.cli.terminal import visible
 from discreet.errors import DiscreetError, Mistake
 
@@ -18,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+for command in (desk.ask, desk.plan, desk.known, desk.budget, desk.history):
+    app.command()(command)
 app.add_typer(schema.app)
 app.add_typer(ledger.app)
 

@@ -21,13 +21,13 @@ from discreet.privacy.wire import event_from_plain
 _LONGEST = 500
 
 
-def print_accounts(accounts: Collection[Balance], *, error: float) -> None:
+def print_accounts(accounts: Collection[Balance], *, error: float, contributions: int = 1) -> None:
     """Say of each account what it may spend, has spent, has set aside and has left."""
     console = Console(highlight=False)
     if not accounts:
         console.print("No cap is set for that. To set one: discreet ledger cap")
         return
-    _print_table(console, accounts, error)
+    _print_table(console, accounts, error, contributions)
     console.print(
         Text(
             "Epsilon, at the delta of the cap. The promise is the cap; what is spent and what is left are for planning "
@@ -37,7 +37,7 @@ def print_accounts(accounts: Collection[Balance], *, error: float) -> None:
     )
 
 
-def _print_table(console: Console, accounts: Collection[Balance], error: float) -> None:
+def _print_table(console: Console, accounts: Collection[Balance], error: float, contributions: int = 1) -> None:
     """One row for each account, in as many columns as say something."""
     bar = 10 if console.width >= 100 else 5
     ordered = sorted(accounts, key=lambda one: (one.scope.tables or (), *_rank(one.scope)))
@@ -50,7 +50,9 @@ def _print_table(console: Console, accounts: Collection[Balance], error: float) 
         "set aside": [_epsilon(one.held) for one in ordered],
         "left": [_epsilon(one.remaining) for one in ordered],
         "": [_bar(one.share_left, bar) for one in ordered],
-        f"counts at ±{error:,g}": [Text(f"≈ {one.counts_left(error=error):,}") for one in ordered],
+        f"counts at ±{error:,g}": [
+            Text(f"≈ {one.counts_left(error=error, contributions=contributions):,}") for one in ordered
+        ],
     }
     if not any(one.total_grains != one.spent_grains for one in ordered):
         del columns["set aside"]
