@@ -116,7 +116,8 @@ __all__ = [
     "verify",
 ]
 
-_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify", "known", "plan", "ledger", "curator"]
+_STAGES = {"curator", "data", "errors", "known", "ledger", "mechanism", "noise", "plan", "privacy", "query", "schema"}
+_STAGES |= {"source", "verify"}
 _HOMES = {
     "answer": "Answer",
     "curator": "Curator",

@@ -1,24 +1,14 @@
-"""Numbers with error bars, from what is known."""
+"""Means with error bars, from what is known of their parts."""
 
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
 from discreet.answer import mean_of
 from discreet.curator.asked import Part
-from discreet.known.known import Estimate, Known, Question
-from discreet.known.reading import Numbers
-from discreet.plan.target import quantile
+from discreet.known.bars import Bars, estimate, number_bars, quantile
+from discreet.known.known import Known, Question
 from discreet.query.linear import Linear, Marginal
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bars:
-    """A value and the half-width of its error for each cell of the groups; nan where there is no value."""
-
-    values: Numbers
-    errors: Numbers
 
 
 def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
@@ -28,48 +18,10 @@ def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
     return _mean_bars(part, part.values, known, confidence, joint)
 
 
-def number_bars(question: Question, known: Known, confidence: float, joint: int) -> Bars:
-    """The answer to one question."""
-    values, variances = estimate(question, known)
-    errors = quantile(confidence, joint) * np.sqrt(variances)
-    told = known.told.get(question)
-    if told is not None:
-        error = told.error(confidence, joint=joint)
-        if error < float(errors.max()):
-            return Bars(told.values, np.full(told.values.shape, error))
-    return Bars(values, errors)
-
-
-def estimate(question: Question, known: Known) -> tuple[Numbers, Numbers]:
-    """Values and variances, in the order in which a marginal is laid out."""
-    found = known.remembered(question)
-    if found is None:
-        found = known.remember(question, _estimate(question, known))
-    return found.values, found.variances
-
-
-def _estimate(question: Question, known: Known) -> Estimate:
-    size = question.size(known.domain) if isinstance(question, Marginal) else 1
-    weight = question.weight if isinstance(question, Marginal) else question
-    if weight is not None and not weight.products:
-        return Estimate(np.zeros(size), np.zeros(size))
-    family = known.family(question)
-    if family is None:
-        return Estimate(np.zeros(size), np.full(size, inf))
-    found = known.estimate(family)
-    if not isinstance(question, Marginal):
-        return Estimate(found.values.reshape(1), found.variances.reshape(1))
-    order = [family.columns.index(name) for name in question.columns]
-    others = [axis for axis in range(len(family.columns)) if axis not in order]
-
-    def laid_out(numbers: Numbers) -> Numbers:
-        return numbers.reshape(family.cells).transpose([*order, *others]).ravel()
-
-    return Estimate(laid_out(found.values), laid_out(found.variances))
-
-
 def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
     """A mean by what is known of both its parts together, or by each of them alone, whichever is better."""
+    if known.pure:
+        return _separate_mean_bars(part, counted, known, confidence, joint)
     fieller = _joint_mean_bars(part, counted, known, confidence, joint)
     if part.total not in known.told and counted not in known.told:
         return fieller
@@ -82,8 +34,8 @@ def _separate_mean_bars(part: Part, counted: Question, known: Known, confidence:
     both = 1 - (1 - confidence) / 2
     totals, values = (number_bars(each, known, both, joint) for each in (part.total, counted))
     ends = part.ends[0] - part.centre, part.ends[1] - part.centre
-    lists = (totals.values, totals.errors, values.values, values.errors)
-    means = [mean_of(*numbers, *ends) for numbers in zip(*(each.tolist() for each in lists), strict=True)]
+    rows = np.stack([totals.values, totals.errors, values.values, values.errors], axis=1).tolist()
+    means = [mean_of(total, error, count, count_error, *ends) for total, error, count, count_error in rows]
     return Bars(
         np.array([np.nan if value is None else part.centre + value for value, _ in means]),
         np.array([inf if np.isinf(total) else error for (_, error), total in zip(means, totals.errors, strict=True)]),
@@ -96,9 +48,10 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
     The true mean R has total − R · values = 0, and the error of that is Gaussian for each R; so R is within the bar if
     (total − R · values)² ≤ z² · variance(total − R · values).
     """
-    totals, total_variances = estimate(part.total, known)
-    values, value_variances = estimate(counted, known)
-    _, sum_variances = estimate(_sum(part.total, counted), known)
+    total, count = estimate(part.total, known), estimate(counted, known)
+    totals, total_variances = total.values, total.variances
+    values, value_variances = count.values, count.variances
+    sum_variances = estimate(_sum(part.total, counted), known).variances
     with np.errstate(invalid="ignore"):
         shared = (sum_variances - total_variances - value_variances) / 2
     z = quantile(confidence, joint)

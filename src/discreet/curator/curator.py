@@ -12,22 +12,25 @@ from numpy.typing import NDArray
 
 from discreet.answer import Answer
 from discreet.curator.asked import Askable, Reading, read_question
-from discreet.curator.bars import Bars, bars_of
+from discreet.curator.bars import bars_of
 from discreet.curator.free import Free, free_now
 from discreet.curator.layout import laid_out
 from discreet.curator.promise import Plan
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
 from discreet.curator.wish import Wish, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
+from discreet.known.bars import Bars
 from discreet.known.known import Known
 from discreet.ledger import Budget, Ledger, Receipt, Spend
 from discreet.ledger.budget import as_budget
 from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.gaussian import gaussian
+from discreet.mechanism.laplace import laplace
 from discreet.mechanism.pieces import gaussian_pieces
+from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.parameter import Number, probability, text
-from discreet.plan.plan import Directly, Lattice, Steps, plan_steps
+from discreet.plan.plan import Directly, Lattice, Step, Steps, measured, plan_steps
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.query.linear import Linear
@@ -43,9 +46,9 @@ class Curator:
     """Answers questions about one table, as many as there are, on one budget.
 
     Each question says how good the answer must be (`error`, a half-width that holds with probability `confidence`) or
-    what it may cost (`epsilon`). What follows from earlier answers is free; what is new is paid from the ledger before a
-    row is read. Everything that is known is a function of the ledger, so a curator that starts again on the same ledger
-    gives the same answers.
+    what it may cost (`epsilon`). What follows from earlier answers is free; what is new is paid from the ledger before
+    a row is read. Everything that is known is a function of the ledger, so a curator that starts again on the same
+    ledger gives the same answers.
 
     >>> import tempfile, discreet as dp
     >>> folder = tempfile.TemporaryDirectory()
@@ -78,6 +81,7 @@ class Curator:
         try:
             if budget is not None:
                 self._set_cap(budget)
+            self._known.pure = self._gate().kind == "pure"
             self._refresh()
             self._tell_total()
         except BaseException:
@@ -100,8 +104,8 @@ class Curator:
 
         Give the `error` that the answer may have, in its own unit, or the price it may have as an `epsilon` at the
         table's delta; with neither it is answered as well as it is known. For a GROUP BY each error holds by itself,
-        with `joint` all of them together. `nonnegative` lifts what is below zero to zero, where it must be nearer to the
-        truth; parts may then not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
+        with `joint` all of them together. `nonnegative` lifts what is below zero to zero, where it must be nearer to
+        the truth; parts may then not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
 
         Raises BudgetExceeded, and spends nothing, if it costs more than is left.
         """
@@ -186,7 +190,8 @@ class Curator:
     @property
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
-        return self._balance().spent
+        spent: Budget = self._balance().spent
+        return spent
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """What can be answered for free now: of which columns every cell, range and subset, and with what error a cell.
@@ -244,18 +249,21 @@ class Curator:
         receipt = self._spend(event, why, analyst, key, wish, readings)
         if receipt.released is None:
             released = [
-                mechanism.release(self.table.evaluate(_measured(step)))
+                mechanism.release(self.table.evaluate(measured(step)))
                 for step, mechanism in zip(steps.steps, mechanisms, strict=True)
             ]
             self._record(receipt, Released(steps.steps, np.concatenate(released)))
         self._refresh()
         self._left = None
 
-    def _mechanism(self, step: Lattice | Directly) -> Any:
-        moves = sensitivity_of(_measured(step), self.table.domain, self.table.unit)
-        if isinstance(step, Lattice):
-            return gaussian_pieces(sensitivity=moves, stretches=step.measurement.stretches(self.table.domain))
-        return gaussian(sigma=step.sigma, sensitivity=moves)
+    def _mechanism(self, step: Step) -> Mechanism[NDArray[np.int64]]:
+        moves = sensitivity_of(measured(step), self.table.domain, self.table.unit)
+        match step:
+            case Lattice():
+                return gaussian_pieces(sensitivity=moves, stretches=step.measurement.stretches(self.table.domain))
+            case Directly():
+                return gaussian(sigma=step.sigma, sensitivity=moves)
+        return laplace(epsilon=moves.l1 / step.scale, sensitivity=moves)
 
     def _spend(
         self, event: Event, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
@@ -354,7 +362,3 @@ class Curator:
 def _meets(bars: Sequence[Bars], wish: Wish) -> bool:
     """Whether all errors are as small as wished, but for rounding. Small groups of a mean never are."""
     return wish.error is not None and all(float(bar.errors.max()) <= wish.error * (1 + 1e-8) for bar in bars)
-
-
-def _measured(step: Lattice | Directly) -> Any:
-    return step.measurement if isinstance(step, Lattice) else step.question

@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
+from discreet.known.bars import number_bars
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
-from discreet.plan.target import quantile
 from discreet.query.linear import Marginal
 
 
@@ -33,9 +33,8 @@ def free_now(known: Known, confidence: float) -> list[Free]:
     covered = {fewer for columns in whole if columns for fewer in combinations(columns, len(columns) - 1)}
     found = []
     for columns in whole - covered:
-        family = known.family(Marginal(columns))
-        if family is not None:
-            error = quantile(confidence) * known.variance(family) ** 0.5
+        if known.family(Marginal(columns)) is not None:
+            error = float(number_bars(Marginal(columns), known, confidence).errors.max())
             cells = prod(known.domain[name].size for name in columns)
             found.append(Free(columns, cells, error, confidence))
     return sorted(found, key=lambda one: (one.error, one.columns))

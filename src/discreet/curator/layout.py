@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from discreet.curator.asked import Reading
-from discreet.curator.bars import Bars
+from discreet.known.bars import Bars
 from discreet.known.reading import Numbers
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values

@@ -1,7 +1,7 @@
 """What was released, as bytes: enough to know it again after a restart, to the bit."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.known.known import Known
-from discreet.plan.plan import Directly, Lattice
+from discreet.plan.plan import Alone, Directly, Lattice, Step, Whole, measured
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -27,7 +27,7 @@ MAGIC = b"discreet curator 1\n"
 class Released:
     """The numbers of some steps, one after the other; without steps, the public number of rows."""
 
-    steps: tuple[Lattice | Directly, ...]
+    steps: tuple[Step, ...]
     values: NDArray[np.int64]
 
 
@@ -72,52 +72,70 @@ def learn(released: Released, known: Known) -> None:
         if len(numbers) != size:
             raise LedgerDamaged("a recorded answer is shorter than its question. Restore the ledger as it was.")
         start += size
-        if isinstance(step, Lattice):
-            known.measured(step.measurement, numbers)
-        else:
-            known.measured_directly(step.question, sigma=step.sigma, values=numbers, price=step.price)
+        match step:
+            case Lattice():
+                known.measured(step.measurement, numbers)
+            case Directly():
+                known.measured_directly(step.question, sigma=step.sigma, values=numbers, price=step.price)
+            case Whole():
+                known.measured_whole(step.columns, scale=step.scale, values=numbers, price=step.price)
+            case Alone():
+                known.told_directly(step.question, scale=step.scale, values=numbers, price=step.price)
 
 
-def size_of(step: Lattice | Directly, domain: Domain) -> int:
+def size_of(step: Step, domain: Domain) -> int:
     """How many numbers a step releases."""
-    if isinstance(step, Lattice):
-        return sum(size for _, size in step.measurement.stretches(domain))
-    return step.question.size(domain) if isinstance(step.question, Marginal) else 1
+    what = measured(step)
+    if isinstance(what, Measurement):
+        return sum(size for _, size in what.stretches(domain))
+    return what.size(domain) if isinstance(what, Marginal) else 1
 
 
-def _step_to_plain(step: Lattice | Directly, prints: Prints) -> dict[str, Any]:
-    if isinstance(step, Directly):
-        scope = step.question.scope
-        return {
-            "direct": query_to_plain(step.question),
-            "sigma": str(step.sigma),
-            "price": step.price,
-            "of": [prints[name] for name in scope],
-        }
-    columns = step.measurement.columns
-    pieces = [
-        [[dict(residual.parts).get(name, 0) for name in columns], str(sigma)]
-        for residual, sigma in step.measurement.pieces
-    ]
-    return {"columns": list(columns), "pieces": pieces, "price": step.price, "of": [prints[name] for name in columns]}
+def _step_to_plain(step: Step, prints: Prints) -> dict[str, Any]:
+    what = measured(step)
+    columns = what.columns if isinstance(what, Measurement) else what.scope
+    plain: dict[str, Any] = {"price": step.price, "of": {name: prints[name] for name in columns}}
+    match step:
+        case Lattice():
+            plain["pieces"] = [
+                [[dict(residual.parts).get(name, 0) for name in columns], str(sigma)]
+                for residual, sigma in step.measurement.pieces
+            ]
+        case Whole():
+            plain |= {"whole": list(step.columns), "scale": str(step.scale)}
+        case Directly():
+            plain |= {"direct": query_to_plain(step.question), "sigma": str(step.sigma)}
+        case Alone():
+            plain |= {"direct": query_to_plain(step.question), "scale": str(step.scale)}
+    return plain
 
 
-def _step_from_plain(plain: Any, prints: Prints) -> Lattice | Directly:
-    if "direct" in plain:
-        question = query_from_plain(plain["direct"])
-        _compare(prints, question.scope, plain["of"])
-        return Directly(question, Fraction(plain["sigma"]), plain["price"])
-    columns = tuple(plain["columns"])
-    _compare(prints, columns, plain["of"])
-    pieces = tuple(
-        (Residual(tuple((name, part) for name, part in zip(columns, parts, strict=True) if part)), Fraction(sigma))
-        for parts, sigma in plain["pieces"]
+def _step_from_plain(plain: Any, prints: Prints) -> Step:
+    columns = tuple(plain["of"])
+    _compare(prints, plain["of"])
+    price = float(plain["price"])
+    match plain:
+        case {"pieces": pieces}:
+            return Lattice(
+                Measurement(tuple((_residual(columns, parts), Fraction(sigma)) for parts, sigma in pieces)), price
+            )
+        case {"whole": whole, "scale": scale}:
+            return Whole(tuple(whole), Fraction(scale), price)
+        case {"direct": query, "sigma": sigma}:
+            return Directly(query_from_plain(query), Fraction(sigma), price)
+        case {"direct": query, "scale": scale}:
+            return Alone(query_from_plain(query), Fraction(scale), price)
+    raise LedgerDamaged(
+        "a recorded answer is of no kind that this version knows. A newer discreet may have written it."
     )
-    return Lattice(Measurement(pieces), plain["price"])
 
 
-def _compare(prints: Prints, columns: Sequence[str], recorded: Sequence[str]) -> None:
-    for name, print_ in zip(columns, recorded, strict=True):
+def _residual(columns: Sequence[str], parts: Sequence[int]) -> Residual:
+    return Residual(tuple((name, part) for name, part in zip(columns, parts, strict=True) if part))
+
+
+def _compare(prints: Prints, recorded: Mapping[str, str]) -> None:
+    for name, print_ in recorded.items():
         if prints[name] != print_:
             raise BadSchema(
                 f'column "{name}" is declared otherwise than when the ledger\'s answers about it were measured. '

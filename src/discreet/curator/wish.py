@@ -6,12 +6,13 @@ from math import inf, prod
 import numpy as np
 
 from discreet.curator.asked import Part, Reading
-from discreet.curator.bars import bars_of, estimate
+from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter
+from discreet.known.bars import estimate, quantile
 from discreet.known.known import Known, Question
 from discreet.parameter import Number, positive, probability
 from discreet.plan.plan import plan_steps
-from discreet.plan.target import Target, quantile
+from discreet.plan.target import Target
 from discreet.privacy.gate import GRAIN, Gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.query.linear import Marginal
@@ -51,7 +52,8 @@ def read_wish(*, error: Number | None, confidence: Number, epsilon: Number | Non
     """The wish, if it makes sense."""
     if error is not None and epsilon is not None:
         raise BadParameter(
-            f"error is {error!r} and epsilon is {epsilon!r}; give one: how good the answer must be, or what it may cost."
+            f"error is {error!r} and epsilon is {epsilon!r}; give one of them: how good the answer must be, or what it "
+            "may cost."
         )
     chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
     half = None if error is None else float(positive("error", error, next_step="Give a half-width, say 100."))
@@ -88,14 +90,15 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
         return Target(z * variance**0.5, wish.confidence, joint)
 
     whole = counted.weight if isinstance(counted, Marginal) and counted.weight is not None else counted
-    (rows,), (rows_variance,) = estimate(whole, known)
+    counted_rows = estimate(whole, known)
+    rows, rows_variance = float(counted_rows.values[0]), float(counted_rows.variances[0])
     if rows <= 2 * _ROUGH * rows_variance**0.5:
         glance = inf if gate is None else 1 / (_GLANCE * float(max(gate.limit) * GRAIN))
         return [(whole, target(min(glance, rows_variance / 4)))]
     groups = counted.size(known.domain) if isinstance(counted, Marginal) else 1
     rows = rows / groups
-    values, value_variances = estimate(counted, known)
-    _, total_variances = estimate(part.total, known)
+    values, value_variances = estimate(counted, known).values, estimate(counted, known).variances
+    total_variances = estimate(part.total, known).variances
     large = values >= min(rows, float(values.max()))
     errors = bars_of(part, known, wish.confidence, joint).errors[large]
     spread = max(part.ends[1] - part.centre, part.centre - part.ends[0])
@@ -116,14 +119,15 @@ def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: in
     """The smallest errors whose plan costs no more than the price."""
     questions = [question for part in reading.parts for question in part.questions]
     moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]
-    budget = float(gaussian_limit(positive("epsilon", wish.epsilon), gate.delta))
+    price = positive("epsilon", wish.epsilon)
+    budget = float(price if known.pure else gaussian_limit(price, gate.delta))
     z = quantile(wish.confidence, joint)
 
     def asked(scale: float) -> Asked:
         pairs = zip(questions, moves, strict=True)
         return [(each, Target(z * scale * max(move, 1e-9), wish.confidence, joint)) for each, move in pairs]
 
-    low = (1 / budget) ** 0.5 / 64
+    low = 1 / budget / 64 if known.pure else budget**-0.5 / 64
     high = low * 2**24
     for _ in range(40):
         middle = (low * high) ** 0.5

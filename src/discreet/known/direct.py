@@ -112,7 +112,7 @@ def products_of_pieces(left: Pile, right: Pile) -> Numbers:
 
     The right pile has no groups; the left may have them, and then has one query for each of their cells.
     """
-    tensor = np.ones((1, 1, left.mix.shape[1], right.mix.shape[1]))
+    tensor: Numbers = np.ones((1, 1, left.mix.shape[1], right.mix.shape[1]))
     for place, name in enumerate(left.columns):
         means = left.means[place]
         if name not in right.columns:

@@ -1,4 +1,4 @@
-"""A family of questions of one form: a sum of products of weights, with one question or one for each cell of a GROUP BY.
+"""A family of questions of one form: a sum of products of weights; one question, or one for each cell of a GROUP BY.
 
 For each column there is a table of weights with an axis for the cells of the group (one, if the column is not grouped)
 and one for the products. Nothing is ever multiplied out over the cells of several columns.
@@ -23,7 +23,7 @@ MOST_PRODUCTS = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """Σ_j coefficient_j · Π over the columns of the weight of product j: one number, or one for each cell of the groups.
+    """Σ_j coefficient_j · Π over the columns of the weight of product j: one number, or one for each cell of groups.
 
     `readings[i]` is of column i: its rows are (cell of the group, product), the product varying fastest; `cells[i]` is
     how many cells of the group the column has, or 1.

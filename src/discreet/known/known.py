@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import expm1, inf, log1p
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,9 @@ from discreet.known.direct import (
 from discreet.known.family import Family, family_of
 from discreet.known.lattice import Columns, Lattice, View, subsets, variance_of
 from discreet.known.reading import Numbers
+from discreet.known.whole import Whole, laplace_variance
 from discreet.mechanism.gaussian import half_width
+from discreet.mechanism.laplace import half_width as laplace_half_width
 from discreet.query.linear import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -46,18 +49,24 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """What direct measurements of one question said, kept as it is; `sigma` is set if there was one."""
+    """What direct measurements of one question said, kept as it is.
+
+    `sigma` is set if there was one, with rounded Gaussian noise; `scale` if it had discrete Laplace noise.
+    """
 
     values: Numbers
     variance: float
     sigma: Fraction | None = None
+    scale: Fraction | None = None
 
     def error(self, confidence: float, *, joint: int = 1) -> float:
         """The half-width that holds with this probability; of one measurement, by the exact law of its noise."""
         if self.sigma is not None:
             return half_width(self.sigma, confidence, joint=joint)
+        if self.scale is not None:
+            return laplace_half_width(self.scale, confidence, joint=joint)
         each = -expm1(log1p(-(1 - confidence)) / joint)
-        return -NormalDist().inv_cdf(each / 2) * self.variance**0.5
+        return float(-NormalDist().inv_cdf(each / 2) * self.variance**0.5)
 
 
 @dataclass(eq=False)
@@ -65,8 +74,10 @@ class Known:
     """What has been revealed of one table: a lattice, directs joined to it, and directs kept as they are."""
 
     lattice: Lattice
+    pure: bool = False
     groups: dict[Columns, Group] = field(default_factory=dict)
     told: dict[Hashable, Told] = field(default_factory=dict)
+    wholes: list[Whole] = field(default_factory=list)
     paid: dict[Columns, float] = field(default_factory=dict)
     version: int = 0
     _estimates: dict[Hashable, tuple[int, Estimate]] = field(default_factory=dict)
@@ -74,9 +85,9 @@ class Known:
     _faint: float = inf
 
     @classmethod
-    def nothing(cls, domain: Domain, unit: Unit) -> "Known":
-        """What is known before the first question."""
-        return cls(Lattice(domain, unit))
+    def nothing(cls, domain: Domain, unit: Unit, *, pure: bool = False) -> "Known":
+        """What is known before the first question. `pure` says that all noise is discrete Laplace."""
+        return cls(Lattice(domain, unit), pure)
 
     @property
     def domain(self) -> Domain:
@@ -105,16 +116,26 @@ class Known:
         self.version += 1
         start = 0
         for residual, sigma in measurement.pieces:
-            size = residual.size(self.domain)
-            self.lattice.add(
-                residual, sigma=float(sigma), values=None if values is None else values[start : start + size]
-            )
-            start += size
+            end = start + residual.size(self.domain)
+            part = None if values is None else values[start:end]
+            self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
+            start = end
+
+    def measured_whole(
+        self, columns: Columns, *, scale: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
+    ) -> None:
+        """Learn a whole marginal, all cells with discrete Laplace noise: every piece of its columns at once."""
+        self.version += 1
+        self.paid[columns] = self.paid.get(columns, 0.0) + price
+        whole = Whole(columns, scale, values, tuple(self.domain[name].size for name in columns))
+        self.wholes.append(whole)
+        for residual, variance, numbers in whole.pieces(self.domain):
+            self.lattice.add(residual, variance=variance, values=numbers)
 
     def told_total(self, rows: int) -> None:
         """Learn the number of rows where it is public."""
         self.version += 1
-        self.lattice.add(Residual(()), sigma=0.0, values=np.array([rows]))
+        self.lattice.add(Residual(()), variance=0.0, values=np.array([rows]))
 
     def measured_directly(
         self, question: Question, *, sigma: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
@@ -141,13 +162,25 @@ class Known:
         weight = before.variance / (before.variance + variance)
         self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
 
+    def told_directly(
+        self, question: Question, *, scale: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
+    ) -> None:
+        """Learn the answer to a question that was measured by itself with discrete Laplace noise; the best is kept."""
+        self.version += 1
+        self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+        before = self.told.get(question)
+        if before is None or before.scale is None or scale < before.scale:
+            numbers = np.zeros(1) if values is None else values.astype(np.float64)
+            self.told[question] = Told(numbers, laplace_variance(scale), scale=scale)
+
     def _joinable(self, family: Family) -> bool:
         return self._top(family) > TINY * float(self.energies(family).sum())
 
     def _top(self, family: Family) -> float:
         """How much of a query no smaller set of columns can say."""
         energies = self.energies(family)
-        return float(energies[(..., *(slice(1, None) for _ in family.columns))].sum())
+        top: Any = (..., *(slice(1, None) for _ in family.columns))
+        return float(energies[top].sum())
 
     def energies(self, family: Family) -> Numbers:
         """The squared length of each piece of each question: an axis for each column's cells, then for its parts."""
@@ -173,9 +206,8 @@ class Known:
             both = np.stack(parts, axis=1)
             tensor = tensor[:, None, :, None] * both[None, :, None, :]
             tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, count, count)
-        energies = np.maximum(tensor.sum(axis=(2, 3)), 0.0)
-        shape = tuple(axis.parts for axis in family.axes)
-        return energies.reshape(*family.cells, *shape)
+        energies: Numbers = np.maximum(tensor.sum(axis=(2, 3)), 0.0)
+        return energies.reshape(*family.cells, *(axis.parts for axis in family.axes))
 
     def estimate(self, family: Family) -> Estimate:
         """The value and the variance of each question."""

@@ -84,12 +84,12 @@ class Lattice:
             self.blocks[columns] = found
         return found
 
-    def add(self, residual: Residual, *, sigma: float, values: NDArray[np.int64] | None) -> None:
-        """Learn a measurement with rounded Gaussian noise of this sigma (0: exact); without values only how well."""
+    def add(self, residual: Residual, *, variance: float, values: NDArray[np.int64] | None) -> None:
+        """Learn a measurement whose numbers have noise of this variance; without values only how well it is known."""
         block = self.block(residual.columns)
         parts = tuple(part - 1 for _, part in residual.parts)
         gain = prod(axis.gain(part + 1) for axis, part in zip(block.axes, parts, strict=True))
-        precision = gain / variance_of(sigma) if sigma else np.inf
+        precision = gain / variance if variance else np.inf
         before = float(block.precision[parts])
         block.precision[parts] = before + precision
         if values is not None and before < np.inf:

@@ -47,7 +47,8 @@ def gaussian_pieces(
 
     def release(exact: Exact) -> NDArray[np.int64]:
         values = unseal(exact, _as_declared(exact, calibrated), stretches=sized)
-        return values + np.concatenate([noise.rounded_gaussian(sigma, size=size) for sigma, size in sized])
+        draws: NDArray[np.int64] = np.concatenate([noise.rounded_gaussian(sigma, size=size) for sigma, size in sized])
+        return values + draws
 
     def error(confidence: Number, *, joint: int = 1) -> float:
         return half_width(max(sigma for sigma, _ in sized), confidence, joint=joint)

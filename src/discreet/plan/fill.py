@@ -14,8 +14,8 @@ def fill(energies: Numbers, price: Numbers, precision: Numbers, uses: Numbers, t
     """The precisions at which Σ energy/precision meets the target variance, at a small price.
 
     p' = max(p, k √((1 + uses) a/c)) with the one k that meets the target: for uses 0 this is the cheapest way (water
-    filling: the square root of energy over price). Pieces that many questions have paid for are raised further than this
-    question needs; it is a little dearer now, and far cheaper for the questions to come.
+    filling: the square root of energy over price). Pieces that many questions have paid for are raised further than
+    this question needs; it is a little dearer now, and far cheaper for the questions to come.
 
     where a is `energies`, c is `price`, p is `precision`.
 
@@ -40,7 +40,9 @@ def fill(energies: Numbers, price: Numbers, precision: Numbers, uses: Numbers, t
     return result
 
 
-def fill_jointly(energies: Sequence[Numbers], price: Numbers, precision: Numbers, targets: Sequence[float]) -> Numbers:
+def fill_jointly(
+    energies: Sequence[Numbers] | Numbers, price: Numbers, precision: Numbers, targets: Sequence[float]
+) -> Numbers:
     """The cheapest precisions at which every one of some questions meets its own target variance.
 
     Minimises Σ c (p' − p) subject to Σ a_q/p' ≤ target_q for each q. At the optimum p' = max(p, √(Σ_q λ_q a_q/c)) with

@@ -2,24 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 from typing import Literal
 
 import numpy as np
 
+from discreet.known.bars import number_bars
 from discreet.known.family import Family
 from discreet.known.known import Known, Question
 from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
 from discreet.plan.fill import fill_jointly
-from discreet.plan.step import Directly, Lattice, Step, lattice_step, significant, step_for, worst
+from discreet.plan.pure import Alone, Whole, pure_step
+from discreet.plan.step import Directly, Lattice, lattice_step, significant, step_for, worst
 from discreet.plan.target import Target
-from discreet.privacy.event import Compose, Event, Gaussian, Nothing
+from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing
+from discreet.query.linear import Marginal
+from discreet.query.measurement import Measurement
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import sensitivity_of
 
 Origin = Literal["known", "measured", "direct", "mixed"]
+Step = Lattice | Directly | Whole | Alone
+Measured = Measurement | Question
 
 # A batch is planned jointly up to so many numbers in its table of energies.
 MOST_ENERGIES = 2**24
@@ -29,17 +36,17 @@ MOST_ENERGIES = 2**24
 class Steps:
     """What will be done to the rows for a question or a batch of them, in one payment."""
 
-    steps: tuple[Lattice | Directly, ...]
+    steps: tuple[Step, ...]
 
     @property
     def origin(self) -> Origin:
         """Where the answer will come from."""
-        kinds = {"measured" if isinstance(step, Lattice) else "direct" for step in self.steps}
+        kinds = {"measured" if isinstance(step, Lattice | Whole) else "direct" for step in self.steps}
         return "known" if not kinds else "mixed" if len(kinds) > 1 else "measured" if "measured" in kinds else "direct"
 
     @property
     def price(self) -> float:
-        """What it costs, in squared mu."""
+        """What it costs: in squared mu, or where delta is 0 in epsilon."""
         return sum(step.price for step in self.steps)
 
     def event(self, domain: Domain, unit: Unit) -> Event:
@@ -48,25 +55,55 @@ class Steps:
         return Nothing() if not events else events[0] if len(events) == 1 else Compose(tuple(events))
 
 
-def event_of(step: Lattice | Directly, domain: Domain, unit: Unit) -> Event:
-    """What a step does. All pieces of a measurement together are one Gaussian vector in units of its noise."""
-    if isinstance(step, Lattice):
-        from fractions import Fraction
+def measured(step: Step) -> Measured:
+    """What a step asks of the source."""
+    match step:
+        case Lattice():
+            return step.measurement
+        case Whole():
+            return Marginal(step.columns)
+        case _:
+            return step.question
 
-        return Gaussian(Fraction(1), sensitivity_of(step.measurement, domain, unit).l2_squared)
-    return Gaussian(step.sigma, sensitivity_of(step.question, domain, unit).l2_squared)
+
+def event_of(step: Step, domain: Domain, unit: Unit) -> Event:
+    """What a step does. All pieces of a measurement together are one Gaussian vector in units of its noise."""
+    moves = sensitivity_of(measured(step), domain, unit)
+    match step:
+        case Lattice():
+            return Gaussian(Fraction(1), moves.l2_squared)
+        case Directly():
+            return Gaussian(step.sigma, moves.l2_squared)
+        case _:
+            return Laplace(step.scale, moves.l1)
 
 
 def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known) -> Steps:
     """The cheapest way to answer some questions together: those that want the lattice share it."""
+    if known.pure:
+        return Steps(_pure_steps(asked, known))
     chosen = [(question, target, step_for(question, target, known)) for question, target in dict.fromkeys(asked)]
     needed = [(question, target, step) for question, target, step in chosen if step is not None]
     shared = [(question, target) for question, target, step in needed if isinstance(step, Lattice)]
-    alone: list[Lattice | Directly] = [step for _, _, step in needed if isinstance(step, Directly)]
-    if len(shared) <= 1:
-        return Steps(tuple(step for _, _, step in needed))
-    together = _together(shared, known)
+    alone = [step for _, _, step in needed if isinstance(step, Directly)]
+    together = _together(shared, known) if len(shared) > 1 else None
     return Steps((*(together or [step for _, _, step in needed if isinstance(step, Lattice)]), *alone))
+
+
+def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known) -> tuple[Step, ...]:
+    """One step for each question that is not known; questions that the same marginal serves share it."""
+    steps: dict[object, Step] = {}
+    for question, target in dict.fromkeys(asked):
+        if number_bars(question, known, target.confidence, target.joint).errors.max() <= target.error:
+            continue
+        step = pure_step(question, target, known)
+        if step is None:
+            continue
+        key = step.columns if isinstance(step, Whole) else step.question
+        before = steps.get(key)
+        if before is None or before.price < step.price:
+            steps[key] = step
+    return tuple(steps.values())
 
 
 def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[Lattice] | None:
@@ -127,4 +164,16 @@ def _measurements(
     return found
 
 
-__all__ = ["Directly", "Lattice", "Origin", "Step", "Steps", "event_of", "plan_steps"]
+__all__ = [
+    "Alone",
+    "Directly",
+    "Lattice",
+    "Measured",
+    "Origin",
+    "Step",
+    "Steps",
+    "Whole",
+    "event_of",
+    "measured",
+    "plan_steps",
+]

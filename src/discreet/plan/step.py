@@ -39,10 +39,7 @@ class Directly:
     price: float
 
 
-Step = Lattice | Directly | None
-
-
-def step_for(question: Question, target: Target, known: Known) -> Step:
+def step_for(question: Question, target: Target, known: Known) -> Lattice | Directly | None:
     """The cheapest way in the long run; None if it is known well enough."""
     if is_told(question, target, known):
         return None
@@ -100,7 +97,7 @@ def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
 
 def worst(energies: Numbers, depth: int) -> Numbers:
     """The largest energy of each piece over the cells of a GROUP BY; where all cells look alike it is that of each."""
-    return energies.reshape(-1, *energies.shape[energies.ndim - depth :]).max(axis=0)
+    return np.asarray(energies.reshape(-1, *energies.shape[energies.ndim - depth :]).max(axis=0))
 
 
 def significant(energies: Numbers) -> Numbers:

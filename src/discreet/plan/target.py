@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import expm1, log1p
-from statistics import NormalDist
 
-from discreet.parameter import Number, positive, probability, whole
+from discreet.known.bars import quantile
 
 # A target is met a hair early, so that rounding does not turn what is known into what is not.
 HAIR = 1e-9
@@ -28,27 +25,6 @@ class Target:
     def variance(self) -> float:
         """The largest variance of a Gaussian error that is within the half-width so often."""
         return (self.error / quantile(self.confidence, self.joint)) ** 2 * (1 - HAIR)
-
-
-@lru_cache(maxsize=1024)
-def quantile(confidence: float, joint: int = 1) -> float:
-    """The z with Pr[|N(0, 1)| ≤ z]^joint = confidence.
-
-    For any jointly Gaussian errors, each within z of its standard deviations, all hold together at least so often:
-    independent ones are the worst [Šidák 1967].
-
-    >>> round(quantile(0.95), 3), round(quantile(0.95, joint=100), 3)
-    (1.96, 3.474)
-    """
-    each = -expm1(log1p(-(1 - confidence)) / joint)
-    return -NormalDist().inv_cdf(each / 2)
-
-
-def read_target(error: Number, confidence: Number, joint: int = 1) -> Target:
-    """The target that someone asks for."""
-    half = positive("error", error, next_step="Give the half-width of the answer, say 100.")
-    chance = probability("confidence", confidence, next_step="Give one, say 0.95.")
-    return Target(float(half), float(chance), whole("joint", joint, least=1))
 
 
 def sigma_for(variance: float, gain: float = 1.0, *, bits: int = 24) -> Fraction | None:

@@ -1,4 +1,4 @@
-"""How the functions on the cells of a column fall apart: constants, and flat parts orthogonal to them and to each other.
+"""How the functions on the cells of a column fall apart: into constants, and flat parts orthogonal to all others.
 
 A category has one part besides the constants, its contrasts (functions that add up to zero). An ordered column has one
 part for each level of the Haar wavelets: level l compares the two halves of each of 2^(l−1) equal blocks, so a range is
@@ -71,9 +71,9 @@ class Axis:
     def apply(self, part: int, values: NDArray[Any], axis: int) -> NDArray[Any]:
         """The measuring matrix times an array along one of its axes, exactly for integers."""
         if part == 0:
-            return values.sum(axis=axis, keepdims=True)
+            return np.asarray(values.sum(axis=axis, keepdims=True))
         if not self.levels:
-            return self.cells * values - values.sum(axis=axis, keepdims=True)
+            return np.asarray(self.cells * values - values.sum(axis=axis, keepdims=True))
         moved = np.moveaxis(values, axis, -1)
         block = self.padded >> part
         # Only blocks that begin before the last cell hold anything.

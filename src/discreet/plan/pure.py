@@ -1,0 +1,162 @@
+"""Plans where delta is 0: whole marginals with Laplace noise, or one number by itself.
+
+Prices add up, so many small marginals are dear; but one marginal answers everything about its columns. A marginal of
+more columns is bought as soon as it costs no more than a small multiple of what was spent on its parts (ski rental).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.known.known import Known, Question
+from discreet.known.lattice import MOST_PIECES
+from discreet.known.reading import Numbers
+from discreet.known.tail import half_width
+from discreet.mechanism.laplace import half_width as single_half_width
+from discreet.plan.target import Target
+from discreet.query.linear import Linear, Marginal
+from discreet.source.effect import sensitivity_of
+
+Columns = tuple[str, ...]
+
+# A marginal is bought if it costs no more than so many times what was spent on its columns plus the direct answer.
+PATIENCE = 2.0
+# Marginals of more cells than this are not bought ahead of need.
+MOST_AHEAD = 2**14
+# The weights of a question are looked at one by one up to so many cells.
+MOST_CELLS = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Measure all cells of some columns with discrete Laplace noise of this scale."""
+
+    columns: Columns
+    scale: Fraction
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """Measure a question by itself, with discrete Laplace noise of this scale."""
+
+    question: Question
+    scale: Fraction
+    price: float
+
+
+def pure_step(question: Question, target: Target, known: Known) -> Whole | Alone | None:
+    """The cheapest way in the long run to answer a question that is not known well enough."""
+    moves = sensitivity_of(question, known.domain, known.lattice.unit).l1
+    if moves == 0:
+        return None
+    scale = _single_scale(target)
+    alone = Alone(question, scale, float(moves / scale))
+    weights = _worst_weights(question, known)
+    if weights is None:
+        return alone
+    found: Whole | None = None
+    for columns in _candidates(question.scope, known):
+        whole = _whole(columns, question, weights, target, known)
+        spent = sum(paid for scope, paid in known.paid.items() if set(scope) <= set(columns))
+        if whole is not None and whole.price <= PATIENCE * (alone.price + spent):
+            found = whole
+    return found or alone
+
+
+def _candidates(scope: Columns, known: Known) -> list[Columns]:
+    """The question's own columns, and those together with columns that were paid for before, fewer cells first."""
+    unions = {scope}
+    for other in known.paid:
+        unions |= {tuple(sorted({*one, *other})) for one in list(unions)}
+        if len(unions) > 64:
+            break
+    sizes = {columns: prod(known.domain[name].size for name in columns) for columns in unions}
+    kept = [columns for columns in unions if columns == scope or sizes[columns] <= MOST_AHEAD]
+    kept = [columns for columns in kept if known.lattice.view(columns) is not None and 2 ** len(columns) <= MOST_PIECES]
+    return sorted(kept, key=lambda columns: (sizes[columns], columns))
+
+
+def _whole(
+    columns: Columns, question: Question, weights: tuple[Numbers, NDArray[np.int64]], target: Target, known: Known
+) -> Whole | None:
+    """The marginal that answers this question and, if it has more columns, half of its cells as well as this."""
+    cells = prod(known.domain[name].size for name in columns)
+    others = cells // prod(known.domain[name].size for name in question.scope)
+    numbers, counts = weights
+    scale = scale_for(tuple(numbers.tolist()), tuple((counts * others).tolist()), target)
+    if columns != question.scope:
+        half = ((0.5,), (cells,)) if _public_total(known) else ((1.0,), (max(1, cells // 2),))
+        scale = min(scale, scale_for(*half, target))
+    moves = sensitivity_of(Marginal(columns), known.domain, known.lattice.unit).l1
+    return Whole(columns, scale, float(moves / scale)) if scale > 0 else None
+
+
+def _public_total(known: Known) -> bool:
+    return bool(known.lattice.block(()).precision[()] == inf)
+
+
+def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[np.int64]] | None:
+    """The weights that the noises of the cells have in the question, or in the cell of it with the largest sum."""
+    scope = question.scope
+    if prod(known.domain[name].size for name in scope) > MOST_CELLS or known.family(question) is None:
+        return None
+    if isinstance(question, Linear):
+        table = question.table(known.domain).astype(np.float64).ravel()
+        # Where the total is public, only the differences from the mean are noisy.
+        table = table - table.mean() if _public_total(known) else table
+    elif question.weight is None:
+        return np.ones(1), np.ones(1, dtype=np.int64)
+    else:
+        full = question.weight.table(known.domain, scope).astype(np.float64)
+        grouped = [scope.index(name) for name in question.columns]
+        rest = [axis for axis in range(len(scope)) if axis not in grouped]
+        rows = full.transpose([*grouped, *rest]).reshape(question.size(known.domain), -1)
+        table = rows[int((rows * rows).sum(axis=1).argmax())]
+    values, counts = np.unique(np.abs(np.round(table, 12)), return_counts=True)
+    return values[values > 0], counts[values > 0].astype(np.int64)
+
+
+@lru_cache(maxsize=4096)
+def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Target) -> Fraction:
+    """The largest scale, in eight binary digits, whose noises with these weights are within the error so often."""
+    confidence = 1 - (1 - target.confidence) / target.joint
+
+    def fits(scale: float) -> bool:
+        return _half_width(weights, counts, scale, confidence) <= target.error
+
+    # Half-widths grow about like the scale.
+    scale = 1000.0 * target.error / _half_width(weights, counts, 1000.0, confidence)
+    for _ in range(40):
+        if fits(scale):
+            break
+        scale *= 0.995
+    else:
+        return Fraction(0)
+    return _short(scale)
+
+
+def _half_width(weights: Sequence[float], counts: Sequence[int], scale: float, confidence: float) -> float:
+    return half_width(
+        np.array(weights), np.full(len(weights), scale), np.array(counts, dtype=np.int64), confidence=confidence
+    )
+
+
+def _single_scale(target: Target) -> Fraction:
+    """The largest scale whose single draws are within the error so often."""
+    confidence = 1 - (1 - target.confidence) / target.joint
+    scale = _short(target.error / np.log(1 / (1 - confidence)) * 1.05 + 0.2)
+    while single_half_width(scale, confidence) > target.error:
+        scale = _short(float(scale) * 0.998)
+    return scale
+
+
+def _short(scale: float) -> Fraction:
+    """A scale in few digits, not above the given one."""
+    mantissa, exponent = np.frexp(scale)
+    return Fraction(int(mantissa * 2**16)) * Fraction(2) ** int(exponent - 16)
