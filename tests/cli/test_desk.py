@@ -328,10 +328,11 @@ def test_a_quick_answer_shows_nothing_on_the_way(monkeypatch, capsys):
 # The page.
 
 
-def test_the_commands_on_the_page_run(people, monkeypatch):
+@pytest.mark.parametrize("page", ["README.md", "docs/curator.md"])
+def test_the_commands_on_a_page_run(people, page, monkeypatch):
     monkeypatch.chdir(people.parent)
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / "curator.md").read_text(), flags=re.M | re.S)
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), flags=re.M | re.S)
     commands = [line for block in blocks for line in block.splitlines() if line.startswith("discreet")]
-    assert {line.split()[1] for line in commands} >= {"ask", "plan", "known", "budget", "history"}
+    assert {line.split()[1] for line in commands} == {"ask", "plan", "known", "budget", "history"}
     for line in commands:
         assert call(*shlex.split(line, comments=True)[1:])
