@@ -97,7 +97,8 @@ def _errors(outcome: Outcome) -> str:
 them against the truth: at 1 a number is exactly as wrong as was promised, beyond it the bar did not hold. The curve is
 what Gaussian noise of exactly the promised size would give. The worst of all {outcome.every_miss.size:,} numbers was
 {worst:.2f} promised errors away. Answers share their noise, so a miss comes back wherever it is asked about again, and
-the share outside differs from run to run by a point or so."""
+the share outside differs from run to run: by a point or so for all numbers together, by a few points in the panels with
+few of them."""
     last = max(2.0, ceil(2 * worst + 0.2) / 2)
     panels = [
         f"<figure><h3>{escape(kind)} <span>{misses.size:,} numbers</span></h3>\n"
