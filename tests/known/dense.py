@@ -1,7 +1,7 @@
 """Everything that is known, once more and slowly: dense matrices over all cells of all columns, padding included.
 
-Written from lattice.md and not from the code: a column of n cells has a list of measuring matrices over N padded cells, a
-residual is a Kronecker product of them, and a query is padded with its own mean.
+Written from lattice.md and not from the code: a column of n cells has a list of measuring matrices over N padded
+cells, a residual is a Kronecker product of them, and a query is padded with its own mean.
 """
 
 from dataclasses import dataclass
@@ -108,7 +108,6 @@ class Releases:
     measurements: list
     directs: list
     exact_total: bool = False
-    unit: Unit = Unit()
 
     @cached_property
     def design(self):
@@ -130,7 +129,7 @@ class Releases:
 
     def learnt(self, numbers, total=0):
         """What is known when these numbers were released."""
-        known, start = Known.nothing(self.space.domain, self.unit), 0
+        known, start = Known.nothing(self.space.domain, Unit()), 0
         if self.exact_total:
             known.told_total(total)
         for each in self.measurements:
@@ -177,11 +176,8 @@ def random_measurements(rng, space, *, share=0.7):
     """Most pieces once or twice, the others not at all, in a few measurements."""
     chosen = [piece for piece in space.pieces() if rng.random() < share]
     again = [piece for piece in chosen if rng.random() < 0.3]
-    found = []
-    for pieces in (chosen[::2], chosen[1::2], again):
-        if pieces:
-            found.append(Measurement(tuple((piece, random_sigma(rng)) for piece in pieces)))
-    return found
+    several = [pieces for pieces in (chosen[::2], chosen[1::2], again) if pieces]
+    return [Measurement(tuple((piece, random_sigma(rng)) for piece in pieces)) for pieces in several]
 
 
 def random_product(rng, domain, *, wide=False):

@@ -1,8 +1,8 @@
 """Numbers measured directly, joined to the lattice: one estimate for everything, and its variance exactly.
 
 Whatever the algorithm, an answer is a linear map of all released numbers. So it is learnt from unit vectors, one for
-each number, and everything else follows: the answer is unbiased if the map times the design is the query, and its variance
-is the sum of the squared entries times the variances of the noises.
+each number, and everything else follows: the answer is unbiased if the map times the design is the query, and its
+variance is the sum of the squared entries times the variances of the noises.
 """
 
 from fractions import Fraction
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from discreet.curator.bars import estimate
 from discreet.known.direct import MOST_DIRECTS
 from discreet.known.known import Known
-from discreet.query import Linear, Marginal, Residual
+from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.product import Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
