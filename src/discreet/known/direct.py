@@ -8,6 +8,7 @@ sum of independent noises, whose variance is computed exactly (lattice.md §4).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -39,16 +40,20 @@ class Group:
     columns: Columns
     directs: list[Direct] = field(default_factory=list)
     version: int = 0
+    _pile: "Pile | None" = None
 
     def add(self, direct: Direct) -> None:
         """Join one more."""
         self.directs.append(direct)
         self.version += 1
+        self._pile = None
 
     @property
     def pile(self) -> "Pile":
         """All products of all directs."""
-        return piled([direct.family for direct in self.directs])
+        if self._pile is None:
+            self._pile = piled([direct.family for direct in self.directs])
+        return self._pile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,29 +157,31 @@ class Solution:
     """How the directs of some groups move the estimate: the moves are `gain` times (released − lattice).
 
     `piles`, `members` and `tops` are those of the groups; `spread` is the covariance of (released − lattice), of which
-    `unknown` is what comes from pieces never measured.
+    `unknown` is what comes from pieces never measured. `moves` is by how much each direct moves its block, in units of
+    its own pieces there.
     """
 
-    groups: tuple[Group, ...]
     piles: tuple[Pile, ...]
     tops: tuple[list[int], ...]
     members: tuple[slice, ...]
     gain: Numbers
     spread: Numbers
     unknown: Numbers
+    moves: Numbers
 
 
 # 1/precision of each piece of some columns: what is known of them, and what is not.
 Inverses = Callable[[Columns], tuple[Numbers, Numbers]]
+# The inner products of each piece of the directs of two groups.
+Pieces = Callable[[Group, Group], Numbers]
 
 
-def solve(groups: Sequence[Group], inverses: Inverses) -> Solution:
-    """Join the directs of some groups, smaller sets of columns first."""
-    ordered = tuple(sorted(groups, key=lambda group: (len(group.columns), group.columns)))
+def solve(ordered: Sequence[Group], inverses: Inverses, pieces: Pieces, surprise: Numbers) -> Solution:
+    """Join the directs of some groups, smaller sets of columns first; `surprise` is (released − lattice) of each."""
     piles = tuple(group.pile for group in ordered)
     ends = [0, *accumulate(len(group.directs) for group in ordered)]
     members = tuple(slice(begin, end) for begin, end in pairwise(ends))
-    known, unknown, tops = _covariances(piles, members, inverses)
+    known, unknown, tops = _covariances(ordered, members, inverses, pieces)
     variances = np.array([direct.variance for group in ordered for direct in group.directs])
     gain: Numbers = np.zeros((ends[-1], ends[-1]))
     for place, own in enumerate(members):
@@ -183,19 +190,19 @@ def solve(groups: Sequence[Group], inverses: Inverses) -> Solution:
             if set(piles[earlier].columns) <= set(piles[place].columns):
                 before += tops[own, members[earlier]] @ gain[members[earlier]]
         gain[own] = _gain(known + unknown, variances, tops[own, own], before, own)
-    noise = np.diag(variances)
-    return Solution(ordered, piles, tuple(map(top_of, piles)), members, gain, known + noise, unknown)
+    spread = known + np.diag(variances)
+    return Solution(piles, tuple(map(top_of, piles)), members, gain, spread, unknown, gain @ surprise)
 
 
 def _covariances(
-    piles: Sequence[Pile], members: Sequence[slice], inverses: Inverses
+    groups: Sequence[Group], members: Sequence[slice], inverses: Inverses, pieces_of: Pieces
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Of all directs: the covariance by what is known, by what is not, and what each adds to the queries of others."""
     total = members[-1].stop
     known, unknown, tops = (np.zeros((total, total)) for _ in range(3))
-    for row, left in enumerate(piles):
-        for column, right in enumerate(piles[: row + 1]):
-            pieces = products_of_pieces(left, right)
+    for row, left in enumerate(groups):
+        for column, right in enumerate(groups[: row + 1]):
+            pieces = pieces_of(left, right)
             shared = tuple(name for name in left.columns if name in right.columns)
             inverse, missing = inverses(shared)
             here, there = members[row], members[column]
@@ -204,7 +211,7 @@ def _covariances(
             known[there, here], unknown[there, here] = known[here, there].T, unknown[here, there].T
             if shared == right.columns:
                 # What an earlier group adds to this one's queries: the piece in which no column is constant.
-                tops[here, there] = pieces[top_of(right)].sum(axis=0)
+                tops[here, there] = pieces[top_of(right.pile)].sum(axis=0)
     return known, unknown, tops
 
 
@@ -214,14 +221,27 @@ def _gain(covariance: Numbers, variances: Numbers, top: Numbers, before: Numbers
     everything = covariance + np.diag(variances)
     spread = covariance[own, own] - moved - moved.T + before @ everything @ before.T
     noise = np.diag(variances[own])
-    trust = np.eye(len(spread)) - noise @ np.linalg.pinv(spread + noise, hermitian=True)
+    trust = np.linalg.solve(spread + noise, spread).T
     innovation = -before
     innovation[:, own] += np.eye(len(spread))
     return np.asarray(np.linalg.pinv(top, rcond=1e-10, hermitian=True) @ trust @ innovation)
 
 
+def values_of(pile: Pile, vectors: Sequence[Numbers], values: Numbers) -> Numbers:
+    """What an estimate says to each query of a pile: for each column the rows of its vectors, one for each product."""
+    products = pile.mix.shape[1]
+    left = np.broadcast_to(values.ravel(), (products, values.size))
+    for rows in vectors:
+        left = np.einsum("jr,jrx->jx", rows, left.reshape(products, rows.shape[1], -1))
+    return np.asarray(pile.mix @ left[:, 0])
+
+
 def top_of(pile: Pile) -> list[int]:
     """Where, among the pieces of some columns in their order, those lie in which no column is constant."""
-    shape = tuple(len(starts) for starts in pile.starts)
+    return _top_of(tuple(len(starts) for starts in pile.starts))
+
+
+@lru_cache(maxsize=1024)
+def _top_of(shape: tuple[int, ...]) -> list[int]:
     grid = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1))
     return np.flatnonzero((grid > 0).all(axis=0)).tolist()

@@ -20,10 +20,12 @@ from discreet.known.direct import (
     pile_of,
     products_of_pieces,
     solve,
+    values_of,
 )
 from discreet.known.family import Family, family_of
-from discreet.known.lattice import Columns, Lattice, View, subsets, variance_of
+from discreet.known.lattice import MOST_NUMBERS, Columns, Lattice, View, subsets, variance_of
 from discreet.known.reading import Numbers
+from discreet.known.shelf import Shelf
 from discreet.known.whole import Whole, laplace_variance
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
@@ -80,8 +82,9 @@ class Known:
     wholes: list[Whole] = field(default_factory=list)
     paid: dict[Columns, float] = field(default_factory=dict)
     version: int = 0
-    _estimates: dict[Hashable, tuple[int, Estimate]] = field(default_factory=dict)
-    _solutions: dict[tuple[Columns, ...], tuple[int, Solution]] = field(default_factory=dict)
+    _estimates: Shelf[Hashable, tuple[int, Estimate]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
+    _solutions: Shelf[tuple[Columns, ...], tuple[int, Solution]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
+    _products: Shelf[tuple[Columns, Columns], tuple[int, Numbers]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
     _faint: float = inf
 
     @classmethod
@@ -101,9 +104,8 @@ class Known:
 
     def remember(self, question: Question, found: Estimate) -> Estimate:
         """Keep an estimate until something is learnt."""
-        if len(self._estimates) >= 4096:
-            self._estimates.clear()
-        self._estimates[question] = self.version, found
+        # A question itself takes about as much room as a hundred numbers.
+        self._estimates.put(question, (self.version, found), room=2 * found.values.size + 1000)
         return found
 
     def family(self, question: Question) -> Family | None:
@@ -116,7 +118,7 @@ class Known:
         self.version += 1
         start = 0
         for residual, sigma in measurement.pieces:
-            end = start + residual.size(self.domain)
+            end = start + self.lattice.size(residual)
             part = None if values is None else values[start:end]
             self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
             start = end
@@ -216,10 +218,11 @@ class Known:
         if family.size == family.products == 1 and not groups:
             return self._estimate_one(family, view)
         energies = self.energies(family)
-        variances = self._variances(energies, view)
-        if groups:
-            variances = self._with_directs(family, energies, view, self._solution(groups))
-        return Estimate(self._values(family, view), variances)
+        values = self._values(family, view)
+        if not groups:
+            return Estimate(values, self._variances(energies, view))
+        moved, variances = self._with_directs(family, energies, self._solution(groups))
+        return Estimate(values + moved.reshape(values.shape), variances)
 
     def _estimate_one(self, family: Family, view: View) -> Estimate:
         """The usual case, quickly: one product, no group, no directs."""
@@ -240,7 +243,7 @@ class Known:
         view = self._view(family.columns)
         energies = self.energies(family)
         if groups:
-            return float(self._with_directs(family, energies, view, self._solution(groups)).max())
+            return float(self._with_directs(family, energies, self._solution(groups))[1].max())
         return float(self._variances(energies, view).max())
 
     def _variances(self, energies: Numbers, view: View) -> Numbers:
@@ -255,8 +258,8 @@ class Known:
             variances = np.where(missing > TINY * everything, inf, variances)
         return variances
 
-    def _with_directs(self, family: Family, energies: Numbers, view: View, solution: Solution) -> Numbers:
-        """The variances where directs move the estimate: that of the lattice at the query less what they explain."""
+    def _with_directs(self, family: Family, energies: Numbers, solution: Solution) -> tuple[Numbers, Numbers]:
+        """By how much directs move each value, and the variance then: that of the lattice less what they explain."""
         pile = pile_of(family)
         count = len(solution.gain)
         reach, known, unknown = (np.zeros((family.size, count)) for _ in range(3))
@@ -277,7 +280,7 @@ class Known:
         doubt += np.einsum("bi,ij,bj->b", moves, solution.unknown, moves)
         certain = np.maximum(certain, 0.0)
         variances = np.where(doubt > 1e-3 * certain + 1e-9 * (flat @ missing), inf, certain)
-        return variances.reshape(energies.shape[: energies.ndim - depth])
+        return reach @ solution.moves, variances.reshape(energies.shape[: energies.ndim - depth])
 
     def _values(self, family: Family, view: View) -> Numbers:
         values = self._gathered(view)
@@ -301,13 +304,9 @@ class Known:
         return view
 
     def _gathered(self, view: View) -> Numbers:
-        """The estimates of all pieces of a view, moved by the directs."""
-        groups = self._groups_in(view.columns)
-        stamp = view.stamp + sum(self.groups[columns].version for columns in groups)
-        if view.values is None or view.values_stamp != stamp:
-            corrections = self._corrections(self._solution(groups)) if groups else {}
-            view.values = self.lattice.gathered(view, corrections)
-            view.values_stamp = stamp
+        """The estimates of all pieces of a view, by the lattice alone."""
+        if view.values is None:
+            view.values = self.lattice.gathered(view)
         return view.values
 
     def _groups_in(self, columns: Columns) -> tuple[Columns, ...]:
@@ -316,62 +315,37 @@ class Known:
         return tuple(chosen for chosen in subsets(columns) if chosen in self.groups)
 
     def _solution(self, groups: tuple[Columns, ...]) -> Solution:
-        stamp = sum(self.groups[columns].version for columns in groups)
-        stamp += sum(self._view(columns).stamp for columns in groups)
+        """How the directs of some groups move the estimate now; smaller sets of columns come first."""
+        members = [self.groups[columns] for columns in groups]
+        stamp = sum(group.version + self._view(group.columns).stamp for group in members)
         found = self._solutions.get(groups)
         if found is None or found[0] != stamp:
-            if len(self._solutions) > 1024:
-                self._solutions.clear()
-            found = stamp, solve([self.groups[columns] for columns in groups], self._inverses)
-            self._solutions[groups] = found
+            surprise = np.concatenate([self._surprise(group) for group in members])
+            found = stamp, solve(members, self._inverses, self._pieces, surprise)
+            self._solutions.put(groups, found, room=8 * found[1].gain.size + 1000)
+        return found[1]
+
+    def _surprise(self, group: Group) -> Numbers:
+        """What was released less what the lattice says, of each direct."""
+        families = [direct.family for direct in group.directs]
+        places = range(len(group.columns))
+        vectors = [np.vstack([family.readings[place].vectors for family in families]) for place in places]
+        said = values_of(group.pile, vectors, self._gathered(self._view(group.columns)))
+        return np.array([direct.value for direct in group.directs]) - said
+
+    def _pieces(self, left: Group, right: Group) -> Numbers:
+        """The inner products of two groups do not depend on what is known, so they are kept."""
+        key = left.columns, right.columns
+        stamp = left.version + right.version
+        found = self._products.get(key)
+        if found is None or found[0] != stamp:
+            found = stamp, products_of_pieces(left.pile, right.pile)
+            self._products.put(key, found, room=found[1].size + 1000)
         return found[1]
 
     def _inverses(self, columns: Columns) -> tuple[Numbers, Numbers]:
         view = self._view(columns)
         return view.inverse.ravel(), view.unknown.ravel() / self._faint
-
-    def _corrections(self, solution: Solution) -> dict[Columns, Numbers]:
-        """By how much the directs move the values of each block."""
-        surprise = np.array(
-            [
-                direct.value - float(self._lattice_value(direct.family))
-                for group in solution.groups
-                for direct in group.directs
-            ]
-        )
-        moves = solution.gain @ surprise
-        corrections = {}
-        for group, members in zip(solution.groups, solution.members, strict=True):
-            total = np.zeros(tuple(axis.starts[-1] for axis in group.directs[0].family.axes))
-            for direct, move in zip(group.directs, moves[members].tolist(), strict=True):
-                total += move * _measured(direct.family)
-            corrections[group.columns] = total
-        return corrections
-
-    def _lattice_value(self, family: Family) -> Numbers:
-        view = self._view(family.columns)
-        values = self.lattice.gathered(view, {})
-        total = np.zeros(())
-        for place, coefficient in enumerate(family.coefficients):
-            part = values
-            for reading in family.readings:
-                part = np.tensordot(reading.vectors[place], part, 1)
-            total = total + coefficient * part
-        return total
-
-
-def _measured(family: Family) -> Numbers:
-    """The measuring matrices of a block times a query, as the values of the block lie."""
-    total = np.zeros(tuple(axis.starts[-1] for axis in family.axes))
-    for place, coefficient in enumerate(family.coefficients):
-        part = np.full((), coefficient)
-        for axis, reading in zip(family.axes, family.readings, strict=True):
-            gains = np.repeat(
-                [axis.gain(each) for each in range(1, axis.parts)], [axis.rows(each) for each in range(1, axis.parts)]
-            )
-            part = np.multiply.outer(part, reading.units[place] * np.sqrt(gains))
-        total += part
-    return total
 
 
 __all__ = ["Estimate", "Known", "Question", "Told", "variance_of"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.known.family import axes_of
 from discreet.known.reading import Numbers
+from discreet.known.shelf import Shelf
 from discreet.query.axis import Axis
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
@@ -24,6 +25,8 @@ from discreet.source.effect import sensitivity_of
 
 Columns = tuple[str, ...]
 
+# What is gathered for questions to come: numbers of eight bytes, so 128 MB.
+MOST_NUMBERS = 2**24
 # Views of more pieces or cells than this are not made: such questions are measured directly.
 MOST_PIECES, MOST_CELLS = 2**13, 2**20
 
@@ -59,7 +62,6 @@ class View:
     unknown: Numbers
     partial: bool
     values: Numbers | None = None
-    values_stamp: int = -1
 
 
 @dataclass(eq=False)
@@ -69,7 +71,7 @@ class Lattice:
     domain: Domain
     unit: Unit
     blocks: dict[Columns, Block] = field(default_factory=dict)
-    views: dict[Columns, View] = field(default_factory=dict)
+    views: Shelf[Columns, View] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
     version: int = 0
 
     def block(self, columns: Columns) -> Block:
@@ -83,6 +85,11 @@ class Lattice:
             found = Block(columns, axes, price, np.zeros(shape), np.zeros(shape))
             self.blocks[columns] = found
         return found
+
+    def size(self, residual: Residual) -> int:
+        """How many numbers a residual has."""
+        axes = self.block(residual.columns).axes
+        return prod(axis.rows(part) for axis, (_, part) in zip(axes, residual.parts, strict=True))
 
     def add(self, residual: Residual, *, variance: float, values: NDArray[np.int64] | None) -> None:
         """Learn a measurement whose numbers have noise of this variance; without values only how well it is known."""
@@ -132,9 +139,9 @@ class Lattice:
         view = View(
             columns, stamp, self.version, price, precision, inverse, (~known).astype(np.float64), not known.all()
         )
-        if len(self.views) >= 4096:
-            self.views.clear()
-        self.views[columns] = view
+        # Four tensors, and the values when somebody asks for them.
+        room = 4 * price.size + prod(1 + axis.starts[-1] for axis in axes) + 64
+        self.views.put(columns, view, room=room)
         return view
 
     def uses_of(self, columns: Columns) -> Numbers:
@@ -144,7 +151,7 @@ class Lattice:
             uses[inside(columns, chosen)] = self.block(chosen).uses
         return uses
 
-    def gathered(self, view: View, corrections: dict[Columns, Numbers]) -> Numbers:
+    def gathered(self, view: View) -> Numbers:
         """The estimates of all pieces of a view: an axis for each column, its total first, then its measurements."""
         axes = axes_of(self.domain, view.columns)
         values = np.zeros(tuple(1 + axis.starts[-1] for axis in axes))
@@ -153,8 +160,6 @@ class Lattice:
             places = inside(view.columns, chosen)
             if block is not None and block.values is not None:
                 values[places] = block.values
-            if chosen in corrections:
-                values[places] += corrections[chosen]
         return values
 
     def _stamp(self, columns: Columns) -> int:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from discreet.errors import BadParameter, did_you_mean
 from discreet.parameter import SMALLEST, positive, probability, rational
 from discreet.privacy.gate import GRAIN, LARGEST_EPSILON, Gate, Grains, Kind, gaussian_gate, pure_gate, renyi_gate
-from discreet.privacy.gaussian import gaussian_epsilon
+from discreet.privacy.gaussian import about_epsilon
 from discreet.privacy.renyi import ORDERS
 
 
@@ -96,10 +96,14 @@ def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budge
     loss = max(0, amount[order]) * GRAIN
     # A Gaussian costs a·μ²/2 at order a.
     squared_mu = loss if gate.kind == "gaussian" else 2 * loss / ORDERS[order]
-    epsilon = loss if gate.kind == "pure" else Fraction(gaussian_epsilon(squared_mu, gate.delta))
+    epsilon = loss if gate.kind == "pure" else _about(squared_mu, gate.delta)
     # Conversions round up; what is within the cap must not look as if it were more.
     most = gate.epsilon if amount[order] <= gate.limit[order] else Fraction(LARGEST_EPSILON)
     return Budget(min(max(epsilon, SMALLEST) if loss else Fraction(0), most), gate.delta, gate.kind)
+
+
+def _about(squared_mu: Fraction, delta: Fraction) -> Fraction:
+    return about_epsilon(squared_mu, delta) if squared_mu else Fraction(0)
 
 
 def _order(gate: Gate, room: Grains) -> int:

@@ -85,6 +85,19 @@ class Axis:
         halves[..., :whole] = sums
         return np.moveaxis(halves[..., 0::2] - halves[..., 1::2], -1, axis)
 
+    def apply_all(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
+        """The measuring matrices of all parts, one after the other, the constants first: `starts`, each one later."""
+        if not self.levels:
+            parts = [self.apply(part, values, axis) for part in range(self.parts)]
+            return np.concatenate(parts, axis=axis)
+        moved = np.moveaxis(values, axis, -1)
+        padding = np.zeros((*moved.shape[:-1], self.padded - self.cells), dtype=moved.dtype)
+        sums, found = np.concatenate([moved, padding], axis=-1), []
+        while sums.shape[-1] > 1:
+            found.append(sums[..., 0::2] - sums[..., 1::2])
+            sums = sums[..., 0::2] + sums[..., 1::2]
+        return np.moveaxis(np.concatenate([sums, *reversed(found)], axis=-1), -1, axis)
+
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """Where each part begins when all parts but the constants lie one after the other, and where the last ends."""

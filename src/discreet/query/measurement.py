@@ -2,9 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
 from discreet.parameter import positive
+from discreet.query.axis import Axis, axis_of
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 
@@ -36,6 +42,25 @@ class Measurement:
         """All columns of the pieces, sorted."""
         return tuple(sorted({name for residual, _ in self.pieces for name in residual.columns}))
 
+    def measure(self, counts: NDArray[np.int64], domain: Domain) -> NDArray[Any]:
+        """The pieces of a marginal on all its columns, one after the other: exact integers."""
+        columns, axes = self.columns, tuple(axis_of(domain[name]) for name in self.columns)
+        # No number on the way is larger than this; beyond 64 bits Python's integers are used.
+        largest = float(np.abs(counts.astype(np.float64)).sum()) * prod(axis.cells for axis in axes)
+        values: NDArray[Any] = counts if largest < 2**62 else counts.astype(object)
+        for place, axis in enumerate(axes):
+            values = axis.apply_all(values, place)
+        return np.concatenate([values[_places(columns, axes, residual)].ravel() for residual, _ in self.pieces])
+
     def stretches(self, domain: Domain) -> tuple[tuple[Fraction, int], ...]:
         """The noise of each piece and how many numbers it has, in order."""
         return tuple((sigma, residual.size(domain)) for residual, sigma in self.pieces)
+
+
+def _places(columns: tuple[str, ...], axes: tuple[Axis, ...], residual: Residual) -> tuple[slice, ...]:
+    """Where the numbers of a piece lie when all parts of every axis are measured, the constants first."""
+    parts = dict(residual.parts)
+    ends = [(axis, parts.get(name, 0)) for name, axis in zip(columns, axes, strict=True)]
+    return tuple(
+        slice(0, 1) if not part else slice(1 + axis.starts[part - 1], 1 + axis.starts[part]) for axis, part in ends
+    )

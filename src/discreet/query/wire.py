@@ -22,7 +22,10 @@ def query_to_plain(query: Linear | Marginal) -> dict[str, Any]:
         }
     return {
         "products": [
-            [each.coefficient, [[list(f.columns), list(f.weights.shape), f.weights.ravel().tolist()] for f in each.factors]]
+            [
+                each.coefficient,
+                [[list(f.columns), list(f.weights.shape), f.weights.ravel().tolist()] for f in each.factors],
+            ]
             for each in query.products
         ]
     }

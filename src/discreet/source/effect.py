@@ -6,6 +6,7 @@ Why it holds for every source: contribution.md.
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
 Question = Linear | Marginal | Ratio | Residual | Measurement | Sequence[Linear] | Workload[Linear]
+
+Thing = TypeVar("Thing")
 
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
 LARGEST_WEIGHT = 2**32
@@ -68,7 +71,7 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     if isinstance(question, Residual):
         return _residual(question, _Itself(domain), unit)
     if isinstance(question, Measurement):
-        return _measurement(question, domain, unit)
+        return _measurement(_Itself(question), _Itself(domain), unit)
     droppable = domain.drops
     if isinstance(question, Marginal):
         cells = question.size(domain)
@@ -86,29 +89,34 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
 
 
-class _Itself:
-    """A domain that is equal to itself only: comparing all columns would take longer than what is remembered here."""
+class _Itself(Generic[Thing]):
+    """A thing that is equal to itself only: comparing all columns would take longer than what is remembered here."""
 
-    __slots__ = ("domain",)
+    __slots__ = ("thing",)
 
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
+    def __init__(self, thing: Thing) -> None:
+        self.thing = thing
 
     def __hash__(self) -> int:
-        return id(self.domain)
+        return id(self.thing)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.domain is other.domain
+        return isinstance(other, _Itself) and self.thing is other.thing
 
 
 @lru_cache(maxsize=2**14)
-def _residual(question: Residual, itself: _Itself, unit: Unit) -> Sensitivity:
+def _residual(question: Residual, itself: _Itself[Domain], unit: Unit) -> Sensitivity:
     """A paid question tops up some thirty residuals, mostly the same ones as before."""
-    return residual_sensitivity(question.axes(itself.domain), unit, droppable=itself.domain.drops)
+    return residual_sensitivity(question.axes(itself.thing), unit, droppable=itself.thing.drops)
 
 
-def _measurement(question: Measurement, domain: Domain, unit: Unit) -> Sensitivity:
-    """Of pieces divided by their noise. The total is the piece in which every column is constant."""
+@lru_cache(maxsize=64)
+def _measurement(measurement: _Itself[Measurement], itself: _Itself[Domain], unit: Unit) -> Sensitivity:
+    """Of pieces divided by their noise. The total is the piece in which every column is constant.
+
+    It is looked at when it is priced, paid, read and released; each time it must be the same.
+    """
+    question, domain = measurement.thing, itself.thing
     columns = question.columns
     weights = {}
     for residual, sigma in question.pieces:

@@ -61,16 +61,18 @@ class Source(ABC):
         sensitivity = sensitivity_of(question, self.domain, self.unit)
         with self._lock:
             if isinstance(question, Measurement):
-                # One reading of the rows for all pieces.
-                if self._counted(question.columns):
-                    self._counts(question.columns)
-                pieces = [_fit(self._piece(residual)) for residual, _ in question.pieces]
-                return Exact(np.concatenate(pieces), sensitivity, question.stretches(self.domain))
+                return Exact(_fit(self._pieces(question)), sensitivity, question.stretches(self.domain))
             if isinstance(question, Residual):
                 return Exact(_fit(self._piece(question)), sensitivity)
             if isinstance(question, Marginal):
                 return Exact(_fit(self._sums(question)).ravel(), sensitivity)
             return Exact(_fit(np.array(self._answers(linears(question)), dtype=object)), sensitivity)
+
+    def _pieces(self, question: Measurement) -> NDArray[Any]:
+        """All pieces from one reading of the rows, where their columns have few enough cells together."""
+        if self._counted(question.columns):
+            return question.measure(self._counts(question.columns), self.domain)
+        return np.concatenate([self._piece(residual) for residual, _ in question.pieces])
 
     def _piece(self, residual: Residual) -> NDArray[Any]:
         return residual.measure(self._counts(residual.columns), self.domain).ravel()
