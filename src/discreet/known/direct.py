@@ -18,8 +18,9 @@ from discreet.known.reading import Numbers, Reading
 
 Columns = tuple[str, ...]
 
-# So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
-MOST_DIRECTS = 64
+# So many directs of one set of columns are joined to the lattice; further ones are remembered as they are, and so are
+# those of which the lattice knows so much more that they say nothing new.
+MOST_DIRECTS, WORTHLESS = 16, 0.1
 # How little is known, against a direct measurement, of what was never measured: nothing, but for rounding.
 FAINT = 1e-9
 
@@ -42,10 +43,10 @@ class Group:
     version: int = 0
     _pile: "Pile | None" = None
 
-    def add(self, direct: Direct) -> None:
-        """Join one more."""
+    def add(self, direct: Direct, *, version: int) -> None:
+        """Join one more; versions never come back."""
         self.directs.append(direct)
-        self.version += 1
+        self.version = version
         self._pile = None
 
     @property

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from discreet.known.direct import (
     FAINT,
     MOST_DIRECTS,
+    WORTHLESS,
     Direct,
     Group,
     Solution,
@@ -83,8 +84,10 @@ class Known:
     paid: dict[Columns, float] = field(default_factory=dict)
     version: int = 0
     _estimates: Shelf[Hashable, tuple[int, Estimate]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
-    _solutions: Shelf[tuple[Columns, ...], tuple[int, Solution]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
-    _products: Shelf[tuple[Columns, Columns], tuple[int, Numbers]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
+    _solutions: Shelf[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
+    _products: Shelf[tuple[Columns, Columns], tuple[object, Numbers]] = field(
+        default_factory=lambda: Shelf(MOST_NUMBERS)
+    )
     _faint: float = inf
 
     @classmethod
@@ -122,6 +125,22 @@ class Known:
             part = None if values is None else values[start:end]
             self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
             start = end
+        self._let_go(measurement.columns)
+
+    def _let_go(self, columns: Columns) -> None:
+        """Part with directs that the lattice has overtaken: what they said themselves stays told."""
+        for chosen in self._groups_in(columns):
+            group = self.groups[chosen]
+            view = self._view(chosen)
+
+            def is_new(direct: Direct, view: View = view) -> bool:
+                return float(self._variances(self.energies(direct.family), view).max()) > WORTHLESS * direct.variance
+
+            kept = [direct for direct in group.directs if is_new(direct)]
+            if not kept:
+                del self.groups[chosen]
+            elif len(kept) < len(group.directs):
+                self.groups[chosen] = Group(chosen, kept, self.version)
 
     def measured_whole(
         self, columns: Columns, *, scale: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
@@ -153,7 +172,7 @@ class Known:
             return
         group = self.groups.setdefault(family.columns, Group(family.columns))
         if len(group.directs) < MOST_DIRECTS:
-            group.add(Direct(family, float(numbers[0]), variance))
+            group.add(Direct(family, float(numbers[0]), variance), version=self.version)
             self._faint = min(self._faint, FAINT * self._top(family) / variance)
 
     def _remember(self, question: Question, numbers: Numbers, variance: float, sigma: Fraction) -> None:
@@ -317,7 +336,7 @@ class Known:
     def _solution(self, groups: tuple[Columns, ...]) -> Solution:
         """How the directs of some groups move the estimate now; smaller sets of columns come first."""
         members = [self.groups[columns] for columns in groups]
-        stamp = sum(group.version + self._view(group.columns).stamp for group in members)
+        stamp = tuple((group.version, self._view(group.columns).stamp) for group in members)
         found = self._solutions.get(groups)
         if found is None or found[0] != stamp:
             surprise = np.concatenate([self._surprise(group) for group in members])
@@ -336,7 +355,7 @@ class Known:
     def _pieces(self, left: Group, right: Group) -> Numbers:
         """The inner products of two groups do not depend on what is known, so they are kept."""
         key = left.columns, right.columns
-        stamp = left.version + right.version
+        stamp = left.version, right.version
         found = self._products.get(key)
         if found is None or found[0] != stamp:
             found = stamp, products_of_pieces(left.pile, right.pile)
