@@ -1,18 +1,16 @@
 """`discreet ask`, `plan`, `known`, `budget` and `history`: the curator from a shell."""
 
-import csv
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.terminal import visible
+from discreet.cli.written import print_known, waiting, worst, write_csv, write_json
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
     from discreet.ledger import Budget, Ledger
     from discreet.schema import Schema
     from discreet.source import Table
-
-# Whoever waits longer than so many seconds is told that something happens.
-_PATIENCE = 0.7
 
 
 class Form(StrEnum):
@@ -80,7 +75,7 @@ def ask(
 
     What follows from earlier answers is free. With neither --error nor --epsilon nothing is paid at all.
     """
-    with _waiting("Asking"), _desk(schema, ledger, _budget(budget, delta), analyst) as desk:
+    with waiting("Asking"), _desk(schema, ledger, _budget(budget, delta), analyst) as desk:
         answer = desk.ask(
             _text(question),
             error=error,
@@ -90,14 +85,14 @@ def ask(
             nonnegative=nonnegative,
             key=key,
         )
-    if error is not None and _worst(answer.error) > error * (1 + 1e-6):
+    if error is not None and worst(answer.error) > error * (1 + 1e-6):
         print(f"Groups that are smaller than the average have wider errors than {error:g}.", file=sys.stderr)
     if form is Form.TABLE:
         print(answer)
     elif form is Form.CSV:
-        _write_csv(answer.columns)
+        write_csv(answer.columns)
     else:
-        _write_json(
+        write_json(
             {
                 "value": answer.value,
                 "error": answer.error,
@@ -124,7 +119,7 @@ def plan(
 ) -> None:
     """Say what a question would cost, and with what error: reads no row, pays nothing, sets no cap."""
     given = _budget(budget, delta)
-    with _waiting("Planning"), _desk(schema, ledger, given, analyst, planning=True) as desk:
+    with waiting("Planning"), _desk(schema, ledger, given, analyst, planning=True) as desk:
         promise = desk.plan(_text(question), error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         left = desk.remaining
     if form is Form.TABLE:
@@ -136,9 +131,9 @@ def plan(
     facts |= {"origin": promise.origin, "fits": promise.fits}
     if form is Form.CSV:
         numbers = {"price": float(promise.price.epsilon), "left": float(left.epsilon), "delta": float(left.delta)}
-        _write_csv({name: [value] for name, value in (facts | numbers).items()})
+        write_csv({name: [value] for name, value in (facts | numbers).items()})
     else:
-        _write_json(facts | {"price": promise.price, "remaining": left})
+        write_json(facts | {"price": promise.price, "remaining": left})
 
 
 def known(
@@ -148,7 +143,7 @@ def known(
     form: AsForm = Form.TABLE,
 ) -> None:
     """List what can be answered for free now: every count of these columns, and with what error a single cell."""
-    with _waiting("Looking"), _desk(schema, ledger, None, None) as desk:
+    with waiting("Looking"), _desk(schema, ledger, None, None) as desk:
         found = desk.known(confidence=confidence)
     columns: dict[str, list[Any]] = {
         "columns": [", ".join(one.columns) or "the number of rows" for one in found],
@@ -156,11 +151,11 @@ def known(
         "error": [float(one.error) for one in found],
     }
     if form is Form.CSV:
-        _write_csv(columns)
+        write_csv(columns)
     elif form is Form.JSON:
-        _write_json(columns | {"columns": [one.columns for one in found], "confidence": confidence})
+        write_json(columns | {"columns": [one.columns for one in found], "confidence": confidence})
     else:
-        _print_known(columns, confidence)
+        print_known(columns, confidence)
 
 
 def budget(
@@ -192,11 +187,6 @@ def history(
     with _ledger(schema, ledger, declared):
         pass
     show_history(_address(schema, ledger), table=declared.table, analyst=analyst, last=last, as_json=as_json)
-
-
-def _worst(error: Any) -> float:
-    """The largest of all errors: of one number, of a column of them, or of several columns."""
-    return max(map(_worst, error), default=0.0) if hasattr(error, "__len__") else float(error)
 
 
 def _text(question: str) -> str:
@@ -295,82 +285,3 @@ def _require_cap(book: "Ledger", table: "Table", given: "Budget") -> None:
             f'table "{visible(table.name)}" has another budget already, and a plan sets none. Plan without --budget, '
             "or raise it: discreet ledger raise"
         )
-
-
-@contextmanager
-def _waiting(what: str) -> Iterator[None]:
-    """Show on a terminal, and nowhere else, that something goes on if it takes long."""
-    from threading import Event, Thread
-
-    if not sys.stderr.isatty():
-        yield
-        return
-    done = Event()
-
-    def show() -> None:
-        if not done.wait(_PATIENCE):
-            from rich.console import Console
-
-            with Console(stderr=True).status(f"{what} …"):
-                done.wait()
-
-    shown = Thread(target=show, daemon=True)
-    shown.start()
-    try:
-        yield
-    finally:
-        done.set()
-        shown.join()
-
-
-def _write_csv(columns: Mapping[str, Sequence[Any]]) -> None:
-    """The columns, with a line of names; what is missing or unknown is empty."""
-    rows = csv.writer(sys.stdout, lineterminator="\n")
-    rows.writerow(columns)
-    rows.writerows(
-        ["" if _plain(value) is None else value for value in row] for row in zip(*columns.values(), strict=True)
-    )
-
-
-def _write_json(fields: Mapping[str, Any]) -> None:
-    """One line of JSON: what is unknown is null, because infinity is no JSON."""
-    print(json.dumps({name: _plain(value) for name, value in fields.items()}, ensure_ascii=False))
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON knows them."""
-    from discreet.ledger import Budget
-
-    match value:
-        case Budget():
-            return {"epsilon": float(value.epsilon), "delta": float(value.delta)}
-        case Mapping():
-            return {name: _plain(each) for name, each in value.items()}
-        case float():
-            return value if isfinite(value) else None
-        case None | bool() | int() | str():
-            return value
-        case Sequence():
-            return [_plain(each) for each in value]
-    return _plain(value.tolist()) if hasattr(value, "tolist") else str(value)
-
-
-def _print_known(columns: Mapping[str, Sequence[Any]], confidence: float) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from discreet.picture import error_text
-
-    console = Console(highlight=False)
-    if not columns["columns"]:
-        console.print("Nothing is known of all cells of any column yet. Ask with --error, say: GROUP BY a column.")
-        return
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name, side in (("columns", "left"), ("cells", "right"), (f"a cell, {100 * confidence:g} %", "right")):
-        shown.add_column(name, justify=side)  # type: ignore[arg-type]
-    for names, cells, error in zip(*columns.values(), strict=True):
-        shown.add_row(Text(visible(names)), f"{cells:,}", f"± {error_text(error)}")
-    console.print(shown)
-    console.print(Text("Every count of these columns, and of fewer of them, is free.", style="dim"))
