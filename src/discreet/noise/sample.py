@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, partial
+from functools import lru_cache, partial
 from math import floor
 from typing import Any, overload
 
@@ -94,7 +94,7 @@ def _accepted(sigma: Fraction, proposals: int) -> Integers:
     return accepted
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _laplace_shape(scale: Fraction) -> Shape:
     from discreet.interval import ball, precision
     from discreet.noise.law import exp_minus, laplace_tail
@@ -105,7 +105,7 @@ def _laplace_shape(scale: Fraction) -> Shape:
     return Shape(exponential_table, lambda k: laplace_tail(k, scale), scale, offset)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _gaussian_shape(sigma: Fraction) -> Shape:
     from discreet.noise.law import gaussian_tail
 

@@ -66,6 +66,8 @@ def truth(predicate: Predicate, domain: Domain, scope: Sequence[str] | None = No
             return np.ones(shape, dtype=np.bool_)
         case Compare() | IsIn() | IsMissing():
             mask = mask_of(predicate, domain)
+            if len(scope) == 1:
+                return mask
             axes = [-1 if name == predicate.column else 1 for name in scope]
             return np.broadcast_to(mask.reshape(axes), shape)
         case And(parts):

@@ -166,6 +166,8 @@ def box(masks: Mapping[str, NDArray[np.bool_]]) -> Product:
 def merge(products: Iterable[Product]) -> tuple[Product, ...]:
     """The same sum in fewer products: those that differ in one factor are added up, f·g + f·h = f·(g + h)."""
     current = [each for each in products if each.coefficient]
+    if len(current) == 1:
+        return tuple(current)
     while True:
         merged = _merge_once(current)
         if len(merged) == len(current):
