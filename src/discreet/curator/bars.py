@@ -72,6 +72,8 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
     means[some] = part.centre + inside[some]
     # Any mean at all is possible where the number of values may be zero.
     errors[some] = np.maximum(high - inside, inside - low)[some]
+    # An interval that misses the range of the column altogether says only that something unlikely has happened.
+    bounded &= (lows <= high) & (highs >= low)
     errors[bounded] = np.maximum(reach, 0.0)[bounded]
     unknown = ~np.isfinite(total_variances) | ~np.isfinite(value_variances)
     errors[unknown] = inf

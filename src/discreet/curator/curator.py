@@ -17,7 +17,7 @@ from discreet.curator.free import Free, free_now
 from discreet.curator.layout import laid_out
 from discreet.curator.promise import Plan
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
-from discreet.curator.wish import Wish, read_wish, targets_of
+from discreet.curator.wish import Wish, least_events, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import Known
@@ -30,6 +30,7 @@ from discreet.mechanism.pieces import gaussian_pieces
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.parameter import Number, probability, text
+from discreet.picture import error_text
 from discreet.plan.plan import Directly, Lattice, Step, Steps, measured, plan_steps
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
@@ -112,6 +113,7 @@ class Curator:
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._lock:
+            self._refresh()
             bars = self._bars(reading, wish)
             if wish.nothing or _meets(bars, wish):
                 return self._answer(reading, wish, bars, (), nonnegative)
@@ -159,12 +161,14 @@ class Curator:
         with self._lock:
             self._refresh()
             bars = self._bars(reading, wish)
+            if wish.nothing:
+                _require_known(bars)
             asked = targets_of(reading, wish, self._known, self._gate())
-            steps = plan_steps(asked, self._known)
+            steps = plan_steps(asked, self._known, ahead=wish.epsilon is None)
             event = steps.event(self.table.domain, self.table.unit)
-            promised = wish.error or (max(target.error for _, target in asked) if asked and steps.steps else None)
-            if promised is None or not steps.steps:
-                promised = float(max((np.max(bar.errors) for bar in bars), default=inf))
+            promised = max(float(bar.errors.max()) for bar in bars)
+            if steps.steps:
+                promised = wish.error or max(target.error for _, target in asked)
             gate, amount = self._gate(), self._gate().charge(event)
             fits = all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts())
             note = ""
@@ -227,10 +231,10 @@ class Curator:
         """Measure until the wish is met. Only a mean takes more than one round."""
         paid: list[Steps] = []
         for _ in range(_ROUNDS):
-            self._refresh()
             if wish.nothing or _meets(self._bars(reading, wish), wish):
                 break
-            steps = plan_steps(targets_of(reading, wish, self._known, self._gate()), self._known)
+            self._foresee(reading, wish)
+            steps = self._steps(reading, wish)
             if not steps.steps:
                 break
             self._measure(steps, reading.text, analyst, key if not paid else None, wish, [reading])
@@ -238,6 +242,20 @@ class Curator:
             if wish.epsilon is not None:
                 break
         return paid
+
+    def _steps(self, reading: Reading, wish: Wish) -> Steps:
+        """What to do next. For a price only this question counts; for an error, those to come count too."""
+        asked = targets_of(reading, wish, self._known, self._gate())
+        return plan_steps(asked, self._known, ahead=wish.epsilon is None)
+
+    def _foresee(self, reading: Reading, wish: Wish) -> None:
+        """Refuse a mean that cannot be had with what is left, before paying for another look at its rows."""
+        for event in least_events(reading, wish, self._known):
+            if not all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts()):
+                raise BudgetExceeded(
+                    f"a mean with error {error_text(wish.error or inf)} needs more than is left, because few rows have "
+                    f"a value. Ask with a larger error, or for more rows.{self._for_free([reading], wish)}"
+                )
 
     def _measure(
         self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
@@ -254,7 +272,6 @@ class Curator:
             ]
             self._record(receipt, Released(steps.steps, np.concatenate(released)))
         self._refresh()
-        self._left = None
 
     def _mechanism(self, step: Step) -> Mechanism[NDArray[np.int64]]:
         moves = sensitivity_of(measured(step), self.table.domain, self.table.unit)
@@ -280,14 +297,17 @@ class Curator:
         error = max(float(bar.errors.max()) for each in readings for bar in self._bars(each, wish))
         if error == inf:
             return "\n    Nothing that follows from earlier answers says more about it; see known()."
-        return f"\n    What is known answers it for free with error {error:,.4g}: ask without an error."
+        return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
 
     def _record(self, receipt: Receipt, released: Released) -> None:
         self.ledger.record(receipt, to_bytes(self.table.name, self._prints, released))
 
     def _refresh(self) -> None:
         """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
+        if self.ledger.head.sequence == self._seen:
+            return
         for entry in self.ledger.entries(self._seen):
+            self._left = None
             if entry.released is not None:
                 released = from_bytes(entry.released, self.table.name, self._prints)
                 if released is not None:
@@ -325,11 +345,8 @@ class Curator:
         paid: Sequence[Steps],
         nonnegative: bool = False,
     ) -> Answer:
-        if wish.nothing and any(np.isinf(bar.errors).all() for bar in bars):
-            raise BadParameter(
-                "nothing that was asked so far says anything about this. Say how good the answer must be, error=…, "
-                "or what it may cost, epsilon=…."
-            )
+        if wish.nothing:
+            _require_known(bars)
         if nonnegative:
             bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
         value, error, columns = laid_out(reading, bars, self.table.domain)
@@ -357,6 +374,14 @@ class Curator:
     def _gate(self) -> Gate:
         gate: Gate = self._balance().gate
         return gate
+
+
+def _require_known(bars: Sequence[Bars]) -> None:
+    if any(np.isinf(bar.errors).all() for bar in bars):
+        raise BadParameter(
+            "nothing that was asked so far says anything about this. Say how good the answer must be (error), or what "
+            "it may cost (epsilon)."
+        )
 
 
 def _meets(bars: Sequence[Bars], wish: Wish) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from discreet.ledger.budget import Budget
+from discreet.picture import error_text
 from discreet.plan.plan import Lattice, Origin, Steps
 from discreet.privacy.event import Event, Nothing
 
@@ -39,10 +40,10 @@ class Plan:
             "direct": "the numbers are measured by themselves",
             "mixed": "some pieces of the lattice are topped up and some numbers are measured by themselves",
         }[self.origin]
-        lines = [f"± {self.error:,.4g} ({100 * self.confidence:g} %): {how}."]
+        lines = [f"± {error_text(self.error)} ({100 * self.confidence:g} %): {how}."]
         if not self.free:
             pieces = sum(len(step.measurement.pieces) for step in self.steps.steps if isinstance(step, Lattice))
-            detail = f", {pieces} pieces" if pieces else ""
+            detail = "" if not pieces else ", 1 piece" if pieces == 1 else f", {pieces} pieces"
             room = "" if self.fits else " That is more than is left."
             lines.append(f"Price: {self.price}{detail}.{room}")
         return "\n".join([*lines, *([self.note] if self.note else [])])

@@ -1,6 +1,8 @@
 """What somebody wants of an answer: how good it must be, or what it may cost; and what that asks of each part."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, prod
 
 import numpy as np
@@ -8,11 +10,12 @@ import numpy as np
 from discreet.curator.asked import Part, Reading
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter
-from discreet.known.bars import estimate, quantile
+from discreet.known.bars import estimate, number_bars, quantile
 from discreet.known.known import Known, Question
 from discreet.parameter import Number, positive, probability
 from discreet.plan.plan import plan_steps
 from discreet.plan.target import Target
+from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gate import GRAIN, Gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.query.linear import Marginal
@@ -89,21 +92,22 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
     def target(variance: float) -> Target:
         return Target(z * variance**0.5, wish.confidence, joint)
 
-    whole = counted.weight if isinstance(counted, Marginal) and counted.weight is not None else counted
-    counted_rows = estimate(whole, known)
-    rows, rows_variance = float(counted_rows.values[0]), float(counted_rows.variances[0])
-    if rows <= 2 * _ROUGH * rows_variance**0.5:
-        glance = inf if gate is None else 1 / (_GLANCE * float(max(gate.limit) * GRAIN))
-        return [(whole, target(min(glance, rows_variance / 4)))]
-    groups = counted.size(known.domain) if isinstance(counted, Marginal) else 1
-    rows = rows / groups
+    whole, (rows, spread_of_rows) = _whole(counted), _rows(counted, known)
+    if rows <= 2 * _ROUGH * spread_of_rows:
+        least = inf if gate is None else _glance(gate, known)
+        return [(whole, target(min(least, spread_of_rows**2 / 4)))]
+    rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
     values, value_variances = estimate(counted, known).values, estimate(counted, known).variances
     total_variances = estimate(part.total, known).variances
     large = values >= min(rows, float(values.max()))
     errors = bars_of(part, known, wish.confidence, joint).errors[large]
-    spread = max(part.ends[1] - part.centre, part.centre - part.ends[0])
-    if not np.isfinite(errors).all() or not np.isfinite(value_variances).all() or spread == inf:
-        spread = spread if spread < inf else 1.0
+    spread = _half_range(part)
+    if not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
+        if known.pure:
+            # Each part has its own bar; together they give a little more than the sum of both over the rows.
+            both = 1 - (1 - wish.confidence) / 2
+            aims = 0.45 * wish.error * rows, 0.45 * wish.error * rows / spread
+            return [(each, Target(aim, both, joint)) for each, aim in zip((part.total, counted), aims, strict=True)]
         room = (wish.error * rows / z) ** 2
         return [(part.total, target(0.8 * room)), (counted, target(0.8 * room / spread**2))]
     shrink = (wish.error / float(errors.max())) ** 2 * 0.98
@@ -113,6 +117,45 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
         (part.total, target(float(total_variances.max()) * shrink)),
         (counted, target(float(value_variances.max()) * shrink)),
     ]
+
+
+def _whole(counted: Question) -> Question:
+    """How many rows have a value, in all groups together."""
+    return counted.weight if isinstance(counted, Marginal) and counted.weight is not None else counted
+
+
+def _rows(counted: Question, known: Known) -> tuple[float, float]:
+    """How many that are, and the standard deviation of what is known of it."""
+    bar = number_bars(_whole(counted), known, 0.95)
+    return float(bar.values[0]), float(bar.errors[0]) / quantile(0.95)
+
+
+def _glance(gate: Gate, known: Known) -> float:
+    """The variance of a count that takes a small share of the whole budget."""
+    share = _GLANCE * float(max(gate.limit) * GRAIN)
+    return 2 / share**2 / 100 if known.pure else 1 / share
+
+
+def _half_range(part: Part) -> float:
+    """How far a mean can be from the centre."""
+    furthest = max(part.ends[1] - part.centre, part.centre - part.ends[0])
+    return furthest if furthest < inf else 1.0
+
+
+def least_events(reading: Reading, wish: Wish, known: Known) -> Iterator[Event]:
+    """For each mean, less than what it will surely cost, by the most rows that it can be of: to refuse in time."""
+    if wish.error is None:
+        return
+    for part in reading.parts:
+        if part.values is None or reading.group or known.pure:
+            continue
+        rows, spread = _rows(part.values, known)
+        moves = sensitivity_of(part.total, known.domain, known.lattice.unit).l2_squared
+        variance = float(estimate(part.total, known).variances[0])
+        sigma = wish.error * max(rows + _ROUGH * spread, 1.0) / quantile(wish.confidence)
+        if spread < inf and sigma**2 < variance / 2 and moves:
+            # Half of the precision may be known already.
+            yield Gaussian(Fraction(2 * sigma).limit_denominator(10**6) + 1, moves)
 
 
 def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: int) -> Asked:
@@ -131,7 +174,7 @@ def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: in
     high = low * 2**24
     for _ in range(40):
         middle = (low * high) ** 0.5
-        if plan_steps(asked(middle), known).price <= budget:
+        if plan_steps(asked(middle), known, ahead=False).price <= budget:
             high = middle
         else:
             low = middle

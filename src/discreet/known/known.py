@@ -134,7 +134,7 @@ class Known:
             view = self._view(chosen)
 
             def is_new(direct: Direct, view: View = view) -> bool:
-                return float(self._variances(self.energies(direct.family), view).max()) > WORTHLESS * direct.variance
+                return float(self._variances(direct.family, view).max()) > WORTHLESS * direct.variance
 
             kept = [direct for direct in group.directs if is_new(direct)]
             if not kept:
@@ -236,11 +236,10 @@ class Known:
         groups = self._groups_in(family.columns)
         if family.size == family.products == 1 and not groups:
             return self._estimate_one(family, view)
-        energies = self.energies(family)
         values = self._values(family, view)
         if not groups:
-            return Estimate(values, self._variances(energies, view))
-        moved, variances = self._with_directs(family, energies, self._solution(groups))
+            return Estimate(values, self._variances(family, view))
+        moved, variances = self._with_directs(family, self.energies(family), self._solution(groups))
         return Estimate(values + moved.reshape(values.shape), variances)
 
     def _estimate_one(self, family: Family, view: View) -> Estimate:
@@ -259,23 +258,28 @@ class Known:
     def variance(self, family: Family) -> float:
         """The largest variance of the questions of a family."""
         groups = self._groups_in(family.columns)
-        view = self._view(family.columns)
-        energies = self.energies(family)
         if groups:
-            return float(self._with_directs(family, energies, self._solution(groups))[1].max())
-        return float(self._variances(energies, view).max())
+            return float(self._with_directs(family, self.energies(family), self._solution(groups))[1].max())
+        return float(self._variances(family, self._view(family.columns)).max())
 
-    def _variances(self, energies: Numbers, view: View) -> Numbers:
-        depth = len(view.columns)
-        if not depth:
-            variance = energies * view.inverse
-            return np.where((view.unknown > 0) & (energies > 0), inf, variance)
-        variances = np.tensordot(energies, view.inverse, depth)
-        if view.partial:
-            missing = np.tensordot(energies, view.unknown, depth)
-            everything = energies.sum(axis=tuple(range(-depth, 0)))
-            variances = np.where(missing > TINY * everything, inf, variances)
-        return variances
+    def _variances(self, family: Family, view: View) -> Numbers:
+        """The variances by the lattice alone; infinite where a piece of the question was never measured."""
+        variances = self._weighed(family, view.inverse)
+        if not view.partial:
+            return variances
+        missing = self._weighed(family, view.unknown)
+        everything = self._weighed(family, np.ones(view.inverse.shape))
+        return np.where(missing > TINY * everything, inf, variances)
+
+    def _weighed(self, family: Family, weights: Numbers) -> Numbers:
+        """The energies of each question, added up with a weight for each piece."""
+        if family.products > 1:
+            energies, depth = self.energies(family), len(family.columns)
+            return np.asarray(np.tensordot(energies, weights, depth) if depth else energies * weights)
+        for reading in family.readings:
+            # One column after the other: no table of all pieces of all cells is made.
+            weights = np.tensordot(weights, reading.energies, axes=(0, 1))
+        return np.asarray(family.coefficients[0] ** 2 * weights.reshape(family.cells))
 
     def _with_directs(self, family: Family, energies: Numbers, solution: Solution) -> tuple[Numbers, Numbers]:
         """By how much directs move each value, and the variance then: that of the lattice less what they explain."""

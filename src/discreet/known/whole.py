@@ -36,14 +36,16 @@ class Whole:
     def pieces(self, domain: Domain) -> Iterator[tuple[Residual, float, NDArray[np.int64] | None]]:
         """Every piece of the marginal: the residual, the variance of its noise, and its numbers.
 
-        The numbers of a residual are sums of as many noises as there are cells in the other columns.
+        A residual is measured on sums of as many noises as there are cells in the other columns.
         """
         axes = axes_of(domain, self.columns)
         variance = laplace_variance(self.scale)
         for place in product(*(range(axis.parts) for axis in axes)):
             residual = Residual(tuple((name, part) for name, part in zip(self.columns, place, strict=True) if part))
             others = tuple(axis for axis, part in enumerate(place) if not part)
-            spread = variance * prod(self.shape[axis] for axis in others)
+            # The measuring matrix multiplies the noise of each orthogonal direction by its gain.
+            gain = prod(axis.gain(part) for axis, part in zip(axes, place, strict=True) if part)
+            spread = variance * gain * prod(self.shape[axis] for axis in others)
             if self.values is None:
                 yield residual, spread, None
                 continue

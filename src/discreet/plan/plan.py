@@ -1,6 +1,6 @@
 """A plan: what would be measured for some questions and what it costs. It reads nothing and spends nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -15,7 +15,7 @@ from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
 from discreet.plan.fill import fill_jointly
 from discreet.plan.pure import Alone, Whole, pure_step
-from discreet.plan.step import Directly, Lattice, lattice_step, significant, step_for, worst
+from discreet.plan.step import Directly, Lattice, direct_step, kinds_of, lattice_step, step_for
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing
 from discreet.query.linear import Marginal
@@ -78,25 +78,51 @@ def event_of(step: Step, domain: Domain, unit: Unit) -> Event:
             return Laplace(step.scale, moves.l1)
 
 
-def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known) -> Steps:
-    """The cheapest way to answer some questions together: those that want the lattice share it."""
+def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool = True) -> Steps:
+    """The cheapest way to answer some questions together: those that want the lattice share it.
+
+    If it looks `ahead`, what is bought may be dearer and serve questions to come.
+    """
     if known.pure:
-        return Steps(_pure_steps(asked, known))
-    chosen = [(question, target, step_for(question, target, known)) for question, target in dict.fromkeys(asked)]
-    needed = [(question, target, step) for question, target, step in chosen if step is not None]
-    shared = [(question, target) for question, target, step in needed if isinstance(step, Lattice)]
-    alone = [step for _, _, step in needed if isinstance(step, Directly)]
-    together = _together(shared, known) if len(shared) > 1 else None
-    return Steps((*(together or [step for _, _, step in needed if isinstance(step, Lattice)]), *alone))
+        return Steps(_pure_steps(asked, known, ahead))
+    needed = []
+    for question, target in dict.fromkeys(asked):
+        step = step_for(question, target, known, ahead=ahead)
+        if step is not None:
+            needed.append((question, target, step))
+    if len(needed) <= 1:
+        return Steps(tuple(step for _, _, step in needed))
+    return min(_ways(needed, known), key=lambda steps: steps.price)
 
 
-def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known) -> tuple[Step, ...]:
+def _ways(needed: Sequence[tuple[Question, Target, Lattice | Directly]], known: Known) -> Iterator[Steps]:
+    """Ways to answer a batch: the lattice for all, for none, for those that want it, and where it is cheaper."""
+    wanting = [isinstance(step, Lattice) for _, _, step in needed]
+    able = [known.family(question) is not None for question, _, _ in needed]
+    totals: dict[Columns, float] = {}
+    alone = [direct_step(question, target, known) for question, target, _ in needed]
+    for (question, _, _), step in zip(needed, alone, strict=True):
+        totals[question.scope] = totals.get(question.scope, 0.0) + (inf if step is None else step.price)
+    cheaper = [
+        can and (each is None or step.price <= totals[question.scope])
+        for can, each, (question, _, step) in zip(able, alone, needed, strict=True)
+    ]
+    for choice in {tuple(able), tuple(wanting), tuple(cheaper), (False,) * len(needed)}:
+        shared = [(question, target) for (question, target, _), chosen in zip(needed, choice, strict=True) if chosen]
+        rest = [step for step, chosen in zip(alone, choice, strict=True) if not chosen]
+        together = _together(shared, known) if shared else []
+        if together is not None and all(step is not None for step in rest):
+            yield Steps((*together, *(step for step in rest if step is not None)))
+    yield Steps(tuple(step for _, _, step in needed))
+
+
+def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known, ahead: bool) -> tuple[Step, ...]:
     """One step for each question that is not known; questions that the same marginal serves share it."""
     steps: dict[object, Step] = {}
     for question, target in dict.fromkeys(asked):
         if number_bars(question, known, target.confidence, target.joint).errors.max() <= target.error:
             continue
-        step = pure_step(question, target, known)
+        step = pure_step(question, target, known, ahead=ahead)
         if step is None:
             continue
         key = step.columns if isinstance(step, Whole) else step.question
@@ -111,9 +137,12 @@ def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[L
     families = [known.family(question) for question, _ in shared]
     places: dict[tuple[Columns, tuple[int, ...]], int] = {}
     rows: list[tuple[list[int], Numbers]] = []
-    for family in families:
+    aims: list[float] = []
+    for family, (_, target) in zip(families, shared, strict=True):
         assert family is not None, "only what the lattice can answer is planned for it"
-        rows.append(_energies(family, known, places))
+        for kind in kinds_of(family, known):
+            rows.append(_energies(family, kind, known, places))
+            aims.append(target.variance)
     if len(rows) * len(places) > MOST_ENERGIES:
         return None
     table = np.zeros((len(rows), len(places)))
@@ -121,15 +150,15 @@ def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[L
         table[row, indices] = energies
     price = np.array([known.lattice.block(columns).price[parts] for columns, parts in places])
     precision = np.array([known.lattice.block(columns).precision[parts] for columns, parts in places])
-    wanted = fill_jointly(table, price, precision, [target.variance for _, target in shared])
+    wanted = fill_jointly(table, price, precision, aims)
     return _measurements(known, families, dict(zip(places, wanted.tolist(), strict=True)))
 
 
 def _energies(
-    family: Family, known: Known, places: dict[tuple[Columns, tuple[int, ...]], int]
+    family: Family, kind: Numbers, known: Known, places: dict[tuple[Columns, tuple[int, ...]], int]
 ) -> tuple[list[int], Numbers]:
-    """The energies of a question, and where its pieces stand among all."""
-    energies = significant(worst(known.energies(family), len(family.columns)))
+    """The energies of a kind of cell, and where its pieces stand among all."""
+    energies = kind.reshape(tuple(axis.parts for axis in family.axes))
     indices, values = [], []
     for place in np.argwhere(energies > 0).tolist():
         columns = tuple(name for name, part in zip(family.columns, place, strict=True) if part)

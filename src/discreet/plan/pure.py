@@ -50,8 +50,8 @@ class Alone:
     price: float
 
 
-def pure_step(question: Question, target: Target, known: Known) -> Whole | Alone | None:
-    """The cheapest way in the long run to answer a question that is not known well enough."""
+def pure_step(question: Question, target: Target, known: Known, *, ahead: bool = True) -> Whole | Alone | None:
+    """The cheapest way in the long run to answer a question that is not known well enough, or now if not `ahead`."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l1
     if moves == 0:
         return None
@@ -61,10 +61,11 @@ def pure_step(question: Question, target: Target, known: Known) -> Whole | Alone
     if weights is None:
         return alone
     found: Whole | None = None
-    for columns in _candidates(question.scope, known):
+    for columns in _candidates(question.scope, known) if ahead else [question.scope]:
         whole = _whole(columns, question, weights, target, known)
         spent = sum(paid for scope, paid in known.paid.items() if set(scope) <= set(columns))
-        if whole is not None and whole.price <= PATIENCE * (alone.price + spent):
+        most = PATIENCE * (alone.price + spent) if ahead else alone.price
+        if whole is not None and whole.price <= most:
             found = whole
     return found or alone
 

@@ -11,7 +11,7 @@ from discreet.known.known import TINY, Known, Question
 from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
 from discreet.mechanism.gaussian import half_width
-from discreet.plan.fill import fill
+from discreet.plan.fill import fill, fill_jointly
 from discreet.plan.target import Target, sigma_for
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -20,6 +20,8 @@ from discreet.source.effect import sensitivity_of
 # The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
 # questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
 PATIENCE = 6.0
+# So many kinds of cells of a GROUP BY are planned for one by one.
+MOST_KINDS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Directly:
     price: float
 
 
-def step_for(question: Question, target: Target, known: Known) -> Lattice | Directly | None:
-    """The cheapest way in the long run; None if it is known well enough."""
+def step_for(question: Question, target: Target, known: Known, *, ahead: bool = True) -> Lattice | Directly | None:
+    """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
     if is_told(question, target, known):
         return None
     family = known.family(question)
@@ -51,17 +53,22 @@ def step_for(question: Question, target: Target, known: Known) -> Lattice | Dire
         return None
     direct = _directly(question, target, known, variance)
     lattice = _lattice(family, target, known)
-    if direct is None or (
-        lattice is not None and lattice.price <= PATIENCE * direct.price + known.paid.get(question.scope, 0.0)
-    ):
+    if direct is None or lattice is None:
         return lattice or direct
-    return direct
+    most = PATIENCE * direct.price + known.paid.get(question.scope, 0.0) if ahead else direct.price
+    return lattice if lattice.price <= most else direct
 
 
 def is_told(question: Question, target: Target, known: Known) -> bool:
     """Whether the answer of an earlier direct measurement of the same question is good enough."""
     told = known.told.get(question)
     return told is not None and told.error(target.confidence, joint=target.joint) <= target.error
+
+
+def direct_step(question: Question, target: Target, known: Known) -> Directly | None:
+    """A direct measurement that meets the target together with what is known; None if there is nothing to measure."""
+    family = known.family(question)
+    return _directly(question, target, known, inf if family is None else known.variance(family))
 
 
 def _directly(question: Question, target: Target, known: Known, variance: float) -> Directly | None:
@@ -89,20 +96,41 @@ def _exact_sigma(target: Target) -> Fraction:
 def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
     view = known.lattice.view(family.columns)
     assert view is not None, "a family has a view"
-    energies = significant(worst(known.energies(family), len(family.columns)))
-    uses = known.lattice.uses_of(family.columns)
-    wanted = fill(energies.ravel(), view.price.ravel(), view.precision.ravel(), uses.ravel(), target.variance)
+    kinds = kinds_of(family, known)
+    price, precision = view.price.ravel(), view.precision.ravel()
+    if len(kinds) == 1:
+        wanted = fill(kinds[0], price, precision, known.lattice.uses_of(family.columns).ravel(), target.variance)
+    else:
+        wanted = fill_jointly(kinds, price, precision, [target.variance] * len(kinds))
     return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
 
 
-def worst(energies: Numbers, depth: int) -> Numbers:
-    """The largest energy of each piece over the cells of a GROUP BY; where all cells look alike it is that of each."""
-    return np.asarray(energies.reshape(-1, *energies.shape[energies.ndim - depth :]).max(axis=0))
+def kinds_of(family: Family, known: Known) -> Numbers:
+    """The energies of the pieces (columns) of each kind of cell of a GROUP BY (rows): mostly all cells look alike.
+
+    If there are many kinds, one that is at least as demanding in every piece stands for all.
+    """
+    if family.products > 1:
+        energies = known.energies(family).reshape(family.size, -1)
+        return _few(significant(energies))
+    rows = np.full((1, 1), family.coefficients[0] ** 2)
+    for reading in family.readings:
+        each = _few(reading.energies)
+        rows = (rows[:, None, :, None] * each[None, :, None, :]).reshape(len(rows) * len(each), -1)
+        rows = _few(rows)
+    return significant(rows)
+
+
+def _few(rows: Numbers) -> Numbers:
+    """The different rows, but for rounding, or their largest entries if there are many."""
+    digits = 9 - int(np.ceil(np.log10(float(rows.max(initial=0.0)) or 1.0)))
+    _, first = np.unique(np.round(rows, digits), axis=0, return_index=True)
+    return rows[first] if len(first) <= MOST_KINDS else rows.max(axis=0, keepdims=True)
 
 
 def significant(energies: Numbers) -> Numbers:
     """The energies without what rounding left of pieces that are not there."""
-    return np.where(energies > TINY * energies.sum(), energies, 0.0)
+    return np.where(energies > TINY * energies.sum(axis=-1, keepdims=True), energies, 0.0)
 
 
 def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Lattice | None:
