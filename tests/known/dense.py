@@ -10,6 +10,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from discreet.known import bars
 from discreet.known.known import Known
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
@@ -156,6 +157,12 @@ class Releases:
         estimate = (inverse @ np.r_[score, [total] * len(told)])[:cells]
         seen = information + constraint.T @ constraint
         return estimate, inverse[:cells, :cells], np.linalg.pinv(seen, rcond=1e-13, hermitian=True) @ seen
+
+
+def estimate(question, known):
+    """The values and the variances of a question, as they are laid out."""
+    found = bars.estimate(question, known)
+    return found.values, found.variances
 
 
 def random_domain(rng, *, most_cells=200):

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.curator.bars import estimate
 from discreet.known.direct import MOST_DIRECTS
 from discreet.known.known import Known
 from discreet.query import Linear, Marginal
@@ -22,6 +21,7 @@ from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from known.dense import (
     Releases,
     Space,
+    estimate,
     random_domain,
     random_linear,
     random_marginal,

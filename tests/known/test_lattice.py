@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.curator.bars import estimate
 from discreet.known.known import Known
 from discreet.known.lattice import variance_of
 from discreet.query import Linear, Marginal, Residual
@@ -19,6 +18,7 @@ from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from known.dense import (
     Releases,
     Space,
+    estimate,
     random_domain,
     random_linear,
     random_marginal,
@@ -91,7 +91,7 @@ def test_the_energies_of_a_query_are_the_squared_lengths_of_its_projections(seed
             assert dense == pytest.approx(0, abs=1e-9 * everything)
 
 
-@law(60)
+@law(40)
 def test_estimates_and_variances_are_those_of_generalised_least_squares(seed):
     rng = np.random.default_rng(seed)
     space = Space(random_domain(rng))

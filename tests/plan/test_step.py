@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from discreet.known.bars import quantile
 from discreet.known.known import Known
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.plan import Directly, Lattice, event_of, plan_steps
 from discreet.plan.step import _lattice, step_for
-from discreet.plan.target import Target, quantile, sigma_for
+from discreet.plan.target import Target, sigma_for
 from discreet.privacy.event import Gaussian
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Product
@@ -33,7 +34,7 @@ EMPTY = "a question that weighs nothing has no products, and the planner cannot 
 MOVED = (
     "a direct moves the block of its columns, so what the lattice says of others there gets worse, and is paid again"
 )
-TWICE = "a Marginal measured directly is not joined to the lattice and has whole-number bars; it is planned as if"
+TWICE = "a direct answer that is not joined to the lattice is planned as if it were, and as if its bars were not whole"
 
 
 def random_asked(rng, domain, *, linear=False):
@@ -96,7 +97,7 @@ def random_target(rng):
     return Target(float(np.exp(rng.uniform(-2, 7))), float(rng.choice([0.8, 0.95, 0.999])), int(rng.choice([1, 20])))
 
 
-@law(120)
+@law(50)
 def test_a_plan_changes_nothing_and_is_made_twice_alike(seed):
     rng = np.random.default_rng(seed)
     domain = random_domain(rng)
@@ -124,7 +125,7 @@ def reach(seed, *, directs):
     return [(target, error_of(question, target, known)) for question, target in asked if question not in alone]
 
 
-@law(150)
+@law(80)
 def test_what_a_plan_promises_is_reached(seed):
     for target, error in reach(seed, directs=False):
         assert error <= target.error * (1 + 1e-8)
@@ -135,6 +136,11 @@ def test_what_a_plan_promises_is_reached_beside_direct_answers_too():
     for seed in (192, 181208593, *range(300)):
         for target, error in reach(seed, directs=True):
             assert error <= target.error * (1 + 1e-8)
+
+
+def joined(question, known):
+    """Whether a direct answer to a question is joined to the lattice, and not only remembered."""
+    return isinstance(question, Linear) and known._joinable(known.family(question))
 
 
 @law(100)
@@ -148,22 +154,39 @@ def test_one_question_alone_is_reached_and_then_free(seed):
         assert error_of(question, target, known) <= target.error * (1 + 1e-8)
         return
     learn(step, known)
-    if isinstance(step, Directly) and isinstance(question, Marginal):
+    if isinstance(step, Directly) and not joined(question, known):
         return  # tested apart
     assert step_for(question, target, known) is None
     assert plan_steps([(question, target)] * 2, known).origin == "known"
 
 
-@pytest.mark.xfail(strict=True, reason=TWICE)
-@pytest.mark.parametrize("known_before", [False, True])
-def test_a_marginal_that_is_measured_directly_is_measured_once(known_before):
-    weight = count(DOMAIN, col("age") >= 65) * 1000 + count(DOMAIN, col("age") >= 64)
-    question, known = Marginal(("city",), weight), Known.nothing(DOMAIN, Unit())
-    if known_before:
-        learn(_lattice(known.family(question), Target(20_000.0), known), known)
-    target = Target(8_000.7)
+WIDE = Domain(
+    {
+        "age": Integers(17, 90, missing="drop"),
+        "city": Categories(list("abcde"), outside="drop"),
+        "hours": Integers(1, 99, missing="drop"),
+        "job": Categories(list("abcdefgh"), outside="drop"),
+        "sex": Boolean(),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "before"),
+    [
+        (60, None),
+        pytest.param(60.7, None, marks=pytest.mark.xfail(strict=True, reason=TWICE)),
+        pytest.param(60, 72, marks=pytest.mark.xfail(strict=True, reason=TWICE)),
+    ],
+)
+def test_a_marginal_that_is_measured_directly_is_measured_once(error, before):
+    where = (col("age") >= 33) & (col("hours") >= 33) & (col("city") == "a") & (col("job") != "b")
+    question, known, target = Marginal(("sex",), count(WIDE, where)), Known.nothing(WIDE, Unit()), Target(error)
+    if before is not None:
+        learn(_lattice(known.family(question), Target(before), known), known)
     step = step_for(question, target, known)
-    assert isinstance(step, Directly)
+    if not isinstance(step, Directly):
+        pytest.fail("this is about direct answers", pytrace=False)
     learn(step, known)
     assert step_for(question, target, known) is None
 
@@ -173,7 +196,21 @@ def test_a_question_that_weighs_nothing_is_known():
     assert step_for(Linear([]), Target(1.0), Known.nothing(DOMAIN, Unit())) is None
 
 
-@law(100)
+@pytest.mark.xfail(strict=True, reason=TWICE)
+def test_a_sum_of_counts_that_is_measured_directly_is_measured_once():
+    """No product is on all columns, so there is no piece of all of them into which the answer could go."""
+    one = (col("age") >= 33) & (col("hours") >= 33) & (col("city") == "a")
+    other = (col("hours") >= 50) & (col("job") == "a") & (col("sex") == True)  # noqa: E712
+    question, known = count(WIDE, one) + count(WIDE, other), Known.nothing(WIDE, Unit())
+    learn(_lattice(known.family(question), Target(72), known), known)
+    step = step_for(question, Target(60), known)
+    if not isinstance(step, Directly) or joined(question, known):
+        pytest.fail("this is about direct answers that are not joined", pytrace=False)
+    learn(step, known)
+    assert step_for(question, Target(60), known) is None
+
+
+@law(50)
 def test_the_price_is_that_of_the_event(seed):
     rng = np.random.default_rng(seed)
     domain = random_domain(rng)
@@ -185,7 +222,7 @@ def test_the_price_is_that_of_the_event(seed):
         assert step.price == pytest.approx(float(event.squared_sensitivity / event.sigma**2), rel=1e-12)
 
 
-@law(100)
+@law(50)
 def test_pieces_of_the_lattice_are_measured_with_a_sigma_of_at_least_one(seed):
     rng = np.random.default_rng(seed)
     domain = random_domain(rng)
@@ -195,7 +232,7 @@ def test_pieces_of_the_lattice_are_measured_with_a_sigma_of_at_least_one(seed):
         assert all(sigma >= 1 for _, sigma in step.measurement.pieces)
 
 
-@law(60)
+@law(30)
 def test_a_larger_error_is_cheaper(seed):
     """Among plans of one kind. A plan that changes from the lattice to a direct answer may cost less and teach less."""
     rng = np.random.default_rng(seed)
@@ -212,7 +249,7 @@ def test_a_larger_error_is_cheaper(seed):
         assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(found))
 
 
-@law(60)
+@law(40)
 def test_what_is_known_never_makes_a_question_dearer(seed):
     """Measured piece by piece; reuse may raise pieces further, so its weights are set aside."""
     rng = np.random.default_rng(seed)
@@ -295,7 +332,7 @@ def test_the_bar_of_one_direct_answer_holds_by_the_exact_law_of_its_noise(confid
         assert holds(error_of(OLD, Target(1.0, confidence), known), sigma) >= confidence
 
 
-@law(60)
+@law(30)
 def test_a_batch_costs_at_most_what_its_questions_cost_one_after_the_other(seed):
     """When no question is worth a direct answer; up to the hair that targets are met early."""
     rng = np.random.default_rng(seed)
