@@ -128,7 +128,7 @@ def test_a_question_that_no_row_can_answer_is_zero_and_free(desk):
 EMPTY = "a question that weighs nothing has no products, and the planner cannot read it"
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason=EMPTY)
+@pytest.mark.xfail(strict=True, raises=(TypeError, IndexError), reason=EMPTY)
 @pytest.mark.parametrize(
     "ask",
     [
@@ -146,7 +146,7 @@ def test_a_question_that_no_row_can_answer_is_zero_however_it_is_asked(desk, ask
 
 
 def test_with_neither_an_error_nor_a_price_it_is_answered_as_well_as_it_is_known(desk):
-    with pytest.raises(BadParameter, match="error=…"):
+    with pytest.raises(BadParameter, match="how good the answer must be"):
         desk.ask("smoker = TRUE")
     assert desk.history() == []
     bought = desk.ask("smoker = TRUE", error=80)
@@ -239,9 +239,6 @@ def test_a_larger_error_is_planned_cheaper(desk):
     assert all(one > other for one, other in pairwise(prices))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="each question of a batch chooses by itself to be measured directly, and many do"
-)
 def test_a_batch_of_many_conditions_costs_less_than_one_after_the_other(tmp_path):
     questions = [f"age >= {age} AND smoker = TRUE" for age in range(20, 70, 5)] + [f"city = '{city}'" for city in "abc"]
     together, apart = batch(tmp_path, questions, error=100)
@@ -410,7 +407,8 @@ def test_when_the_budget_is_gone_a_refusal_names_the_error_that_is_free(poor):
     free = poor.ask("smoker = TRUE").error
     with pytest.raises(BudgetExceeded) as refused:
         poor.ask("smoker = TRUE", error=5)
-    assert f"{free:,.4g}" in str(refused.value)
+    (told,) = re.findall(r"for free with error ([\d.,]+)", str(refused.value))
+    assert free <= float(told.replace(",", "")) <= free * 1.01 + 1
     assert "without an error" in str(refused.value)
     with pytest.raises(BudgetExceeded, match="Nothing that follows from earlier answers"):
         poor.ask("age >= 60", error=5)
@@ -514,7 +512,6 @@ def test_two_curators_on_one_ledger_know_what_either_learnt(tmp_path):
         assert one.remaining == other.remaining
 
 
-@pytest.mark.xfail(strict=True, reason="without an error or a price the ledger is not looked at")
 def test_what_another_curator_learnt_is_known_without_an_error_too(tmp_path):
     place = tmp_path / "ledger.sqlite"
     with Curator(PEOPLE, budget=BUDGET, ledger=place) as one, Curator(PEOPLE, ledger=place) as other:
