@@ -7,7 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import data, errors, ledger, mechanism, noise, privacy, query, schema, source, verify
+    from discreet import (
+        curator,
+        data,
+        errors,
+        known,
+        ledger,
+        mechanism,
+        noise,
+        plan,
+        privacy,
+        query,
+        schema,
+        source,
+        verify,
+    )
     from discreet.answer import Answer
     from discreet.curator import Curator
     from discreet.data import load_adult
@@ -94,11 +108,13 @@ __all__ = [
     "col",
     "conjunctions",
     "count",
+    "curator",
     "data",
     "errors",
     "everyone",
     "explain",
     "histogram",
+    "known",
     "ledger",
     "load_adult",
     "marginals",
@@ -106,6 +122,7 @@ __all__ = [
     "monotone_conjunctions",
     "noise",
     "open",
+    "plan",
     "point_histogram",
     "prefixes",
     "privacy",
@@ -116,8 +133,8 @@ __all__ = [
     "verify",
 ]
 
-_STAGES = {"curator", "data", "errors", "known", "ledger", "mechanism", "noise", "plan", "privacy", "query", "schema"}
-_STAGES |= {"source", "verify"}
+_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify"]
+_STAGES += ["known", "plan", "ledger", "curator"]
 _HOMES = {
     "answer": "Answer",
     "curator": "Curator",
