@@ -65,10 +65,15 @@ def estimate(question: Question, known: Known) -> Estimate:
     return known.remembered(question) or known.remember(question, _estimate(question, known))
 
 
+def weighs_nothing(question: Question) -> bool:
+    """Whether no row can count: then the answer is 0, and everybody knows."""
+    weight = question.weight if isinstance(question, Marginal) else question
+    return weight is not None and not weight.products
+
+
 def _estimate(question: Question, known: Known) -> Estimate:
     size = question.size(known.domain) if isinstance(question, Marginal) else 1
-    weight = question.weight if isinstance(question, Marginal) else question
-    if weight is not None and not weight.products:
+    if weighs_nothing(question):
         return Estimate(np.zeros(size), np.zeros(size))
     family = known.family(question)
     if family is None:

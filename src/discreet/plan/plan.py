@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.known.bars import number_bars
+from discreet.known.bars import number_bars, weighs_nothing
 from discreet.known.family import Family
 from discreet.known.known import Known, Question
 from discreet.known.lattice import Columns
@@ -83,10 +83,11 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead:
 
     If it looks `ahead`, what is bought may be dearer and serve questions to come.
     """
+    asked = [(question, target) for question, target in dict.fromkeys(asked) if not weighs_nothing(question)]
     if known.pure:
         return Steps(_pure_steps(asked, known, ahead))
     needed = []
-    for question, target in dict.fromkeys(asked):
+    for question, target in asked:
         step = step_for(question, target, known, ahead=ahead)
         if step is not None:
             needed.append((question, target, step))
@@ -119,7 +120,7 @@ def _ways(needed: Sequence[tuple[Question, Target, Lattice | Directly]], known: 
 def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known, ahead: bool) -> tuple[Step, ...]:
     """One step for each question that is not known; questions that the same marginal serves share it."""
     steps: dict[object, Step] = {}
-    for question, target in dict.fromkeys(asked):
+    for question, target in asked:
         if number_bars(question, known, target.confidence, target.joint).errors.max() <= target.error:
             continue
         step = pure_step(question, target, known, ahead=ahead)

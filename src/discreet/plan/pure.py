@@ -62,11 +62,9 @@ def pure_step(question: Question, target: Target, known: Known, *, ahead: bool =
         return alone
     found: Whole | None = None
     for columns in _candidates(question.scope, known) if ahead else [question.scope]:
-        whole = _whole(columns, question, weights, target, known)
         spent = sum(paid for scope, paid in known.paid.items() if set(scope) <= set(columns))
         most = PATIENCE * (alone.price + spent) if ahead else alone.price
-        if whole is not None and whole.price <= most:
-            found = whole
+        found = _whole(columns, question, weights, target, known, most, ahead=ahead) or found
     return found or alone
 
 
@@ -84,18 +82,43 @@ def _candidates(scope: Columns, known: Known) -> list[Columns]:
 
 
 def _whole(
-    columns: Columns, question: Question, weights: tuple[Numbers, NDArray[np.int64]], target: Target, known: Known
+    columns: Columns,
+    question: Question,
+    weights: tuple[Numbers, NDArray[np.int64]],
+    target: Target,
+    known: Known,
+    most: float,
+    *,
+    ahead: bool,
 ) -> Whole | None:
-    """The marginal that answers this question and, if it has more columns, half of its cells as well as this."""
+    """The marginal that answers this question if that costs no more than `most`.
+
+    Of more columns than the question has, it must answer half of its cells as well as this; and looking ahead, it
+    comes as near to that as `most` allows, because prices add up and a second marginal is a pity.
+    """
     cells = prod(known.domain[name].size for name in columns)
     others = cells // prod(known.domain[name].size for name in question.scope)
-    numbers, counts = weights
-    scale = scale_for(tuple(numbers.tolist()), tuple((counts * others).tolist()), target)
-    if columns != question.scope:
-        half = ((0.5,), (cells,)) if _public_total(known) else ((1.0,), (max(1, cells // 2),))
-        scale = min(scale, scale_for(*half, target))
+    half = ((0.5,), (cells,)) if _public_total(known) else ((1.0,), (max(1, cells // 2),))
+    own = scale_for(tuple(weights[0].tolist()), tuple((weights[1] * others).tolist()), target)
+    every = min(own, scale_for(*half, target))
     moves = sensitivity_of(Marginal(columns), known.domain, known.lattice.unit).l1
-    return Whole(columns, scale, float(moves / scale)) if scale > 0 else None
+    needed, enough = (_topped_up(scale, columns, known) for scale in (own, every))
+    if columns != question.scope:
+        needed = enough
+    if not needed or moves / needed > most:
+        return None
+    scale = needed if not ahead else max(enough, min(needed, _short(float(moves) / most)))
+    return Whole(columns, scale, float(moves / scale))
+
+
+def _topped_up(scale: Fraction, columns: Columns, known: Known) -> Fraction:
+    """The scale with which, together with what was measured of the same columns, noise is as small as with this one."""
+    if not scale:
+        return scale
+    have = sum(float(whole.scale) ** -2 for whole in known.wholes if whole.columns == columns)
+    wanted = float(scale) ** -2
+    # A few per cent more, because the tails of a mixture are not quite those of one noise.
+    return _short(max(1.03 * wanted - have, 0.05 * wanted) ** -0.5) if have else scale
 
 
 def _public_total(known: Known) -> bool:

@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 
+from discreet.known.bars import weighs_nothing
 from discreet.known.family import Family
 from discreet.known.known import TINY, Known, Question
 from discreet.known.lattice import Columns
@@ -43,7 +44,7 @@ class Directly:
 
 def step_for(question: Question, target: Target, known: Known, *, ahead: bool = True) -> Lattice | Directly | None:
     """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
-    if is_told(question, target, known):
+    if weighs_nothing(question) or is_told(question, target, known):
         return None
     family = known.family(question)
     if family is None:

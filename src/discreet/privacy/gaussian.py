@@ -57,7 +57,7 @@ def gaussian_epsilon(squared_mu: Amount, delta: Fraction) -> Amount:
 
 
 def about_epsilon(squared_mu: Fraction, delta: Fraction) -> Fraction:
-    """The same, quickly, and at most one part in 10^6 above it: for people to read, and not to promise.
+    """The same, quickly, and at most one part in 10^7 above it: for people to read, and not to promise.
 
     >>> round(float(about_epsilon(Fraction(1), Fraction(1, 10**6))), 4)
     4.8866
@@ -66,10 +66,10 @@ def about_epsilon(squared_mu: Fraction, delta: Fraction) -> Fraction:
     low, high = 0.0, 1.0
     while high < LARGE and _about_delta(mu, high) > most:
         low, high = high, 2 * high
-    while high - low > 1e-7 * high:
+    while high - low > 1e-9 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if _about_delta(mu, middle) > most else (low, middle)
-    near = Fraction(high * (1 + 1e-6)).limit_denominator(10**12)
+    near = Fraction(high * (1 + 1e-8)).limit_denominator(10**15)
     if near > 0 and surely_at_most(lambda: _delta_ball(squared_mu, near), delta):
         return near
     return Fraction(gaussian_epsilon(squared_mu, delta))
