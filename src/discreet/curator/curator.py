@@ -108,7 +108,8 @@ class Curator:
         with `joint` all of them together. `nonnegative` lifts what is below zero to zero, where it must be nearer to
         the truth; parts may then not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
 
-        Raises BudgetExceeded, and spends nothing, if it costs more than is left.
+        Raises BudgetExceeded, and spends nothing, if it costs more than is left; a mean may have paid for a first look
+        at how many rows it is of, at most a few hundredths of the budget.
         """
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
@@ -164,13 +165,13 @@ class Curator:
             if wish.nothing:
                 _require_known(bars)
             asked = targets_of(reading, wish, self._known, self._gate())
-            steps = plan_steps(asked, self._known, ahead=wish.epsilon is None)
+            steps = self._steps(reading, wish)
             event = steps.event(self.table.domain, self.table.unit)
             promised = max(float(bar.errors.max()) for bar in bars)
             if steps.steps:
                 promised = wish.error or max(target.error for _, target in asked)
             gate, amount = self._gate(), self._gate().charge(event)
-            fits = all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts())
+            fits = self._fits(steps)
             note = ""
             if any(part.values is not None for part in reading.parts) and steps.steps:
                 note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
@@ -246,7 +247,15 @@ class Curator:
     def _steps(self, reading: Reading, wish: Wish) -> Steps:
         """What to do next. For a price only this question counts; for an error, those to come count too."""
         asked = targets_of(reading, wish, self._known, self._gate())
-        return plan_steps(asked, self._known, ahead=wish.epsilon is None)
+        steps = plan_steps(asked, self._known, ahead=wish.epsilon is None)
+        if wish.epsilon is None and not self._fits(steps):
+            # Towards the end of a budget there are no questions to come.
+            return plan_steps(asked, self._known, ahead=False)
+        return steps
+
+    def _fits(self, steps: Steps) -> bool:
+        event = steps.event(self.table.domain, self.table.unit)
+        return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts())
 
     def _foresee(self, reading: Reading, wish: Wish) -> None:
         """Refuse a mean that cannot be had with what is left, before paying for another look at its rows."""
@@ -285,9 +294,11 @@ class Curator:
     def _spend(
         self, event: Event, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
     ) -> Receipt:
+        # The same request may be planned otherwise when it comes again: what counts is what was asked.
+        body = repr((why, wish)).encode()
         try:
             return self.ledger.spend(
-                event, why, table=self.table.name, analyst=analyst, key=key, error=wish.error or None
+                event, why, table=self.table.name, analyst=analyst, key=key, body=body, error=wish.error or None
             )
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None

@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.known.known import Estimate, Known, Question
+from discreet.known.known import Estimate, Known, Question, Told
 from discreet.known.reading import Numbers
 from discreet.known.tail import half_width
 from discreet.known.whole import noises
@@ -50,14 +50,36 @@ def number_bars(question: Question, known: Known, confidence: float, joint: int 
     found = estimate(question, known)
     if known.pure:
         values, errors = laplace_bars(question, known, found, confidence, joint)
-    else:
-        values, errors = found.values, quantile(confidence, joint) * np.sqrt(found.variances)
+        return _better(Bars(values, errors), known.told.get(question), confidence, joint)
+    z = quantile(confidence, joint)
+    if not question.scope:
+        # The total may be one whole number with one whole noise: |round(Y)| ≤ z·sd + 1/2 wherever |Y| ≤ z·sd.
+        return Bars(found.values, np.where(found.variances > 0, z * np.sqrt(found.variances) + 0.5, 0.0))
     told = known.told.get(question)
-    if told is not None:
-        error = told.error(confidence, joint=joint)
-        if error < float(errors.max()):
-            return Bars(told.values, np.full(told.values.shape, error))
-    return Bars(values, errors)
+    if told is None:
+        return Bars(found.values, z * np.sqrt(found.variances))
+    if known.is_joined(question):
+        if float(found.variances.max()) < 0.9 * told.variance:
+            return Bars(found.values, z * np.sqrt(found.variances))
+        return _better(Bars(found.values, np.full(found.values.shape, inf)), told, confidence, joint)
+    both = _together(found, told)
+    return _better(Bars(both.values, z * np.sqrt(both.variances)), told, confidence, joint)
+
+
+def _together(found: Estimate, told: Told) -> Estimate:
+    """An estimate and a direct answer whose noises have nothing to do with each other."""
+    with np.errstate(invalid="ignore"):
+        weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + told.variance))
+    return Estimate(found.values + weights * (told.values - found.values), weights * told.variance)
+
+
+def _better(bars: Bars, told: Told | None, confidence: float, joint: int) -> Bars:
+    """These, or what a direct measurement told by the exact law of its noise, if that is better by itself."""
+    if told is None:
+        return bars
+    error = told.error(confidence, joint=joint)
+    # A sum of a whole noise and hardly anything else is better described by the law of the whole noise.
+    return bars if float(bars.errors.max()) < 0.95 * error else Bars(told.values, np.full(told.values.shape, error))
 
 
 def estimate(question: Question, known: Known) -> Estimate:

@@ -1,12 +1,13 @@
 """Numbers that were measured directly, joined to the lattice: one underlying estimate for everything.
 
-A direct measurement of a query w on the columns T says something about all pieces of w. What it says beyond the lattice
-is put into the block of T alone: the estimate of that block moves along the pieces of w in it, as far as makes the
-answer to w the best that follows from both. So every answer is still the value of one estimate, and its error is one
-sum of independent noises, whose variance is computed exactly (lattice.md §4).
+A direct measurement of a query w on the columns T says something about all pieces of w. What it says is put into those
+pieces of all of T that were never measured: their estimate moves along w, as far as makes the answer to w what was
+released. So every answer is still the value of one estimate, nothing that was known becomes less so, and the error of
+an answer is one sum of independent noises, whose variance is computed exactly (lattice.md §4). Once the lattice has
+measured these pieces, the direct is parted with; what it said itself stays told.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -18,17 +19,19 @@ from discreet.known.reading import Numbers, Reading
 
 Columns = tuple[str, ...]
 
-# So many directs of one set of columns are joined to the lattice; further ones are remembered as they are, and so are
-# those of which the lattice knows so much more that they say nothing new.
-MOST_DIRECTS, WORTHLESS = 16, 0.1
+# So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
+MOST_DIRECTS = 16
 # How little is known, against a direct measurement, of what was never measured: nothing, but for rounding.
 FAINT = 1e-9
+# What rounding leaves of the unknown, relative to itself, when a direct has explained it.
+DOUBT = 3e-13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
-    """One number that was measured: its query, what was released, and the variance of the noise."""
+    """One number that was measured: its question, what was released, and the variance of the noise."""
 
+    question: Hashable
     family: Family
     value: float
     variance: float
@@ -192,7 +195,8 @@ def solve(ordered: Sequence[Group], inverses: Inverses, pieces: Pieces, surprise
                 before += tops[own, members[earlier]] @ gain[members[earlier]]
         gain[own] = _gain(known + unknown, variances, tops[own, own], before, own)
     spread = known + np.diag(variances)
-    return Solution(piles, tuple(map(top_of, piles)), members, gain, spread, unknown, gain @ surprise)
+    tops_of = tuple(unmeasured(pile, inverses(pile.columns)[1]) for pile in piles)
+    return Solution(piles, tops_of, members, gain, spread, unknown, gain @ surprise)
 
 
 def _covariances(
@@ -211,8 +215,8 @@ def _covariances(
             unknown[here, there] = np.tensordot(missing, pieces, 1)
             known[there, here], unknown[there, here] = known[here, there].T, unknown[here, there].T
             if shared == right.columns:
-                # What an earlier group adds to this one's queries: the piece in which no column is constant.
-                tops[here, there] = pieces[top_of(right.pile)].sum(axis=0)
+                # What an earlier group adds to this one's queries: by the pieces of all its columns not yet measured.
+                tops[here, there] = pieces[unmeasured(right.pile, missing)].sum(axis=0)
     return known, unknown, tops
 
 
@@ -237,9 +241,9 @@ def values_of(pile: Pile, vectors: Sequence[Numbers], values: Numbers) -> Number
     return np.asarray(pile.mix @ left[:, 0])
 
 
-def top_of(pile: Pile) -> list[int]:
-    """Where, among the pieces of some columns in their order, those lie in which no column is constant."""
-    return _top_of(tuple(len(starts) for starts in pile.starts))
+def unmeasured(pile: Pile, missing: Numbers) -> list[int]:
+    """Where, among the pieces of some columns, those lie in which no column is constant and which nobody measured."""
+    return [place for place in _top_of(tuple(len(starts) for starts in pile.starts)) if missing[place] > 0]
 
 
 @lru_cache(maxsize=1024)

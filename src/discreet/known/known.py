@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.known.direct import (
+    DOUBT,
     FAINT,
     MOST_DIRECTS,
-    WORTHLESS,
     Direct,
     Group,
     Solution,
@@ -38,8 +38,8 @@ from discreet.schema.unit import Unit
 
 Question = Linear | Marginal
 
-# Below this share of a query's energy a piece is rounding, not a question.
-TINY = 1e-12
+# Below this share of the products that are added up, what is left of a piece is rounding, not a question.
+TINY = 1e-15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,15 +128,10 @@ class Known:
         self._let_go(measurement.columns)
 
     def _let_go(self, columns: Columns) -> None:
-        """Part with directs that the lattice has overtaken: what they said themselves stays told."""
+        """Part with directs whose pieces the lattice has measured by now: what they said themselves stays told."""
         for chosen in self._groups_in(columns):
             group = self.groups[chosen]
-            view = self._view(chosen)
-
-            def is_new(direct: Direct, view: View = view) -> bool:
-                return float(self._variances(direct.family, view).max()) > WORTHLESS * direct.variance
-
-            kept = [direct for direct in group.directs if is_new(direct)]
+            kept = [direct for direct in group.directs if self._new(direct.family)]
             if not kept:
                 del self.groups[chosen]
             elif len(kept) < len(group.directs):
@@ -168,12 +163,12 @@ class Known:
         numbers = np.zeros(1) if values is None else values.astype(np.float64)
         self._remember(question, numbers, variance, sigma)
         family = self.family(question) if isinstance(question, Linear) else None
-        if family is None or not self._joinable(family):
+        if family is None or not self._new(family):
             return
         group = self.groups.setdefault(family.columns, Group(family.columns))
         if len(group.directs) < MOST_DIRECTS:
-            group.add(Direct(family, float(numbers[0]), variance), version=self.version)
-            self._faint = min(self._faint, FAINT * self._top(family) / variance)
+            group.add(Direct(question, family, float(numbers[0]), variance), version=self.version)
+            self._faint = min(self._faint, FAINT * self._new(family) / variance)
 
     def _remember(self, question: Question, numbers: Numbers, variance: float, sigma: Fraction) -> None:
         before = self.told.get(question)
@@ -194,14 +189,16 @@ class Known:
             numbers = np.zeros(1) if values is None else values.astype(np.float64)
             self.told[question] = Told(numbers, laplace_variance(scale), scale=scale)
 
-    def _joinable(self, family: Family) -> bool:
-        return self._top(family) > TINY * float(self.energies(family).sum())
+    def is_joined(self, question: Question) -> bool:
+        """Whether the estimate has learnt from a direct measurement of this question."""
+        group = self.groups.get(question.scope)
+        return group is not None and any(direct.question == question for direct in group.directs)
 
-    def _top(self, family: Family) -> float:
-        """How much of a query no smaller set of columns can say."""
-        energies = self.energies(family)
-        top: Any = (..., *(slice(1, None) for _ in family.columns))
-        return float(energies[top].sum())
+    def _new(self, family: Family) -> float:
+        """How much of a query lies in pieces of all its columns that were never measured."""
+        top: Any = (slice(1, None),) * len(family.columns)
+        energies = self.energies(family).reshape(tuple(axis.parts for axis in family.axes))
+        return float((energies * self._view(family.columns).unknown)[top].sum())
 
     def energies(self, family: Family) -> Numbers:
         """The squared length of each piece of each question: an axis for each column's cells, then for its parts."""
@@ -227,7 +224,9 @@ class Known:
             both = np.stack(parts, axis=1)
             tensor = tensor[:, None, :, None] * both[None, :, None, :]
             tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, count, count)
-        energies: Numbers = np.maximum(tensor.sum(axis=(2, 3)), 0.0)
+        energies: Numbers = tensor.sum(axis=(2, 3))
+        gross = np.abs(tensor).sum(axis=(1, 2, 3))[:, None]
+        energies = np.where(energies > count * TINY * gross, energies, 0.0)
         return energies.reshape(*family.cells, *(axis.parts for axis in family.axes))
 
     def estimate(self, family: Family) -> Estimate:
@@ -251,7 +250,7 @@ class Known:
             value = np.tensordot(reading.vectors[0], value, 1)
         coefficient = float(family.coefficients[0])
         variance = float(energies @ view.inverse.ravel()) * coefficient**2
-        if view.partial and float(energies @ view.unknown.ravel()) > TINY * float(energies.sum()):
+        if view.partial and float(energies @ view.unknown.ravel()) > 0:
             variance = inf
         return Estimate(np.array(coefficient * float(value)), np.array(variance))
 
@@ -267,9 +266,7 @@ class Known:
         variances = self._weighed(family, view.inverse)
         if not view.partial:
             return variances
-        missing = self._weighed(family, view.unknown)
-        everything = self._weighed(family, np.ones(view.inverse.shape))
-        return np.where(missing > TINY * everything, inf, variances)
+        return np.where(self._weighed(family, view.unknown) > 0, inf, variances)
 
     def _weighed(self, family: Family, weights: Numbers) -> Numbers:
         """The energies of each question, added up with a weight for each piece."""
@@ -302,7 +299,7 @@ class Known:
         doubt = flat @ missing - 2 * (moves * unknown).sum(axis=1)
         doubt += np.einsum("bi,ij,bj->b", moves, solution.unknown, moves)
         certain = np.maximum(certain, 0.0)
-        variances = np.where(doubt > 1e-3 * certain + 1e-9 * (flat @ missing), inf, certain)
+        variances = np.where(doubt > 1e-3 * certain + DOUBT * (flat @ missing), inf, certain)
         return reach @ solution.moves, variances.reshape(energies.shape[: energies.ndim - depth])
 
     def _values(self, family: Family, view: View) -> Numbers:

@@ -11,6 +11,8 @@ from discreet.query.product import Factor
 
 Numbers = NDArray[np.float64]
 
+# The square of a relative error of a sum of doubles, with room to spare.
+ROUNDING = 1e-27
 # Up to so many cells the measuring matrix is kept; beyond, it is applied level by level.
 _MOST_KEPT = 1024
 
@@ -45,6 +47,8 @@ def read(axis: Axis, weights: Numbers) -> Reading:
     energies[:, 0] = means[:, 0] ** 2
     if axis.parts > 1:
         energies[:, 1:] = np.add.reduceat(units * units, axis.starts[:-1], axis=1)
+        # What rounding leaves of a part that is not there must not look like a question.
+        energies[energies < ROUNDING * (weights * weights).sum(axis=1, keepdims=True)] = 0.0
     return Reading(axis, np.hstack([means, measured / gains]), units, energies)
 
 

@@ -63,5 +63,11 @@ def fill_jointly(
             ):
                 break
             multipliers = np.maximum(multipliers * ratio, 1e-300)
-        ratio = np.where(table > 0, table / wanted, 0.0).sum(axis=1) / aims
-    return np.maximum(precision, wanted * max(1.0, float(ratio.max())))
+        for _ in range(_ROUNDS):
+            ratio = np.where(table > 0, table / wanted, 0.0).sum(axis=1) / aims
+            if ratio.max() <= 1:
+                break
+            # What was not raised is not raised now: a small top-up stays small.
+            multipliers = multipliers * max(float(ratio.max()) ** 2, 1 + 1e-9)
+            wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
+    return wanted

@@ -1,19 +1,18 @@
 """The ways to answer one question: it is known, pieces of the lattice are topped up, or it is measured by itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf
 
 import numpy as np
 
-from discreet.known.bars import weighs_nothing
+from discreet.known.bars import number_bars, weighs_nothing
 from discreet.known.family import Family
 from discreet.known.known import TINY, Known, Question
 from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.fill import fill, fill_jointly
-from discreet.plan.target import Target, sigma_for
+from discreet.plan.target import HAIR, Target, sigma_for
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.source.effect import sensitivity_of
@@ -21,6 +20,8 @@ from discreet.source.effect import sensitivity_of
 # The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
 # questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
 PATIENCE = 6.0
+# What is known helps a direct answer if its variance is less than so many times the wanted one.
+HELPFUL = 4.0
 # So many kinds of cells of a GROUP BY are planned for one by one.
 MOST_KINDS = 16
 
@@ -44,44 +45,36 @@ class Directly:
 
 def step_for(question: Question, target: Target, known: Known, *, ahead: bool = True) -> Lattice | Directly | None:
     """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
-    if weighs_nothing(question) or is_told(question, target, known):
+    if weighs_nothing(question):
         return None
+    error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    if error <= target.error * (1 + HAIR):
+        return None
+    direct = _directly(question, target, known, error)
     family = known.family(question)
-    if family is None:
-        return _directly(question, target, known, inf)
-    variance = known.variance(family)
-    if variance <= target.variance * (1 + 1e-8):
-        return None
-    direct = _directly(question, target, known, variance)
-    lattice = _lattice(family, target, known)
+    lattice = None if family is None else _lattice(family, target, known)
     if direct is None or lattice is None:
         return lattice or direct
     most = PATIENCE * direct.price + known.paid.get(question.scope, 0.0) if ahead else direct.price
     return lattice if lattice.price <= most else direct
 
 
-def is_told(question: Question, target: Target, known: Known) -> bool:
-    """Whether the answer of an earlier direct measurement of the same question is good enough."""
-    told = known.told.get(question)
-    return told is not None and told.error(target.confidence, joint=target.joint) <= target.error
-
-
 def direct_step(question: Question, target: Target, known: Known) -> Directly | None:
     """A direct measurement that meets the target together with what is known; None if there is nothing to measure."""
-    family = known.family(question)
-    return _directly(question, target, known, inf if family is None else known.variance(family))
+    error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    return _directly(question, target, known, error)
 
 
-def _directly(question: Question, target: Target, known: Known, variance: float) -> Directly | None:
-    """A direct measurement that meets the target together with what is known."""
+def _directly(question: Question, target: Target, known: Known, error: float) -> Directly | None:
+    """A direct measurement that meets the target, where the question is known with this error."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l2_squared
     if moves == 0:
         return None
-    wanted = target.variance
-    sigma = sigma_for(wanted if variance == inf else 1 / (1 / wanted - 1 / variance))
-    if sigma is None:
-        # So little noise that its exact law matters: what is known does not help then.
-        sigma = _exact_sigma(target)
+    variance = (error / target.error) ** 2 * target.variance
+    sigma = None
+    if variance < HELPFUL * target.variance:
+        sigma = sigma_for(1 / (1 / target.variance - 1 / variance))
+    sigma = sigma or _exact_sigma(target)
     return Directly(question, sigma, float(moves / sigma**2))
 
 
@@ -95,6 +88,11 @@ def _exact_sigma(target: Target) -> Fraction:
 
 
 def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
+    if not family.columns:
+        # The bar of the total is wider by a half: its noise is a whole number.
+        if target.error <= 1:
+            return None
+        target = replace(target, error=target.error - 0.5)
     view = known.lattice.view(family.columns)
     assert view is not None, "a family has a view"
     kinds = kinds_of(family, known)

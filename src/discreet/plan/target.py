@@ -6,7 +6,7 @@ from fractions import Fraction
 from discreet.known.bars import quantile
 
 # A target is met a hair early, so that rounding does not turn what is known into what is not.
-HAIR = 1e-9
+HAIR = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
