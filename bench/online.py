@@ -342,7 +342,7 @@ def compared(stream, run, *, histogram=True, every=False):
         )
         rows.append(line("SVD bound: no Gaussian mechanism is below", free.least * one, stream, best))
     if stream.name == "Covid":
-        rows.append(line("Turbo, its transcript in rho", 2 * TURBO_RHO, stream, best))
+        rows.append(line("Turbo, its transcript of 70,000 questions", 2 * TURBO_RHO, stream, best))
         rows.append(("Turbo, pure (δ = 0)", "", f"{TURBO_PURE} (pure)", "", ""))
     title = (
         f"{stream.name}: {len(stream.questions):,} questions, {len(stream.distinct):,} distinct; within "

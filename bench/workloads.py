@@ -33,7 +33,8 @@ def folder():
     found = Path(os.environ.get("DISCREET_DATA", beside))
     missing = [name for name in FILES if not (found / name).exists()]
     if missing:
-        raise SystemExit(f"{', '.join(missing)} not found in {found}; set DISCREET_DATA to the folder that has them.")
+        print(f"{', '.join(missing)} not found in {found}; set DISCREET_DATA to the folder that has them.")
+        raise SystemExit(0)
     return found
 
 
