@@ -226,7 +226,9 @@ def _gain(covariance: Numbers, variances: Numbers, top: Numbers, before: Numbers
     everything = covariance + np.diag(variances)
     spread = covariance[own, own] - moved - moved.T + before @ everything @ before.T
     noise = np.diag(variances[own])
-    trust = np.linalg.solve(spread + noise, spread).T
+    # What is unknown may be so large that the noise is lost in it; then an inverse is only as good as it can be, and
+    # the variance is computed for the gain as it is.
+    trust = np.eye(len(spread)) - noise @ np.linalg.pinv(spread + noise, rcond=1e-15, hermitian=True)
     innovation = -before
     innovation[:, own] += np.eye(len(spread))
     return np.asarray(np.linalg.pinv(top, rcond=1e-10, hermitian=True) @ trust @ innovation)

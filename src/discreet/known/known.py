@@ -337,7 +337,7 @@ class Known:
     def _solution(self, groups: tuple[Columns, ...]) -> Solution:
         """How the directs of some groups move the estimate now; smaller sets of columns come first."""
         members = [self.groups[columns] for columns in groups]
-        stamp = tuple((group.version, self._view(group.columns).stamp) for group in members)
+        stamp = self._faint, *((group.version, self._view(group.columns).stamp) for group in members)
         found = self._solutions.get(groups)
         if found is None or found[0] != stamp:
             surprise = np.concatenate([self._surprise(group) for group in members])

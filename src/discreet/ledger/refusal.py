@@ -50,7 +50,9 @@ def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event
         return f"{said}\n    What is already known is still answered; for anything new, {owner}."
     if error is None:
         return f"{said}\n    Ask with {_digits(Fraction(factor), 3, up=True)} times the noise, or {owner}."
-    return f"{said}\n    Ask with error >= {ceil(error * factor):,} instead of {error:,g}, or {owner}."
+    # Of whole numbers the half-width is a half less than its noise, so a little more than so many times is needed.
+    enough = ceil(error * factor + (factor - 1) / 2)
+    return f"{said}\n    Ask with error >= {enough:,} instead of {error:,g}, or {owner}."
 
 
 @lru_cache(maxsize=256)
