@@ -51,19 +51,21 @@ def number_bars(question: Question, known: Known, confidence: float, joint: int 
     if known.pure:
         values, errors = laplace_bars(question, known, found, confidence, joint)
         return _better(Bars(values, errors), known.told.get(question), confidence, joint)
-    z = quantile(confidence, joint)
-    if not question.scope:
-        # The total may be one whole number with one whole noise: |round(Y)| ≤ z·sd + 1/2 wherever |Y| ≤ z·sd.
-        return Bars(found.values, np.where(found.variances > 0, z * np.sqrt(found.variances) + 0.5, 0.0))
-    told = known.told.get(question)
+    z, told = quantile(confidence, joint), known.told.get(question)
     if told is None:
-        return Bars(found.values, z * np.sqrt(found.variances))
+        return Bars(found.values, _bar(question, found.variances, z))
     if known.is_joined(question):
         if float(found.variances.max()) < 0.9 * told.variance:
-            return Bars(found.values, z * np.sqrt(found.variances))
+            return Bars(found.values, _bar(question, found.variances, z))
         return _better(Bars(found.values, np.full(found.values.shape, inf)), told, confidence, joint)
     both = _together(found, told)
-    return _better(Bars(both.values, z * np.sqrt(both.variances)), told, confidence, joint)
+    return _better(Bars(both.values, _bar(question, both.variances, z)), told, confidence, joint)
+
+
+def _bar(question: Question, variances: Numbers, z: float) -> Numbers:
+    """The half-widths of Gaussian errors. That of the total may be one whole noise Y: |round(Y)| ≤ t + 1/2 if |Y| ≤ t."""
+    bars = z * np.sqrt(variances)
+    return bars if question.scope else np.where(variances > 0, bars + 0.5, 0.0)
 
 
 def _together(found: Estimate, told: Told) -> Estimate:

@@ -163,7 +163,7 @@ class Known:
         numbers = np.zeros(1) if values is None else values.astype(np.float64)
         self._remember(question, numbers, variance, sigma)
         family = self.family(question) if isinstance(question, Linear) else None
-        if family is None or not self._new(family):
+        if family is None or not family.columns or not self._new(family):
             return
         group = self.groups.setdefault(family.columns, Group(family.columns))
         if len(group.directs) < MOST_DIRECTS:

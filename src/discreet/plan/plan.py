@@ -15,7 +15,7 @@ from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
 from discreet.plan.fill import fill_jointly
 from discreet.plan.pure import Alone, Whole, pure_step
-from discreet.plan.step import Directly, Lattice, direct_step, kinds_of, lattice_step, step_for
+from discreet.plan.step import Directly, Lattice, aimed, direct_step, kinds_of, lattice_step, step_for
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing
 from discreet.query.linear import Marginal
@@ -99,7 +99,7 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead:
 def _ways(needed: Sequence[tuple[Question, Target, Lattice | Directly]], known: Known) -> Iterator[Steps]:
     """Ways to answer a batch: the lattice for all, for none, for those that want it, and where it is cheaper."""
     wanting = [isinstance(step, Lattice) for _, _, step in needed]
-    able = [known.family(question) is not None for question, _, _ in needed]
+    able = [_on_lattice(question, target, known) for question, target, _ in needed]
     totals: dict[Columns, float] = {}
     alone = [direct_step(question, target, known) for question, target, _ in needed]
     for (question, _, _), step in zip(needed, alone, strict=True):
@@ -133,6 +133,11 @@ def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known, ahead: b
     return tuple(steps.values())
 
 
+def _on_lattice(question: Question, target: Target, known: Known) -> bool:
+    family = known.family(question)
+    return family is not None and aimed(family, target) > 0
+
+
 def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[Lattice] | None:
     """The measurements that serve several questions, each piece once; None if there are too many pieces."""
     families = [known.family(question) for question, _ in shared]
@@ -143,7 +148,7 @@ def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[L
         assert family is not None, "only what the lattice can answer is planned for it"
         for kind in kinds_of(family, known):
             rows.append(_energies(family, kind, known, places))
-            aims.append(target.variance)
+            aims.append(aimed(family, target))
     if len(rows) * len(places) > MOST_ENERGIES:
         return None
     table = np.zeros((len(rows), len(places)))

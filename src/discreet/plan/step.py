@@ -88,20 +88,25 @@ def _exact_sigma(target: Target) -> Fraction:
 
 
 def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
-    if not family.columns:
-        # The bar of the total is wider by a half: its noise is a whole number.
-        if target.error <= 1:
-            return None
-        target = replace(target, error=target.error - 0.5)
+    aim = aimed(family, target)
+    if not aim:
+        return None
     view = known.lattice.view(family.columns)
     assert view is not None, "a family has a view"
     kinds = kinds_of(family, known)
     price, precision = view.price.ravel(), view.precision.ravel()
     if len(kinds) == 1:
-        wanted = fill(kinds[0], price, precision, known.lattice.uses_of(family.columns).ravel(), target.variance)
+        wanted = fill(kinds[0], price, precision, known.lattice.uses_of(family.columns).ravel(), aim)
     else:
-        wanted = fill_jointly(kinds, price, precision, [target.variance] * len(kinds))
+        wanted = fill_jointly(kinds, price, precision, [aim] * len(kinds))
     return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
+
+
+def aimed(family: Family, target: Target) -> float:
+    """The variance that the lattice must reach; 0 if it cannot. The bar of the total is wider by a half."""
+    if family.columns:
+        return target.variance
+    return replace(target, error=target.error - 0.5).variance if target.error > 1 else 0.0
 
 
 def kinds_of(family: Family, known: Known) -> Numbers:
