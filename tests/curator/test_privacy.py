@@ -185,7 +185,7 @@ def too_many_rows(rows, *, domain, unit):
 def test_a_source_that_keeps_more_rows_of_a_person_than_it_declares_is_seen(neighbors, budget, tmp_path):
     fixed = {
         "sessions": 3,
-        "how_many": 10,
+        "how_many": 4,
         "domain": DROPS,
         "unit": Unit(key="who", neighbors=neighbors),
         "budget": budget,

@@ -26,6 +26,7 @@ from curator.neighbours import (
 from discreet.curator import Curator
 from discreet.errors import BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger, verify
+from discreet.query import col, count
 from discreet.schema import Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -219,10 +220,7 @@ def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch)
     ("question", "wish"),
     [
         ("age >= 2", {"error": 20}),
-        pytest.param(
-            *("age >= 2", {"epsilon": 0.2}),
-            marks=pytest.mark.xfail(strict=True, raises=KeyReused, reason="the event, so the request, is planned anew"),
-        ),
+        ("age >= 2", {"epsilon": 0.2}),
         ("SELECT AVG(age) FROM data", {"error": 0.1}),
         ("SELECT city, COUNT(*) FROM data GROUP BY city", {"error": 20, "joint": True}),
     ],
@@ -243,6 +241,16 @@ def test_a_request_with_a_key_is_charged_once_and_answered_the_same(question, wi
         again = desk.ask(question, key="mine", **wish)
         assert desk.spent == spent
         assert number_of(again) == number_of(first)
+
+
+@pytest.mark.xfail(strict=True, reason="the request is told by repr(question), and all Linear on one column look alike")
+def test_another_question_with_the_same_key_is_refused(tmp_path):
+    table, _ = table_and_questions(1, 0)
+    young, old = count(KEEPS, col("age") <= 1), count(KEEPS, col("age") >= 2)
+    with Curator(table, budget=PLENTY, ledger=tmp_path / "x.sqlite") as desk:
+        desk.ask(young, epsilon=0.2, key="mine")
+        with pytest.raises(KeyReused):
+            desk.ask(old, epsilon=0.2, key="mine")
 
 
 def number_of(answer):
