@@ -243,7 +243,6 @@ def test_a_request_with_a_key_is_charged_once_and_answered_the_same(question, wi
         assert number_of(again) == number_of(first)
 
 
-@pytest.mark.xfail(strict=True, reason="the request is told by repr(question), and all Linear on one column look alike")
 def test_another_question_with_the_same_key_is_refused(tmp_path):
     table, _ = table_and_questions(1, 0)
     young, old = count(KEEPS, col("age") <= 1), count(KEEPS, col("age") >= 2)

@@ -80,10 +80,6 @@ def test_the_exact_law_costs_no_more_than_the_event_says(name, unit):
     assert verdict.exact.lower > verdict.claimed * 0.6
 
 
-COARSE = pytest.mark.xfail(strict=True, reason="pieces._law multiplies outside precision(BITS): balls of 53 bits")
-
-
-@COARSE
 def test_the_claim_is_tight_where_the_best_test_cuts_between_two_integers():
     # As in test_gaussian.py: it cuts at Δ/2 + εσ²/Δ = 5/2.
     mechanism = gaussian_pieces(sensitivity=4, stretches=[(Fraction(3, 2), 1), (1, 1)])
@@ -124,7 +120,6 @@ def test_the_event_is_noise_of_one_on_the_vector_over_its_noise():
     assert mechanism.event == Gaussian(Fraction(1), Fraction(4, 9) + Fraction(9, 4))
 
 
-@COARSE
 def test_the_law_is_the_product_of_those_of_the_stretches():
     mechanism = gaussian_pieces(sensitivity=ONE, stretches=[(1, 1), (Fraction(3, 2), 2)])
     law = mechanism.law([5, 0, -3])

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from json import dumps
 from math import inf
 from threading import RLock
 from types import TracebackType
@@ -36,6 +37,7 @@ from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.query.linear import Linear
 from discreet.query.product import Product
+from discreet.query.wire import query_to_plain
 from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
 
@@ -140,8 +142,8 @@ class Curator:
             steps = plan_steps(asked, self._known)
             if steps.steps:
                 why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
-                self._measure(steps, why, self._asker(analyst), key, wish, readings)
-                paid.append(steps)
+                if self._measure(steps, why, self._asker(analyst), key, wish, readings):
+                    paid.append(steps)
             # Means may need another look, now that the number of their values is known.
             for reading in readings:
                 paid += self._meet(reading, wish, self._asker(analyst), None)
@@ -238,8 +240,9 @@ class Curator:
             steps = self._steps(reading, wish)
             if not steps.steps:
                 break
-            self._measure(steps, reading.text, analyst, key if not paid else None, wish, [reading])
-            paid.append(steps)
+            if self._measure(steps, reading.text, analyst, key, wish, [reading]):
+                paid.append(steps)
+            key = None
             if wish.epsilon is not None:
                 break
         return paid
@@ -268,8 +271,8 @@ class Curator:
 
     def _measure(
         self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
-    ) -> None:
-        """Pay, read, release, record, and only then know."""
+    ) -> bool:
+        """Pay, read, release, record, and only then know. Whether something was paid: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = [self._mechanism(step) for step in steps.steps]
@@ -281,6 +284,7 @@ class Curator:
             ]
             self._record(receipt, Released(steps.steps, np.concatenate(released)))
         self._refresh()
+        return receipt.released is None
 
     def _mechanism(self, step: Step) -> Mechanism[NDArray[np.int64]]:
         moves = sensitivity_of(measured(step), self.table.domain, self.table.unit)
@@ -295,7 +299,8 @@ class Curator:
         self, event: Event, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
     ) -> Receipt:
         # The same request may be planned otherwise when it comes again: what counts is what was asked.
-        body = repr((why, wish)).encode()
+        asked = [query_to_plain(each) for reading in readings for part in reading.parts for each in part.questions]
+        body = None if key is None else dumps([asked, repr(wish)]).encode()
         try:
             return self.ledger.spend(
                 event, why, table=self.table.name, analyst=analyst, key=key, body=body, error=wish.error or None

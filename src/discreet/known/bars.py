@@ -63,7 +63,7 @@ def number_bars(question: Question, known: Known, confidence: float, joint: int 
 
 
 def _bar(question: Question, variances: Numbers, z: float) -> Numbers:
-    """The half-widths of Gaussian errors. That of the total may be one whole noise Y: |round(Y)| ≤ t + 1/2 if |Y| ≤ t."""
+    """The half-widths of Gaussian errors. The total may have one whole noise: |round(Y)| ≤ t + 1/2 if |Y| ≤ t."""
     bars = z * np.sqrt(variances)
     return bars if question.scope else np.where(variances > 0, bars + 0.5, 0.0)
 

@@ -125,6 +125,7 @@ class Known:
             part = None if values is None else values[start:end]
             self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
             start = end
+        self.lattice.use(measurement.columns)
         self._let_go(measurement.columns)
 
     def _let_go(self, columns: Columns) -> None:

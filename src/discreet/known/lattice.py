@@ -101,7 +101,6 @@ class Lattice:
         block.precision[parts] = before + precision
         if values is not None and before < np.inf:
             self._learn(block, parts, values, 1.0 if precision == np.inf else precision / (before + precision))
-        block.uses[parts] += 1
         block.version += 1
         self.version += 1
 
@@ -116,6 +115,11 @@ class Lattice:
                 # Contrasts add up to zero: what the noise says beyond that is about nothing.
                 new = new - new.mean(axis=place, keepdims=True)
         block.values[places] += weight * (new - block.values[places])
+
+    def use(self, columns: Columns) -> None:
+        """Count a question on these columns that was paid for: it has used all their pieces, raised or not."""
+        for chosen in subsets(columns):
+            self.block(chosen).uses += 1
 
     def view(self, columns: Columns) -> View | None:
         """All pieces of some columns, or None if there are too many."""

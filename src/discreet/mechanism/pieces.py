@@ -1,8 +1,9 @@
 """The Gaussian mechanism on pieces of a lattice: each piece with its own noise, all with one price."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,11 @@ from discreet.errors import BadParameter
 from discreet.mechanism.calibration import read_scale, read_sensitivity
 from discreet.mechanism.gaussian import gaussian, half_width
 from discreet.mechanism.independent import require_few
-from discreet.mechanism.protocol import Law, Mechanism
+from discreet.mechanism.protocol import BITS, Law, Mechanism
 from discreet.parameter import Number, whole
 from discreet.privacy import event
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact, unseal
-
-if TYPE_CHECKING:
-    from flint import arb
 
 
 def gaussian_pieces(
@@ -68,19 +66,19 @@ def _as_declared(exact: Exact, calibrated: Sensitivity) -> Sensitivity:
 
 def _law(values: Sequence[int], beside: Sequence[Sequence[int]], sized: Sequence[tuple[Fraction, int]]) -> Law:
     """The product of the laws of the stretches."""
-    joint: Mapping[Any, arb] | None = None
-    rest: Any = 0
-    start = 0
-    for sigma, size in sized:
-        here = slice(start, start + size)
-        part = gaussian(sigma=sigma, sensitivity=1).law(values[here], [other[here] for other in beside])
-        start += size
-        rest = rest + part.rest
-        if joint is None:
-            joint = part.probabilities
-            continue
-        require_few(len(joint) * len(part.probabilities))
-        joint = {a + b: p * q for a, p in joint.items() for b, q in part.probabilities.items()}
-    if start != len(values):
-        raise BadParameter(f"there are {len(values)} values and the stretches hold {start}; give one for each.")
-    return Law(joint or {}, rest)
+    from flint import arb
+
+    from discreet.interval import precision
+
+    ends = [0, *accumulate(size for _, size in sized)]
+    if ends[-1] != len(values):
+        raise BadParameter(f"there are {len(values)} values and the stretches hold {ends[-1]}; give one for each.")
+    with precision(BITS):
+        joint: dict[Any, arb] = {(): arb(1)}
+        rest = arb(0)
+        for (sigma, _), (begin, end) in zip(sized, pairwise(ends), strict=True):
+            part = gaussian(sigma=sigma, sensitivity=1).law(values[begin:end], [other[begin:end] for other in beside])
+            require_few(len(joint) * len(part.probabilities))
+            joint = {a + b: p * q for a, p in joint.items() for b, q in part.probabilities.items()}
+            rest += part.rest
+        return Law(joint, rest)

@@ -38,7 +38,7 @@ def query_from_plain(plain: Any) -> Linear | Marginal:
             return _linear(plain["products"])
         weight = plain["weight"]
         return Marginal(tuple(plain["columns"]), None if weight is None else _linear(weight))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise BadData(
             f"{str(plain)[:80]!r} is not a query; it must be one that a ledger wrote. "
             "It may come from a newer version of discreet."
