@@ -171,7 +171,7 @@ def random_domain(rng, *, most_cells=200):
         count = int(rng.integers(2, 5))
         columns = [COLUMNS[rng.integers(len(COLUMNS))](int(rng.choice([1, 2, 3, 4, 5, 6, 7]))) for _ in range(count)]
         domain = Domain({f"c{place}": column for place, column in enumerate(columns)})
-        if np.prod([parts_of(column)[0].shape[1] for column in columns]) <= most_cells:
+        if domain.size > 1 and np.prod([parts_of(column)[0].shape[1] for column in columns]) <= most_cells:
             return domain
 
 
@@ -205,8 +205,11 @@ def random_product(rng, domain, *, wide=False):
 
 def random_linear(rng, domain):
     """One product, several, or with a dense factor over two columns."""
-    count = int(rng.choice([1, 1, 2, 4]))
-    return Linear([random_product(rng, domain, wide=bool(rng.random() < 0.3)) for _ in range(count)])
+    while True:
+        count = int(rng.choice([1, 1, 2, 4]))
+        made = Linear([random_product(rng, domain, wide=bool(rng.random() < 0.3)) for _ in range(count)])
+        if made.products:
+            return made
 
 
 def random_marginal(rng, domain):

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.known.bars import number_bars, quantile
 from discreet.known.direct import MOST_DIRECTS
 from discreet.known.known import Known
+from discreet.mechanism.gaussian import half_width
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.product import Product, box
@@ -51,7 +53,10 @@ def law(examples):
 
 
 def random_releases(rng, *, most_cells=32, share=None, directs=None):
-    """Pieces, most of them measured, and directs: on nested and other sets of columns, some repeated."""
+    """Pieces, most of them measured, and directs: on nested and other sets of columns, some repeated.
+
+    The total, which is of no columns, has tests of its own in plan/test_step.py.
+    """
     space = Space(random_domain(rng, most_cells=most_cells))
     domain = space.domain
     measurements = random_measurements(rng, space, share=rng.choice([0.3, 0.8, 1.0]) if share is None else share)
@@ -64,7 +69,7 @@ def random_releases(rng, *, most_cells=32, share=None, directs=None):
             asked.append((asked[rng.integers(len(asked))][0] + more, random_sigma(rng)))
         else:
             asked.append((random_linear(rng, domain), random_sigma(rng)))
-    return Releases(space, measurements, [(question, sigma) for question, sigma in asked if question.products])
+    return Releases(space, measurements, [(question, sigma) for question, sigma in asked if question.scope])
 
 
 def found(known, question):
@@ -114,41 +119,47 @@ def test_with_all_pieces_known_every_variance_is_finite(seed):
     assert np.isfinite(estimate(question, known)[1]).all()
 
 
-@law(80)
+def bar(question, known):
+    """The half-width at 95 %, of the estimate and of what was told together."""
+    return float(number_bars(question, known, 0.95).errors.max())
+
+
+@law(60)
 def test_one_direct_and_the_lattice_are_weighed_by_their_precisions(seed):
     rng = np.random.default_rng(seed)
     releases = random_releases(rng, directs=1)
     if not releases.directs:
         return
-    (question, _), noise = releases.directs[0], releases.variances[-1]
+    (question, sigma), noise = releases.directs[0], releases.variances[-1]
     zeros = np.zeros(len(releases.variances), dtype=np.int64)
     lattice = Releases(releases.space, releases.measurements, []).learnt(zeros)
     _, alone = found(lattice, question)
+    best = quantile(0.95) * (1 / (1 / max(alone, 1e-300) + 1 / noise)) ** 0.5
     known = releases.learnt(zeros)
-    _, together = found(known, question)
-    top = float(known._top(known.family(question)))
-    if top > 1e-9:
-        assert together == pytest.approx(1 / (1 / alone + 1 / noise), rel=1e-4)
+    # The exact law of its own noise is preferred where the lattice adds little; the total has a half more.
+    assert bar(question, known) <= max(half_width(sigma, 0.95), best) * (1 + 1e-4) + 0.5
+    assert bar(question, known) <= best / 0.95 * (1 + 1e-4) + 0.5
 
 
-@law(80)
-def test_a_direct_answer_is_at_least_as_good_as_its_own_noise_where_its_top_pieces_are_its_own(seed):
+@law(60)
+def test_a_direct_answer_is_at_least_as_good_as_its_own_noise(seed):
     rng = np.random.default_rng(seed)
     releases = random_releases(rng)
-    space = releases.space
     known = releases.learnt(np.zeros(len(releases.variances), dtype=np.int64))
-    noises = releases.variances[len(releases.variances) - len(releases.directs) :]
-    by_columns = {}
-    for (question, _), noise in zip(releases.directs, noises, strict=True):
-        by_columns.setdefault(question.scope, []).append((question, noise))
-    for columns, members in by_columns.items():
-        tops = [piece for piece in space.pieces() if piece.columns == columns]
-        projection = sum((space.projection(piece) for piece in tops), np.zeros((len(space.declared),) * 2))
-        rows = np.vstack([space.queries(question) @ space.pad.T @ projection for question, _ in members])
-        if np.linalg.matrix_rank(rows, tol=1e-6) < len(members):
-            continue
-        for question, noise in members:
-            assert found(known, question)[1] <= noise * (1 + 1e-4)
+    for question, sigma in releases.directs:
+        assert bar(question, known) <= half_width(sigma, 0.95) + 1
+
+
+@law(40)
+def test_a_direct_makes_nothing_worse(seed):
+    rng = np.random.default_rng(seed)
+    releases = random_releases(rng)
+    numbers = np.zeros(len(releases.variances), dtype=np.int64)
+    before = Releases(releases.space, releases.measurements, []).learnt(numbers)
+    after = releases.learnt(numbers)
+    for _ in range(3):
+        question = random_question(rng, releases.space.domain)
+        assert np.all(estimate(question, after)[1] <= estimate(question, before)[1] * (1 + 1e-6))
 
 
 @law(60)
@@ -244,15 +255,11 @@ def test_past_the_limit_directs_are_still_remembered_by_themselves():
     assert len(known.groups[("sex",)].directs) == MOST_DIRECTS
 
 
-@pytest.mark.xfail(strict=True, reason="the doubt about what is unknown is compared with the energy of the whole query")
 def test_a_direct_with_a_large_weight_says_nothing_about_a_small_unknown_beside_it():
     known = directly(2**20 * WOMEN)
     assert found(known, 2**20 * WOMEN + OLD)[1] == np.inf
 
 
-@pytest.mark.xfail(
-    strict=True, reason="all that a direct says goes into the block of all its columns, also what is about others"
-)
 def test_a_direct_makes_nothing_worse_that_was_known_before():
     """Old women are measured closely; young men, known before, must be known as well as before."""
     known = Known.nothing(DOMAIN, Unit())
@@ -263,6 +270,21 @@ def test_a_direct_makes_nothing_worse_that_was_known_before():
     _, before = found(known, young_men)
     known.measured_directly(OLD_WOMEN, sigma=Fraction(1), values=np.array([100]))
     assert found(known, young_men)[1] <= before
+
+
+PARTED = "when the lattice has measured its pieces, however coarsely, a direct no longer counts for other questions"
+
+
+@pytest.mark.xfail(strict=True, reason=PARTED)
+def test_a_coarse_look_at_the_lattice_does_not_undo_what_directs_said():
+    """The old and the old women were measured closely; so the old men are known, and stay so."""
+    known = directly(OLD, OLD_WOMEN, sigma=Fraction(1))
+    _, before = found(known, OLD - OLD_WOMEN)
+    assert before < 3
+    pieces = [piece for piece in Space(DOMAIN).pieces() if "city" not in piece.columns]
+    coarse = Measurement(tuple((piece, Fraction(200)) for piece in pieces))
+    known.measured(coarse, np.zeros(sum(size for _, size in coarse.stretches(DOMAIN)), dtype=np.int64))
+    assert found(known, OLD - OLD_WOMEN)[1] <= before * (1 + 1e-6)
 
 
 def looked_at(seed):
@@ -296,16 +318,12 @@ def test_what_is_known_does_not_depend_on_when_it_was_looked_at(seed):
         assert values[known] == pytest.approx(other_values[known], abs=1e-6 * (1 + np.abs(values).max()))
 
 
-@pytest.mark.xfail(strict=True, reason="what is kept was solved for with the faint precision of an earlier moment")
 def test_nor_to_the_last_bit():
     for seed in (200, 203, *range(20)):
         for one, other in looked_at(seed):
             assert all(np.array_equal(left, right) for left, right in zip(one, other, strict=True))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=np.linalg.LinAlgError, reason="what is unknown is so large that the noise is lost in it"
-)
 def test_several_directs_beside_what_was_never_measured_can_be_solved_for():
     rng = np.random.default_rng(194)
     releases = random_releases(rng)
