@@ -6,7 +6,6 @@ from json import dumps
 from math import inf
 from threading import RLock
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +15,20 @@ from discreet.curator.asked import Askable, Reading, read_question
 from discreet.curator.bars import bars_of
 from discreet.curator.free import Free, free_now
 from discreet.curator.layout import laid_out
+from discreet.curator.measuring import mechanism_of
 from discreet.curator.promise import Plan
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
 from discreet.curator.wish import Wish, least_events, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import Known
-from discreet.ledger import Budget, Ledger, Receipt, Spend
+from discreet.ledger import Balance, Budget, Ledger, Receipt, Spend
 from discreet.ledger.budget import as_budget
 from discreet.ledger.ledger import ANYONE
-from discreet.mechanism.gaussian import gaussian
-from discreet.mechanism.laplace import laplace
-from discreet.mechanism.pieces import gaussian_pieces
-from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.parameter import Number, probability, text
 from discreet.picture import error_text
-from discreet.plan.plan import Directly, Lattice, Step, Steps, measured, plan_steps
+from discreet.plan.plan import Steps, measured, plan_steps
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.query.linear import Linear
@@ -197,8 +193,7 @@ class Curator:
     @property
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
-        spent: Budget = self._balance().spent
-        return spent
+        return self._balance().spent
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """What can be answered for free now: of which columns every cell, range and subset, and with what error a cell.
@@ -275,7 +270,7 @@ class Curator:
         """Pay, read, release, record, and only then know. Whether something was paid: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
-        mechanisms = [self._mechanism(step) for step in steps.steps]
+        mechanisms = [mechanism_of(step, self.table) for step in steps.steps]
         receipt = self._spend(event, why, analyst, key, wish, readings)
         if receipt.released is None:
             released = [
@@ -285,15 +280,6 @@ class Curator:
             self._record(receipt, Released(steps.steps, np.concatenate(released)))
         self._refresh()
         return receipt.released is None
-
-    def _mechanism(self, step: Step) -> Mechanism[NDArray[np.int64]]:
-        moves = sensitivity_of(measured(step), self.table.domain, self.table.unit)
-        match step:
-            case Lattice():
-                return gaussian_pieces(sensitivity=moves, stretches=step.measurement.stretches(self.table.domain))
-            case Directly():
-                return gaussian(sigma=step.sigma, sensitivity=moves)
-        return laplace(epsilon=moves.l1 / step.scale, sensitivity=moves)
 
     def _spend(
         self, event: Event, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
@@ -377,10 +363,10 @@ class Curator:
     def _asker(self, analyst: str | None) -> str:
         return self.analyst if analyst is None else text("analyst", analyst)
 
-    def _accounts(self) -> list[Any]:
+    def _accounts(self) -> list[Balance]:
         return self.ledger.balances(table=self.table.name, analyst=self.analyst)
 
-    def _balance(self) -> Any:
+    def _balance(self) -> Balance:
         """The account of the table itself, or the narrowest over it."""
         over = [one for one in self._accounts() if one.scope.analyst is None]
         if not over:
@@ -388,8 +374,7 @@ class Curator:
         return min(over, key=lambda one: len(one.scope.tables or ()) or inf)
 
     def _gate(self) -> Gate:
-        gate: Gate = self._balance().gate
-        return gate
+        return self._balance().gate
 
 
 def _require_known(bars: Sequence[Bars]) -> None:
