@@ -559,7 +559,7 @@ def test_a_refusal_says_what_is_needed_what_is_left_and_what_would_fit(ledger):
         ask(ledger, Laplace(2, 1), error=20)
     assert str(refusal.value) == (
         'this needs epsilon 0.5 and 0.12 of 0.5 is left (analyst "ana", table "people").\n'
-        "    Ask with error >= 80 instead of 20, or ask the data owner for more."
+        "    Ask with error >= 82 instead of 20, or ask the data owner for more."
     )
     assert ledger.head == head
 
