@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.errors import BadQuery
 from discreet.known.known import Question
+from discreet.query.ask import count
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
@@ -58,7 +59,8 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
         case str():
             return _read_text(question, _Same(domain), table)
         case Predicate():
-            return _of_select(_counted(table, question), domain, repr(question))
+            counted = Part("count", count(domain, question))
+            return Reading((counted,), (), repr(question), _counted(table, question))
         case Select():
             return _of_select(question, domain, repr(question))
         case Linear():

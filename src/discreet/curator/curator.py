@@ -70,7 +70,7 @@ class Curator:
             raise BadParameter(
                 f"table is a {type(table).__name__}; it must be a Table. Open one: dp.open('people.yaml')."
             )
-        self.table, self.analyst = table, text("analyst", analyst)
+        self.table, self.analyst, self._neighbors = table, text("analyst", analyst), table.unit.describe
         self._owned = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._lock = RLock()
@@ -356,9 +356,7 @@ class Curator:
         cost = steps.event(self.table.domain, self.table.unit) if paid else Nothing()
         if self._left is None:
             self._left = self.remaining
-        return Answer(
-            value, error, wish.confidence, cost, self.table.unit.describe, columns, steps.origin, remaining=self._left
-        )
+        return Answer(value, error, wish.confidence, cost, self._neighbors, columns, steps.origin, remaining=self._left)
 
     def _asker(self, analyst: str | None) -> str:
         return self.analyst if analyst is None else text("analyst", analyst)

@@ -23,6 +23,10 @@ def laid_out(reading: Reading, bars: Sequence[Bars], domain: Domain) -> tuple[An
             return value, error, {"value": [value], "value_error": [error]}
         shape = question.shape(domain)
         return bar.values.reshape(shape), bar.errors.reshape(shape), _table(question, bar, domain)
+    if len(bars) == 1 and not reading.group and not reading.chosen:
+        (part,), (bar,) = reading.parts, bars
+        value, error = _number(bar.values[0]), float(bar.errors[0])
+        return value, error, {part.name: [value], f"{part.name}_error": [error]}
     numbers = [[_number(value) for value in bar.values.tolist()] for bar in bars]
     columns = reading.select.tabulate(domain, numbers, [bar.errors for bar in bars])
     value, error = (_shaped(reading, columns, suffix) for suffix in ("", "_error"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, prod
 
 import numpy as np
@@ -51,6 +52,7 @@ class Wish:
         return prod(domain[name].size for name in reading.group) * len(reading.parts)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def read_wish(*, error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
     """The wish, if it makes sense."""
     if error is not None and epsilon is not None:

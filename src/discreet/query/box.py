@@ -11,6 +11,7 @@ where bᵢ is what B asks of its i-th column. So OR and NOT are sums of disjoint
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,9 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
     """
     if not isinstance(domain, Domain):
         raise BadQuery(f"a query is made for a Domain, not for a {type(domain).__name__}. Give table.domain.")
+    if isinstance(predicate, And) and all(isinstance(part, (Compare, IsIn, IsMissing)) for part in predicate.parts):
+        # The usual condition: one box, and no need to look for it.
+        return _one_box(predicate.parts, domain)
     scope = columns_of(predicate)
     for name in scope:
         column_of(domain, name)
@@ -55,6 +59,15 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
                 f"{', '.join(scope)} are more than {MOST_CELLS}. Ask about fewer columns, or in several questions."
             ) from None
         return (product([Factor(scope, truth(predicate, domain).astype(np.int64))]),)
+
+
+def _one_box(atoms: Iterable[Any], domain: Domain) -> tuple[Product, ...]:
+    """A conjunction of comparisons: of each column the cells that satisfy all of them."""
+    masks: Box = {}
+    for atom in atoms:
+        mask = mask_of(atom, domain)
+        masks[atom.column] = masks[atom.column] & mask if atom.column in masks else mask
+    return (box(masks),) if all(mask.any() for mask in masks.values()) else ()
 
 
 def truth(predicate: Predicate, domain: Domain, scope: Sequence[str] | None = None) -> NDArray[np.bool_]:
