@@ -127,6 +127,8 @@ def kinds_of(family: Family, known: Known) -> Numbers:
 
 def _few(rows: Numbers) -> Numbers:
     """The different rows, but for rounding, or their largest entries if there are many."""
+    if len(rows) == 1:
+        return rows
     digits = 9 - int(np.ceil(np.log10(float(rows.max(initial=0.0)) or 1.0)))
     _, first = np.unique(np.round(rows, digits), axis=0, return_index=True)
     return rows[first] if len(first) <= MOST_KINDS else rows.max(axis=0, keepdims=True)
