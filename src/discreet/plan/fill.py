@@ -7,7 +7,9 @@ import numpy as np
 from discreet.known.reading import Numbers
 
 # Steps and exactness of the search for joint prices.
-_ROUNDS, _EXACT = 400, 1e-4
+_ROUNDS, _EXACT = 400, 1e-5
+# However little of a variance multipliers can lower, they are not moved by more than a fiftieth power.
+_LEAST_SHARE = 0.02
 
 
 def fill(energies: Numbers, price: Numbers, precision: Numbers, uses: Numbers, target: float) -> Numbers:
@@ -54,20 +56,28 @@ def fill_jointly(
         scaled = np.where(price > 0, table / price, 0.0)
         multipliers = 1 / (aims * len(aims)) ** 2 * np.array([float(np.sqrt(a * price).sum()) ** 2 for a in table])
         multipliers = np.maximum(multipliers, 1e-300)
-        wanted = precision
         for _ in range(_ROUNDS):
-            wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
-            ratio = np.where(table > 0, table / wanted, 0.0).sum(axis=1) / aims
-            if ratio.max() <= 1 + _EXACT and np.all(
-                (ratio > 1 - 10 * _EXACT) | (multipliers < 1e-12 * multipliers.max())
-            ):
+            wanted, ratio, share = _reached(table, aims, precision, scaled, multipliers)
+            idle = multipliers < 1e-12 * multipliers.max()
+            if ratio.max() <= 1 + _EXACT and np.all((ratio > 1 - 10 * _EXACT) | idle):
                 break
-            multipliers = np.maximum(multipliers * ratio, 1e-300)
+            multipliers = np.clip(multipliers * ratio ** (1 / share), 1e-300, 1e300)
         for _ in range(_ROUNDS):
-            ratio = np.where(table > 0, table / wanted, 0.0).sum(axis=1) / aims
-            if ratio.max() <= 1:
+            wanted, ratio, share = _reached(table, aims, precision, scaled, multipliers)
+            worst = int(ratio.argmax())
+            if ratio[worst] <= 1:
                 break
-            # What was not raised is not raised now: a small top-up stays small.
-            multipliers = multipliers * max(float(ratio.max()) ** 2, 1 + 1e-9)
-            wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
+            # All at once and a little, so that what was not raised is not raised now: a small top-up stays small.
+            multipliers = multipliers * max(float(ratio[worst] ** (1 / share[worst])), 1 + 1e-9)
     return wanted
+
+
+def _reached(
+    table: Numbers, aims: Numbers, precision: Numbers, scaled: Numbers, multipliers: Numbers
+) -> tuple[Numbers, Numbers, Numbers]:
+    """The precisions of some multipliers; of each question, variance over target, and the share that they can lower."""
+    wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
+    parts = np.where(table > 0, table / wanted, 0.0)
+    total = parts.sum(axis=1)
+    share = np.where(wanted > precision, parts, 0.0).sum(axis=1) / np.maximum(total, 1e-300)
+    return wanted, total / aims, np.maximum(share, _LEAST_SHARE)
