@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet.answer import mean_of
 from discreet.curator.asked import Part
-from discreet.known.bars import Bars, estimate, number_bars, quantile
+from discreet.known.bars import Bars, estimate, number_bars, quantile, with_told
 from discreet.known.known import Known, Question
 from discreet.query.linear import Linear, Marginal
 
@@ -49,11 +49,15 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
     (total − R · values)² ≤ z² · variance(total − R · values).
     """
     total, count = estimate(part.total, known), estimate(counted, known)
+    sum_variances = estimate(_sum(part.total, counted), known).variances
+    total, kept_total = with_told(part.total, total, known)
+    count, kept_count = with_told(counted, count, known)
     totals, total_variances = total.values, total.variances
     values, value_variances = count.values, count.variances
-    sum_variances = estimate(_sum(part.total, counted), known).variances
     with np.errstate(invalid="ignore"):
-        shared = (sum_variances - total_variances - value_variances) / 2
+        before = estimate(part.total, known).variances + estimate(counted, known).variances
+        # What was told has noise of its own, so only what both still have of the lattice is shared.
+        shared = np.where(kept_total * kept_count > 0, kept_total * kept_count * (sum_variances - before) / 2, 0.0)
     z = quantile(confidence, joint)
     low, high = part.ends[0] - part.centre, part.ends[1] - part.centre
     means, errors = np.full(totals.shape, np.nan), np.full(totals.shape, high - low)

@@ -68,6 +68,16 @@ def _bar(question: Question, variances: Numbers, z: float) -> Numbers:
     return bars if question.scope else np.where(variances > 0, bars + 0.5, 0.0)
 
 
+def with_told(question: Question, found: Estimate, known: Known) -> tuple[Estimate, Numbers]:
+    """An estimate together with a direct answer that it has not learnt from, and the weight that the estimate keeps."""
+    told = known.told.get(question)
+    if told is None or known.is_joined(question):
+        return found, np.ones(found.values.shape)
+    with np.errstate(invalid="ignore"):
+        kept = np.where(np.isinf(found.variances), 0.0, told.variance / (found.variances + told.variance))
+    return _together(found, told), kept
+
+
 def _together(found: Estimate, told: Told) -> Estimate:
     """An estimate and a direct answer whose noises have nothing to do with each other."""
     with np.errstate(invalid="ignore"):
