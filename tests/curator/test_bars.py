@@ -19,7 +19,7 @@ from scipy.stats import binom, chi2
 
 import discreet as dp
 from discreet.curator import Curator
-from discreet.known.bars import quantile
+from discreet.known.known import quantile
 from discreet.query import Linear, Marginal, Ratio, col, count
 from discreet.query.axis import axis_of
 from discreet.query.product import Factor, Product

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.known.bars import number_bars, quantile
+from discreet.known.bars import number_bars
 from discreet.known.direct import MOST_DIRECTS
-from discreet.known.known import Known
+from discreet.known.known import Known, quantile
 from discreet.mechanism.gaussian import half_width
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from discreet.known.bars import number_bars, quantile
-from discreet.known.known import Known
+from discreet.known.bars import number_bars
+from discreet.known.known import Known, quantile
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.plan import Directly, Lattice, event_of, plan_steps
 from discreet.plan.step import _lattice, step_for

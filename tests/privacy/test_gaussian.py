@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from discreet.interval import ball, precision
 from discreet.privacy import Gaussian, Laplace, Pure, Selection, epsilon_of, loss, mu_of
 from discreet.privacy.gaussian import (
+    about_epsilon,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_limit,
@@ -161,3 +162,11 @@ def test_a_discrete_laplace_count_is_randomized_response_so_its_price_is_exact()
     ratios = {mass(k) / mass(k - 1) for k in range(-40, 41)}
     assert ratios == {a, 1 / a}
     assert loss(Laplace(10, 1)) == loss(Pure(Fraction(1, 10)))
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 10**5), Fraction(1, 10**12)])
+@pytest.mark.parametrize("squared_mu", [Fraction(1, 10**8), Fraction(1, 700), Fraction(3), Fraction(400)])
+def test_what_people_read_is_never_below_the_epsilon_and_hardly_above(squared_mu, delta):
+    exact, quick = gaussian_epsilon(squared_mu, delta), about_epsilon(squared_mu, delta)
+    assert exact <= quick <= exact * (1 + Fraction(1, 10**7))
+    assert gaussian_delta(squared_mu, quick) <= delta

@@ -14,6 +14,7 @@ from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Asked, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
+from discreet.source.effect import Itself
 
 Askable = str | Predicate | Select | Linear | Marginal | Ratio
 
@@ -57,7 +58,7 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
     """The parts of a question; raises BadQuery if it makes no sense for this table."""
     match question:
         case str():
-            return _read_text(question, _Same(domain), table)
+            return _read_text(question, Itself(domain), table)
         case Predicate():
             counted = Part("count", count(domain, question))
             return Reading((counted,), (), repr(question), _counted(table, question))
@@ -77,25 +78,10 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
     )
 
 
-class _Same:
-    """A domain that is equal to itself only, so that remembering a text costs no comparison of columns."""
-
-    __slots__ = ("domain",)
-
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
-
-    def __hash__(self) -> int:
-        return id(self.domain)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.domain is other.domain
-
-
 @lru_cache(maxsize=4096)
-def _read_text(text: str, same: _Same, table: str) -> Reading:
+def _read_text(text: str, itself: Itself[Domain], table: str) -> Reading:
     """SQL, or a condition as after WHERE."""
-    domain = same.domain
+    domain = itself.thing
     if text.lstrip()[:6].lower() == "select":
         return _of_select(parse(text, domain, table=table), domain, " ".join(text.split()))
     return _of_select(_counted(table, parse_predicate(text, domain)), domain, " ".join(text.split()))

@@ -6,8 +6,8 @@ import numpy as np
 
 from discreet.answer import mean_of
 from discreet.curator.asked import Part
-from discreet.known.bars import Bars, estimate, number_bars, quantile, with_told
-from discreet.known.known import Known, Question
+from discreet.known.bars import Bars, estimate, number_bars, with_told
+from discreet.known.known import Known, Question, quantile
 from discreet.query.linear import Linear, Marginal
 
 

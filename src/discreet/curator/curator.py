@@ -18,7 +18,7 @@ from discreet.curator.layout import laid_out
 from discreet.curator.measuring import mechanism_of
 from discreet.curator.promise import Plan
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
-from discreet.curator.wish import Wish, least_events, read_wish, targets_of
+from discreet.curator.wish import Asked, Wish, least_events, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import Known
@@ -163,13 +163,12 @@ class Curator:
             if wish.nothing:
                 _require_known(bars)
             asked = targets_of(reading, wish, self._known, self._gate())
-            steps = self._steps(reading, wish)
+            steps = self._steps(asked, wish)
             event = steps.event(self.table.domain, self.table.unit)
             promised = max(float(bar.errors.max()) for bar in bars)
             if steps.steps:
                 promised = wish.error or max(target.error for _, target in asked)
-            gate, amount = self._gate(), self._gate().charge(event)
-            fits = self._fits(steps)
+            gate = self._gate()
             note = ""
             if any(part.values is not None for part in reading.parts) and steps.steps:
                 note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
@@ -179,8 +178,8 @@ class Curator:
                 wish.confidence,
                 steps.origin,
                 event,
-                as_budget(gate, amount),
-                fits,
+                as_budget(gate, gate.charge(event)),
+                self._fits(event),
                 note,
                 steps,
             )
@@ -232,7 +231,7 @@ class Curator:
             if wish.nothing or _meets(self._bars(reading, wish), wish):
                 break
             self._foresee(reading, wish)
-            steps = self._steps(reading, wish)
+            steps = self._steps(targets_of(reading, wish, self._known, self._gate()), wish)
             if not steps.steps:
                 break
             if self._measure(steps, reading.text, analyst, key, wish, [reading]):
@@ -242,23 +241,21 @@ class Curator:
                 break
         return paid
 
-    def _steps(self, reading: Reading, wish: Wish) -> Steps:
+    def _steps(self, asked: Asked, wish: Wish) -> Steps:
         """What to do next. For a price only this question counts; for an error, those to come count too."""
-        asked = targets_of(reading, wish, self._known, self._gate())
         steps = plan_steps(asked, self._known, ahead=wish.epsilon is None)
-        if wish.epsilon is None and not self._fits(steps):
+        if wish.epsilon is None and not self._fits(steps.event(self.table.domain, self.table.unit)):
             # Towards the end of a budget there are no questions to come.
             return plan_steps(asked, self._known, ahead=False)
         return steps
 
-    def _fits(self, steps: Steps) -> bool:
-        event = steps.event(self.table.domain, self.table.unit)
+    def _fits(self, event: Event) -> bool:
         return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts())
 
     def _foresee(self, reading: Reading, wish: Wish) -> None:
         """Refuse a mean that cannot be had with what is left, before paying for another look at its rows."""
         for event in least_events(reading, wish, self._known):
-            if not all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts()):
+            if not self._fits(event):
                 raise BudgetExceeded(
                     f"a mean with error {error_text(wish.error or inf)} needs more than is left, because few rows have "
                     f"a value. Ask with a larger error, or for more rows.{self._for_free([reading], wish)}"

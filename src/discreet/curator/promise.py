@@ -13,7 +13,7 @@ class Plan:
     """What would be done for a question. Nothing was read and nothing was spent.
 
     `cost` is what would be done to the table, `price` what that alone would cost as an epsilon at the table's delta,
-    `left` what one more release could cost after it. `error` is the half-width that was asked for, or the best one for
+    and `fits` whether that is still there. `error` is the half-width that was asked for, or the best one for
     the price. `note` says what the plan cannot know yet.
     """
 

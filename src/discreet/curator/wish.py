@@ -11,8 +11,8 @@ import numpy as np
 from discreet.curator.asked import Part, Reading
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter
-from discreet.known.bars import estimate, number_bars, quantile
-from discreet.known.known import Known, Question
+from discreet.known.bars import estimate, number_bars
+from discreet.known.known import Known, Question, quantile
 from discreet.parameter import Number, positive, probability
 from discreet.plan.plan import plan_steps
 from discreet.plan.target import Target

@@ -6,12 +6,11 @@ sums of noises that an answer is made of.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import expm1, inf, log1p, prod
-from statistics import NormalDist
+from math import inf, prod
 
 import numpy as np
 
-from discreet.known.known import Estimate, Known, Question, Told
+from discreet.known.known import Estimate, Known, Question, Told, quantile
 from discreet.known.reading import Numbers
 from discreet.known.tail import half_width
 from discreet.known.whole import noises
@@ -29,20 +28,6 @@ class Bars:
 
     values: Numbers
     errors: Numbers
-
-
-@lru_cache(maxsize=1024)
-def quantile(confidence: float, joint: int = 1) -> float:
-    """The z with Pr[|N(0, 1)| ≤ z]^joint = confidence.
-
-    For any jointly Gaussian errors, each within z of its standard deviations, all hold together at least so often:
-    independent ones are the worst [Šidák 1967].
-
-    >>> round(quantile(0.95), 3), round(quantile(0.95, joint=100), 3)
-    (1.96, 3.474)
-    """
-    each = -expm1(log1p(-(1 - confidence)) / joint)
-    return -NormalDist().inv_cdf(each / 2)
 
 
 def number_bars(question: Question, known: Known, confidence: float, joint: int = 1) -> Bars:
@@ -179,7 +164,7 @@ def _from_best(question: Marginal, known: Known, confidence: float) -> tuple[Num
     if best.values is not None:
         dropped = tuple(axis for axis, name in enumerate(best.columns) if name not in scope)
         counts = best.values.reshape(best.shape).sum(axis=dropped).astype(np.float64)
-        values = (_grouped(counts, question, known) * table).sum(axis=1)
+        values = (by_group(counts, question, known) * table).sum(axis=1)
     scale = float(best.scale)
     errors: dict[bytes, float] = {}
     for row in table:
@@ -196,10 +181,11 @@ def _table(question: Marginal, known: Known) -> Numbers:
     scope = question.scope
     if question.weight is None:
         return np.ones((question.size(known.domain), 1))
-    return _grouped(question.weight.table(known.domain, scope).astype(np.float64), question, known)
+    return by_group(question.weight.table(known.domain, scope).astype(np.float64), question, known)
 
 
-def _grouped(full: Numbers, question: Marginal, known: Known) -> Numbers:
+def by_group(full: Numbers, question: Marginal, known: Known) -> Numbers:
+    """A table over all columns of a GROUP BY, with a row for each cell of the groups."""
     scope = question.scope
     grouped = [scope.index(name) for name in question.columns]
     rest = [axis for axis in range(len(scope)) if axis not in grouped]

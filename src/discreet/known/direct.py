@@ -15,9 +15,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from discreet.known.family import Family
+from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers, Reading
-
-Columns = tuple[str, ...]
 
 # So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
 MOST_DIRECTS = 16

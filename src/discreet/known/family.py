@@ -62,7 +62,7 @@ def _of_linear(query: Linear, domain: Domain) -> Family | None:
         by_name = {factor.columns[0]: factor for factor in each.factors}
         readings = tuple(read_factor(axis, by_name[name]) for name, axis in zip(columns, axes, strict=True))
         return Family(columns, axes, readings, (1,) * len(columns), np.array([float(each.coefficient)]))
-    products = _separated(query, domain)
+    products = _separated(query)
     if products is None:
         return None
     rows = [_rows(products, name, axis) for name, axis in zip(columns, axes, strict=True)]
@@ -79,7 +79,7 @@ def _of_linear(query: Linear, domain: Domain) -> Family | None:
 def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
     columns = question.scope
     axes = axes_of(domain, columns)
-    products = (Product(()),) if question.weight is None else _separated(question.weight, domain)
+    products = (Product(()),) if question.weight is None else _separated(question.weight)
     if products is None:
         return None
     readings, cells = [], []
@@ -115,7 +115,7 @@ def _rows(products: tuple[Product, ...], name: str, axis: Axis) -> Numbers:
     return weights
 
 
-def _separated(query: Linear, domain: Domain) -> tuple[Product, ...] | None:
+def _separated(query: Linear) -> tuple[Product, ...] | None:
     """The same sum, in products of weights of one column each."""
     found: list[Product] = []
     for each in query.products:

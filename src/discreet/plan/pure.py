@@ -13,16 +13,15 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.known.bars import by_group
 from discreet.known.known import Known, Question
-from discreet.known.lattice import MOST_PIECES
+from discreet.known.lattice import MOST_PIECES, Columns
 from discreet.known.reading import Numbers
 from discreet.known.tail import half_width
 from discreet.mechanism.laplace import half_width as single_half_width
 from discreet.plan.target import Target
 from discreet.query.linear import Linear, Marginal
 from discreet.source.effect import sensitivity_of
-
-Columns = tuple[str, ...]
 
 # A marginal is bought if it costs no more than so many times what was spent on its columns plus the direct answer.
 PATIENCE = 2.0
@@ -138,9 +137,7 @@ def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[n
         return np.ones(1), np.ones(1, dtype=np.int64)
     else:
         full = question.weight.table(known.domain, scope).astype(np.float64)
-        grouped = [scope.index(name) for name in question.columns]
-        rest = [axis for axis in range(len(scope)) if axis not in grouped]
-        rows = full.transpose([*grouped, *rest]).reshape(question.size(known.domain), -1)
+        rows = by_group(full, question, known)
         table = rows[int((rows * rows).sum(axis=1).argmax())]
     values, counts = np.unique(np.abs(np.round(table, 12)), return_counts=True)
     return values[values > 0], counts[values > 0].astype(np.int64)
@@ -148,7 +145,7 @@ def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[n
 
 @lru_cache(maxsize=4096)
 def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Target) -> Fraction:
-    """The largest scale, in eight binary digits, whose noises with these weights are within the error so often."""
+    """The largest scale, but for half a per cent, whose noises with these weights are within the error so often."""
     confidence = 1 - (1 - target.confidence) / target.joint
 
     def fits(scale: float) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.known.bars import quantile
+from discreet.known.known import quantile
 
 # A target is met a hair early, so that rounding does not turn what is known into what is not.
 HAIR = 1e-8

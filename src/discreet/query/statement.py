@@ -118,8 +118,6 @@ class Select:
         BY and LIMIT. A number may be None: it satisfies no comparison and comes last. With `errors`, each aggregate is
         followed by a column `name_error`.
         """
-        if not self.group and self.having == everyone and self.limit is None:
-            return self._one_row(values, errors)
         shape = tuple(domain[name].size for name in self.group)
         cells = dict(zip(self.group, np.unravel_index(np.arange(prod(shape)), shape), strict=True)) if shape else {}
         output = _Output(domain, prod(shape), cells, self._columns("", values, prod(shape)))
@@ -138,13 +136,6 @@ class Select:
             if errors is not None:
                 columns[f"{item.name}_error"] = [beside[f"{item.name}_error"][row] for row in kept]
         return columns
-
-    def _one_row(self, values: Sequence[Numbers], errors: Sequence[Numbers] | None) -> dict[str, list[Any]]:
-        """The output where there are no groups and nothing to choose."""
-        found = self._columns("", values, 1)
-        beside = {} if errors is None else self._columns("_error", errors, 1)
-        both = (((name, numbers), (f"{name}_error", beside.get(f"{name}_error"))) for name, numbers in found.items())
-        return {name: numbers for pair in both for name, numbers in pair if numbers is not None}
 
     def _columns(self, suffix: str, numbers: Sequence[Numbers], rows: int) -> dict[str, list[Any]]:
         lists = [list(each.tolist() if isinstance(each, np.ndarray) else each) for each in numbers]

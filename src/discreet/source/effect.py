@@ -69,9 +69,9 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     Fraction(2, 1)
     """
     if isinstance(question, Residual):
-        return _residual(question, _Itself(domain), unit)
+        return _residual(question, Itself(domain), unit)
     if isinstance(question, Measurement):
-        return _measurement(_Itself(question), _Itself(domain), unit)
+        return _measurement(Itself(question), Itself(domain), unit)
     droppable = domain.drops
     if isinstance(question, Marginal):
         cells = question.size(domain)
@@ -89,7 +89,7 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
 
 
-class _Itself(Generic[Thing]):
+class Itself(Generic[Thing]):
     """A thing that is equal to itself only: comparing all columns would take longer than what is remembered here."""
 
     __slots__ = ("thing",)
@@ -101,17 +101,17 @@ class _Itself(Generic[Thing]):
         return id(self.thing)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.thing is other.thing
+        return isinstance(other, Itself) and self.thing is other.thing
 
 
 @lru_cache(maxsize=2**14)
-def _residual(question: Residual, itself: _Itself[Domain], unit: Unit) -> Sensitivity:
+def _residual(question: Residual, itself: Itself[Domain], unit: Unit) -> Sensitivity:
     """A paid question tops up some thirty residuals, mostly the same ones as before."""
     return residual_sensitivity(question.axes(itself.thing), unit, droppable=itself.thing.drops)
 
 
 @lru_cache(maxsize=64)
-def _measurement(measurement: _Itself[Measurement], itself: _Itself[Domain], unit: Unit) -> Sensitivity:
+def _measurement(measurement: Itself[Measurement], itself: Itself[Domain], unit: Unit) -> Sensitivity:
     """Of pieces divided by their noise. The total is the piece in which every column is constant.
 
     It is looked at when it is priced, paid, read and released; each time it must be the same.
