@@ -1,0 +1,73 @@
+"""What a model is: something that answers every question as a table would, in expected numbers of rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.query.axis import axis_of
+from discreet.query.linear import Linear
+from discreet.schema.domain import Domain
+
+Numbers = NDArray[np.float64]
+Columns = tuple[str, ...]
+# Rows as codes: for each column, the cell of each row.
+Coded = dict[str, NDArray[np.int64]]
+
+
+class Model(Protocol):
+    """A distribution over the cells of a domain, times a number of rows. Data and synthetic rows meet it too."""
+
+    @property
+    def domain(self) -> Domain:
+        """What a row may be."""
+
+    @property
+    def total(self) -> float:
+        """How many rows there are, or are thought to be."""
+
+    def marginal(self, columns: Sequence[str]) -> Numbers:
+        """The expected number of rows in each cell of some columns, with an axis for each in the order given."""
+
+    def answer(self, query: Linear) -> float:
+        """The expected value of a query."""
+
+    def rows(self, number: int) -> Coded:
+        """So many rows, drawn from the distribution."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """A noisy look at the counts of some columns: M m + noise, where m is their marginal, the columns sorted.
+
+    `parts` has a part for each column, none of them 0, and M is the product of their measuring matrices
+    (`query.axis`); without parts M is the identity: the whole marginal. `weight` is 1/variance of the noise of each
+    number, so the loss of a model is weight/2 · ‖M m − values‖².
+    """
+
+    columns: Columns
+    parts: tuple[int, ...] | None
+    values: Numbers
+    weight: float
+
+    def residual(self, marginal: Numbers, domain: Domain) -> Numbers:
+        """M m − values, for a marginal with an axis for each column."""
+        return self._measured(marginal, domain) - self.values
+
+    def _measured(self, marginal: Numbers, domain: Domain) -> Numbers:
+        if self.parts is None:
+            return marginal
+        for place, (name, part) in enumerate(zip(self.columns, self.parts, strict=True)):
+            marginal = axis_of(domain[name]).apply(part, marginal, axis=place)
+        return marginal
+
+    def gradient(self, residual: Numbers, domain: Domain) -> Numbers:
+        """weight · Mᵀ residual: how the loss moves with each cell of the marginal."""
+        back = residual
+        if self.parts is not None:
+            for place, (name, part) in enumerate(zip(self.columns, self.parts, strict=True)):
+                matrix = axis_of(domain[name]).measure(part).astype(np.float64)
+                back = np.moveaxis(np.tensordot(matrix, back, axes=(0, place)), 0, place)
+        return self.weight * back

@@ -1,0 +1,1 @@
+"""Offline: the questions are known in advance, and one table answers them all."""
