@@ -22,6 +22,7 @@ from discreet.mechanism import (
     gaussian,
     histogram,
     laplace,
+    largest_surprise,
     most_common,
     name_and_shame,
     noisy_max,
@@ -31,6 +32,7 @@ from discreet.mechanism import (
     randomized_response,
     run_stream,
     sparse_vector,
+    surprise_quantile,
 )
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from mechanism.common import ADD, ONE, ONE_WAY, UNITS, sealed
@@ -46,12 +48,14 @@ BY_EPSILON = {
     "gaussian sigma": lambda e: gaussian(sigma=e, sensitivity=1),
     "histogram": lambda e: histogram(epsilon=e, cells=3, unit=ADD),
     "laplace": lambda e: laplace(epsilon=e, sensitivity=1),
+    "largest_surprise": lambda e: largest_surprise(epsilon=e, sensitivity=1, expected=[0, 1]),
     "most_common": lambda e: most_common(["a", "b"], epsilon=e, unit=ADD),
     "noisy_max": lambda e: noisy_max(epsilon=e, sensitivity=1),
     "noisy_max gumbel": lambda e: noisy_max(epsilon=e, sensitivity=1, noise="gumbel"),
     "quantile": lambda e: quantile(epsilon=e, cells=3, unit=ADD),
     "randomized_response": lambda e: randomized_response(epsilon=e),
     "sparse_vector": lambda e: sparse_vector(epsilon=e, sensitivity=1, threshold=0, hits=2),
+    "surprise_quantile sigma": lambda e: surprise_quantile(sigma=e, sensitivity=1, expected=[0, 1]),
 }
 
 
@@ -107,6 +111,8 @@ def test_a_bad_confidence_is_refused(confidence):
         lambda c: above_threshold(epsilon=1, sensitivity=1, threshold=0).error(c, queries=3),
         lambda c: randomized_response(epsilon=1).error(c, reports=3),
         quantile(epsilon=1, cells=3, unit=ADD).error,
+        largest_surprise(epsilon=1, sensitivity=1, expected=[0, 1]).error,
+        surprise_quantile(sigma=1, sensitivity=1, expected=[0, 1]).error,
         public().error,
     ):
         with pytest.raises(BadParameter, match="confidence is"):
@@ -129,6 +135,8 @@ def test_parameters_that_change_privacy_cannot_be_given_by_position():
         histogram,
         randomized_response,
         name_and_shame,
+        largest_surprise,
+        surprise_quantile,
     ):
         with pytest.raises(TypeError):
             make(1, 1)
@@ -169,6 +177,16 @@ RUNS = {
         lambda x: quantile(epsilon=1, cells=2, unit=ADD).release(x),
         quantile_effects(2) @ np.array([3, 3]),
         quantile_effects(2) @ np.array([3, 4]),
+    ),
+    "largest_surprise": (
+        lambda x: largest_surprise(epsilon=1, sensitivity=1, expected=[4, 0]).release(x),
+        [3, 5],
+        [4, 6],
+    ),
+    "surprise_quantile": (
+        lambda x: surprise_quantile(sigma=1, sensitivity=1, expected=[4, 0]).release(x),
+        [3, 5],
+        [4, 6],
     ),
 }
 
@@ -221,6 +239,8 @@ def test_no_error_text_holds_a_draw_or_a_true_value():
     texts = []
     for mechanism in (laplace(epsilon=1, sensitivity=1), exponential(epsilon=1, sensitivity=1),
                       gaussian(sigma=1, sensitivity=1), quantile(epsilon=1, cells=4, unit=ADD),
+                      largest_surprise(epsilon=1, sensitivity=1, expected=[0]),
+                      surprise_quantile(sigma=1, sensitivity=1, expected=[0]),
                       name_and_shame(delta=0.1), randomized_response(epsilon=1), public()):  # fmt: skip
         for exact in (sealed([secret], wide), [secret], np.array([secret])):
             with pytest.raises(DiscreetError) as caught:

@@ -18,6 +18,7 @@ from discreet.mechanism.randomized_response import (
     randomized_response,
 )
 from discreet.mechanism.sparse_vector import Answer, Run, above_threshold, run_stream, sparse_vector
+from discreet.mechanism.surprise import largest_surprise, surprise_quantile
 
 __all__ = [
     "Answer",
@@ -37,6 +38,7 @@ __all__ = [
     "histogram",
     "label_sensitivity",
     "laplace",
+    "largest_surprise",
     "most_common",
     "name_and_shame",
     "noisy_max",
@@ -48,4 +50,5 @@ __all__ = [
     "run_stream",
     "sparse_vector",
     "split_scale",
+    "surprise_quantile",
 ]
