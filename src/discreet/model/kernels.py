@@ -1,0 +1,201 @@
+"""What runs once for each cell of a box: plain loops, compiled by numba when they are first wanted.
+
+Each kernel goes over the cells of a box in a flat array of weights and returns their sum as it was before. A box is a
+list of blocks, each of the same form and beginning at one of `offsets`; within a block its cells are long runs, single
+cells, or the places of a mask (`runs.py` chooses). Sums within a piece are taken in whatever order is fastest; the sums
+of the pieces are added up with compensation, so that the error does not grow with the number of cells.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = NDArray[np.float64]
+Places = NDArray[np.int64]
+Cells = NDArray[np.uint64]
+
+# A long run is taken in pieces of so many cells, to be added up with compensation.
+PIECE = 4096
+# |sum − true sum| ≤ SLIP · sum for sums of weights: a piece is added up in at most PIECE additions, each of relative
+# error 2^−53, and the compensated sum of the pieces adds less than that again.
+SLIP = 2.0**-40
+
+
+class Kernels(NamedTuple):
+    """The loops, compiled: to scale the cells of a box by a factor, and to add them up."""
+
+    scale_runs: Callable[..., float]
+    scale_cells: Callable[..., float]
+    scale_mask: Callable[..., float]
+    sum_runs: Callable[..., float]
+    sum_cells: Callable[..., float]
+    sum_mask: Callable[..., float]
+
+
+# A slice is counted from its own beginning, and places in it are unsigned: a compiler that had to think of negative
+# places would not use the vector units.
+
+
+def piece_scaled(weights: Weights, start: int, stop: int, factor: float) -> float:
+    """Scale a run; its sum before."""
+    run = weights[start:stop]
+    total = 0.0
+    for i in range(len(run)):
+        value = run[i]
+        total += value
+        run[i] = value * factor
+    return total
+
+
+def piece_summed(weights: Weights, start: int, stop: int) -> float:
+    """The sum of a run."""
+    run = weights[start:stop]
+    total = 0.0
+    for i in range(len(run)):
+        total += run[i]
+    return total
+
+
+def cells_scaled(weights: Weights, offset: int, cells: Cells, factor: float) -> float:
+    """Scale single cells; their sum before."""
+    block = weights[offset:]
+    total = 0.0
+    for i in cells:
+        value = block[i]
+        total += value
+        block[i] = value * factor
+    return total
+
+
+def cells_summed(weights: Weights, offset: int, cells: Cells) -> float:
+    """The sum of single cells."""
+    block = weights[offset:]
+    total = 0.0
+    for i in cells:
+        total += block[i]
+    return total
+
+
+def mask_scaled(weights: Weights, offset: int, mask: Weights, factors: Weights) -> float:
+    """Scale a stretch by a factor for each place; the sum before of those in the mask."""
+    stretch = weights[offset : offset + len(mask)]
+    total = 0.0
+    for i in range(len(stretch)):
+        value = stretch[i]
+        total += value * mask[i]
+        stretch[i] = value * factors[i]
+    return total
+
+
+def mask_summed(weights: Weights, offset: int, mask: Weights) -> float:
+    """The sum of the places in the mask."""
+    stretch = weights[offset : offset + len(mask)]
+    total = 0.0
+    for i in range(len(stretch)):
+        total += stretch[i] * mask[i]
+    return total
+
+
+# Below, `total` and `lost` are a sum with what its roundings lost (Kahan).
+
+
+def scale_runs(weights: Weights, offsets: Places, starts: Places, stops: Places, factor: float) -> float:
+    """Scale the runs of every block."""
+    total, lost = 0.0, 0.0
+    for b in range(len(offsets)):
+        for r in range(len(starts)):
+            stop = offsets[b] + stops[r]
+            for start in range(offsets[b] + starts[r], stop, PIECE):
+                part = piece_scaled(weights, start, min(start + PIECE, stop), factor) - lost
+                grown = total + part
+                lost = (grown - total) - part
+                total = grown
+    return total
+
+
+def sum_runs(weights: Weights, offsets: Places, starts: Places, stops: Places) -> float:
+    """Add up the runs of every block."""
+    total, lost = 0.0, 0.0
+    for b in range(len(offsets)):
+        for r in range(len(starts)):
+            stop = offsets[b] + stops[r]
+            for start in range(offsets[b] + starts[r], stop, PIECE):
+                part = piece_summed(weights, start, min(start + PIECE, stop)) - lost
+                grown = total + part
+                lost = (grown - total) - part
+                total = grown
+    return total
+
+
+def scale_cells(weights: Weights, offsets: Places, cells: Cells, factor: float) -> float:
+    """Scale the single cells of every block."""
+    total, lost = 0.0, 0.0
+    for b in range(len(offsets)):
+        part = cells_scaled(weights, offsets[b], cells, factor) - lost
+        grown = total + part
+        lost = (grown - total) - part
+        total = grown
+    return total
+
+
+def sum_cells(weights: Weights, offsets: Places, cells: Cells) -> float:
+    """Add up the single cells of every block."""
+    total, lost = 0.0, 0.0
+    for b in range(len(offsets)):
+        part = cells_summed(weights, offsets[b], cells) - lost
+        grown = total + part
+        lost = (grown - total) - part
+        total = grown
+    return total
+
+
+def scale_mask(weights: Weights, offsets: Places, mask: Weights, factors: Weights) -> float:
+    """Scale the masked stretch of every block."""
+    total, lost = 0.0, 0.0
+    for b in range(len(offsets)):
+        part = mask_scaled(weights, offsets[b], mask, factors) - lost
+        grown = total + part
+        lost = (grown - total) - part
+        total = grown
+    return total
+
+
+def sum_mask(weights: Weights, offsets: Places, mask: Weights) -> float:
+    """Add up the masked stretch of every block."""
+    total, lost = 0.0, 0.0
+    for b in range(len(offsets)):
+        part = mask_summed(weights, offsets[b], mask) - lost
+        grown = total + part
+        lost = (grown - total) - part
+        total = grown
+    return total
+
+
+@cache
+def compiled() -> Kernels:
+    """All of them as machine code; kept on disk between runs where that is possible."""
+    from numba.extending import register_jitable
+
+    # Only within a piece may sums be taken in another order: compensation must be done as it is written.
+    any_order: Any = register_jitable(fastmath={"reassoc", "nsz", "contract"})
+    for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):
+        any_order(piece)
+    loops: tuple[Callable[..., float], ...] = (scale_runs, scale_cells, scale_mask, sum_runs, sum_cells, sum_mask)
+    return Kernels(*map(_machine_code, loops))
+
+
+def _machine_code(loop: Callable[..., float]) -> Callable[..., float]:
+    from numba import njit
+
+    cached: Literal[True, False]
+    for cached in (True, False):
+        try:
+            code: Callable[..., float] = njit(loop, nogil=True, cache=cached)
+        except RuntimeError:
+            # There is no folder to write to: compile anew in each process.
+            continue
+        return code
+    raise AssertionError("numba compiles without a cache")
