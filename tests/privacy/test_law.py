@@ -11,6 +11,7 @@ from discreet.privacy import (
     ACCOUNTINGS,
     AboveThreshold,
     Approximate,
+    Coin,
     Compose,
     DiscreteGaussian,
     Gaussian,
@@ -34,6 +35,8 @@ SINGLES = [
     Selection(Fraction(1, 10)),
     AboveThreshold(Fraction(1, 3)),
     Pure(Fraction(1, 7)),
+    Coin(Fraction(1, 1000), 2),
+    Coin(Fraction(1, 20), 0),
     Approximate(Fraction(1, 9), Fraction(1, 10**8)),
 ]
 EXACT = [name for name in ACCOUNTINGS if name != "pld"]
@@ -102,11 +105,11 @@ def test_nothing_costs_nothing(by):
 
 
 UNPRICED = {
-    "pure": {Gaussian, DiscreteGaussian, Approximate},
-    "basic": set(),
-    "advanced": {Gaussian, DiscreteGaussian, Approximate},
-    "concentrated": {Approximate},
-    "gaussian": {DiscreteGaussian, Approximate},
+    "pure": {Coin, Gaussian, DiscreteGaussian, Approximate},
+    "basic": {Coin},
+    "advanced": {Coin, Gaussian, DiscreteGaussian, Approximate},
+    "concentrated": {Coin, Approximate},
+    "gaussian": {Coin, DiscreteGaussian, Approximate},
     "renyi": {Approximate},
 }
 

@@ -12,6 +12,7 @@ from discreet.ledger.state import Charge
 from discreet.privacy.bound import least
 from discreet.privacy.event import (
     Approximate,
+    Coin,
     Compose,
     DiscreteGaussian,
     Event,
@@ -82,6 +83,8 @@ def louder(event: Event, factor: Fraction) -> Event:
             return Laplace(scale * factor, sensitivity)
         case Gaussian(sigma, squared) | DiscreteGaussian(sigma, squared):
             return type(event)(sigma * factor, squared)
+        case Coin(log_odds, hits):
+            return Coin(log_odds / factor, hits)
         case Approximate(epsilon, delta):
             return Approximate(epsilon / factor, min(delta, delta / factor))
         case Compose(parts):

@@ -5,6 +5,7 @@ from discreet.mechanism.exponential import exponential
 from discreet.mechanism.gaussian import discrete_gaussian, gaussian
 from discreet.mechanism.histogram import histogram, split_scale
 from discreet.mechanism.laplace import laplace
+from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.mechanism.name_and_shame import name_and_shame
 from discreet.mechanism.noisy_max import noisy_max
 from discreet.mechanism.pieces import gaussian_pieces
@@ -17,6 +18,7 @@ from discreet.mechanism.randomized_response import (
     label_sensitivity,
     randomized_response,
 )
+from discreet.mechanism.smalldb import small_table
 from discreet.mechanism.sparse_vector import Answer, Run, above_threshold, run_stream, sparse_vector
 from discreet.mechanism.surprise import largest_surprise, surprise_quantile
 
@@ -26,6 +28,7 @@ __all__ = [
     "Interactive",
     "Law",
     "Mechanism",
+    "ModelCoin",
     "Run",
     "above_threshold",
     "best_price",
@@ -39,6 +42,7 @@ __all__ = [
     "label_sensitivity",
     "laplace",
     "largest_surprise",
+    "model_coin",
     "most_common",
     "name_and_shame",
     "noisy_max",
@@ -48,6 +52,7 @@ __all__ = [
     "quantile_effects",
     "randomized_response",
     "run_stream",
+    "small_table",
     "sparse_vector",
     "split_scale",
     "surprise_quantile",

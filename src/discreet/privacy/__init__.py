@@ -5,6 +5,7 @@ from discreet.privacy.concentrated import concentrated_delta, concentrated_epsil
 from discreet.privacy.event import (
     AboveThreshold,
     Approximate,
+    Coin,
     Compose,
     DiscreteGaussian,
     Event,
@@ -27,6 +28,7 @@ __all__ = [
     "ORDERS",
     "AboveThreshold",
     "Approximate",
+    "Coin",
     "Compose",
     "DiscreteGaussian",
     "Event",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
 from discreet.privacy.bound import above, least
 from discreet.privacy.concentrated import concentrated_epsilon
-from discreet.privacy.event import Approximate, DiscreteGaussian, Gaussian, Single
+from discreet.privacy.event import Approximate, Coin, DiscreteGaussian, Gaussian, Single
 from discreet.privacy.gaussian import gaussian_epsilon
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def basic_loss(event: Single) -> BasicLoss:
             return BasicLoss(Fraction(0), Fraction(0), ((("gaussian", squared_sensitivity / sigma**2), 1),))
         case DiscreteGaussian(sigma, squared_sensitivity) if squared_sensitivity:
             return BasicLoss(Fraction(0), Fraction(0), ((("concentrated", squared_sensitivity / (2 * sigma**2)), 1),))
+        case Coin():
+            # No price: whatever delta there is, this is more.
+            return BasicLoss(Fraction(0), Fraction(2), ())
         case _:
             return BasicLoss(Fraction(pure_epsilon(event)), Fraction(0), ())
 

@@ -92,6 +92,25 @@ class AboveThreshold:
 
 
 @dataclass(frozen=True, slots=True)
+class Coin:
+    """Tosses of coins whose log-odds one person moves by at most `log_odds`, however many, of which `hits` were heads.
+
+    Tails cost nothing, at the Rényi orders a with a·(1 − e^−log_odds) < 1. At larger orders, and in every other
+    currency, even tails have no price: so a session pays `hits=0` when it opens, which closes those orders for good,
+    and `hits=1` for each hit. Proof: mechanism/model_coin.md
+    """
+
+    log_odds: Fraction
+    hits: int
+
+    def __post_init__(self) -> None:
+        _read(self, above_zero=("log_odds",))
+        # Events are read back with every number a fraction.
+        hits = self.hits.numerator if isinstance(self.hits, Fraction) and self.hits.denominator == 1 else self.hits
+        object.__setattr__(self, "hits", whole("hits", hits, next_step="Say how often it was heads."))
+
+
+@dataclass(frozen=True, slots=True)
 class Pure:
     """Anything that is epsilon-DP and of which nothing more is known: randomized response, permute-and-flip."""
 
@@ -132,5 +151,5 @@ class Repeat:
         whole("times", self.times, next_step="Say how often it happens.")
 
 
-Single = Nothing | Laplace | Gaussian | DiscreteGaussian | Selection | AboveThreshold | Pure | Approximate
+Single = Nothing | Laplace | Gaussian | DiscreteGaussian | Selection | AboveThreshold | Coin | Pure | Approximate
 Event = Single | Compose | Repeat

@@ -10,9 +10,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
-from discreet.privacy.bound import above
+from discreet.privacy.bound import above, surely_at_most
 from discreet.privacy.concentrated import divergence_delta, divergence_epsilon
-from discreet.privacy.event import DiscreteGaussian, Gaussian, Selection, Single
+from discreet.privacy.event import Coin, DiscreteGaussian, Gaussian, Selection, Single
 
 if TYPE_CHECKING:
     from flint import arb
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ORDERS: tuple[Fraction, ...] = tuple(1 + Fraction(round(2 ** (k / 3 + 6)), 64) for k in range(-3, 57))
 
 Divergences = tuple[Amount, ...]
+
+# A coin closes the orders at which its formula has less room than this; beyond it the price would be absurd anyway.
+SMALLEST_ROOM = Fraction(1, 2**20)
 
 
 def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
@@ -73,12 +76,43 @@ def bounded_range_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
     return simple if epsilon * order > 10**6 else min(simple, above(formula))
 
 
+def hit_divergence(log_odds: Fraction, order: Fraction) -> Amount:
+    """What each hit of a coin costs, however many tails lie between, rounded up; infinite at orders that it closes.
+
+    r = (−aκ − ln(1 − a(1 − e^−κ)))/(a − 1), about aκ²/2, where a(1 − e^−κ) < 1.
+
+    where a is `order` and κ is `log_odds`, the most that one person moves the log-odds of a hit.
+
+    >>> hit_divergence(Fraction(1, 100), Fraction(10)) / (10 * Fraction(1, 100) ** 2 / 2) < Fraction(108, 100)
+    True
+    >>> hit_divergence(Fraction(1, 10), Fraction(11))
+    inf
+
+    proof: mechanism/model_coin.md
+    """
+
+    def room() -> "arb":
+        from discreet.interval import ball
+
+        return 1 + ball(order) * (-ball(log_odds)).expm1()
+
+    def formula() -> "arb":
+        from discreet.interval import ball
+
+        return -(ball(order) * ball(log_odds) + room().log()) / (ball(order) - 1)
+
+    # An order at which the room cannot be told from none is closed.
+    return inf if surely_at_most(room, SMALLEST_ROOM) else above(formula)
+
+
 @lru_cache(maxsize=1024)
 def divergences(event: Single) -> Divergences:
     """The Rényi loss of a single event, at every order."""
     match event:
         case Gaussian(sigma, squared_sensitivity) | DiscreteGaussian(sigma, squared_sensitivity):
             return tuple(order * squared_sensitivity / (2 * sigma**2) for order in ORDERS)
+        case Coin(log_odds, hits):
+            return tuple(_hits_divergence(log_odds, order, hits) for order in ORDERS)
         case Selection(epsilon):
             return tuple(bounded_range_divergence(epsilon, order) for order in ORDERS)
         case _:
@@ -86,6 +120,11 @@ def divergences(event: Single) -> Divergences:
             if epsilon_pure == inf:
                 return (inf,) * len(ORDERS)
             return tuple(pure_divergence(Fraction(epsilon_pure), order) for order in ORDERS)
+
+
+def _hits_divergence(log_odds: Fraction, order: Fraction, hits: int) -> Amount:
+    each = hit_divergence(log_odds, order)
+    return inf if each == inf else hits * Fraction(each)
 
 
 def renyi_epsilon(losses: Divergences, delta: Fraction) -> Amount:

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from discreet.errors import BadData, BadParameter
 from discreet.privacy import event as events
@@ -11,7 +11,7 @@ from discreet.privacy.event import Compose, Event, Repeat
 # Whoever reads an event must not run out of stack.
 DEEPEST = 30
 
-_SINGLE = {
+_SINGLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         events.Nothing,
@@ -20,6 +20,7 @@ _SINGLE = {
         events.DiscreteGaussian,
         events.Selection,
         events.AboveThreshold,
+        events.Coin,
         events.Pure,
         events.Approximate,
     )
@@ -55,7 +56,7 @@ def event_from_plain(plain: Any) -> Event:
             return Compose(tuple(event_from_plain(part) for part in content))
         if name == "Repeat":
             return Repeat(event_from_plain(content["event"]), content["times"])
-        return _SINGLE[name](**{field: Fraction(value) for field, value in content.items()})
+        return cast(Event, _SINGLE[name](**{field: Fraction(value) for field, value in content.items()}))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadData(
             f"{str(plain)[:80]!r} is not an event; it must be one that a ledger wrote. "
