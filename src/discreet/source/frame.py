@@ -1,7 +1,14 @@
-"""The reference source: a table in memory, as one small integer for each row and column."""
+"""The reference source: a table in memory, as one small integer for each row and column.
 
-from collections.abc import Iterable, Iterator
+A question is answered from the marginal of its columns if that is kept, and from bitmaps otherwise. Bitmaps serve any
+columns, so they come first; a marginal serves all questions about its columns, so it is counted once the bitmaps that
+had to be made for them have cost as much. What was asked and how many rows there are decides, not what is in them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from math import prod
 from typing import Any
 from uuid import UUID
 
@@ -9,13 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadData
+from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.schema.value import read
+from discreet.source.bits import MOST_TERMS, Bits, terms
 from discreet.source.coding import DROPPED, Codes, code_column
-from discreet.source.kept import Columns
+from discreet.source.kept import Columns, Counts
 from discreet.source.reading import RawColumn, read_table
 from discreet.source.source import Batch, Source
+
+# For each column that is counted, so many bitmaps take the same time to make.
+_BITMAPS_PER_COLUMN = 2
+# Of bitmaps with together fewer bits the rows are counted sooner than a kept marginal is found and contracted.
+_FEW_BITS = 2**24
+# Up to so many cells a marginal is counted sooner from bitmaps, where there are a thousand rows for each.
+_FEW_CELLS, _MANY_ROWS = 64, 2**10
 
 
 class Frame(Source):
@@ -41,8 +57,15 @@ class Frame(Source):
         if unit.key is not None:
             people = _people(unit.key, raw[unit.key])
             kept = kept[_first_rows(people[kept], [code[kept] for code in codes.values()], unit.contributions)]
-        self._codes = {name: code[kept] for name, code in codes.items()}
-        self._rows = len(kept)
+        self._hold({name: code[kept] for name, code in codes.items()})
+
+    def _hold(self, codes: Mapping[str, Codes]) -> None:
+        self._codes = {
+            name: code.astype(np.min_scalar_type(self.domain[name].size - 1)) for name, code in codes.items()
+        }
+        self._rows = len(next(iter(self._codes.values())))
+        self._bits = Bits(self._codes, self._rows)
+        self._made: Counter[Columns] = Counter()
 
     def cells(self, columns: Columns) -> Iterator[Batch]:
         """The cells of every row, as one batch."""
@@ -56,9 +79,44 @@ class Frame(Source):
         """A frame of rows that another source has coded and bounded already."""
         frame = cls.__new__(cls)
         Source.__init__(frame, domain, unit)
-        frame._codes = dict(zip(domain, codes, strict=True))
-        frame._rows = len(next(iter(frame._codes.values())))
+        frame._hold(dict(zip(domain, codes, strict=True)))
         return frame
+
+    def _answers(self, queries: Sequence[Linear]) -> list[int]:
+        answers = [0] * len(queries)
+        by_scope: dict[Columns, list[int]] = {}
+        for place, query in enumerate(queries):
+            by_scope.setdefault(query.scope, []).append(place)
+        counted: list[int] = []
+        for scope, places in by_scope.items():
+            if self._by_bits(scope, [queries[place] for place in places]):
+                for place in places:
+                    answers[place] = self._bits.answer(queries[place])
+            else:
+                counted += places
+        if counted:
+            for place, answer in zip(counted, super()._answers([queries[place] for place in counted]), strict=True):
+                answers[place] = answer
+        return answers
+
+    def _by_bits(self, scope: Columns, queries: Sequence[Linear]) -> bool:
+        """Whether to answer these questions, all about the same columns, from bitmaps."""
+        missing = self._bits.missing(queries)
+        if not missing and self._rows * len(scope) <= _FEW_BITS:
+            return True
+        if max(map(terms, queries)) > MOST_TERMS:
+            return False
+        if not self._counted(scope):
+            return True
+        if missing:
+            self._made[scope] += missing
+        return self._made[scope] <= _BITMAPS_PER_COLUMN * len(scope) and self._kept.find(scope) is None
+
+    def _count(self, columns: Columns) -> Counts:
+        shape = [self.domain[name].size for name in columns]
+        if columns and prod(shape) <= min(_FEW_CELLS, self._rows // _MANY_ROWS):
+            return self._bits.count(columns, shape)
+        return super()._count(columns)
 
     def __repr__(self) -> str:
         return f"<Frame: {', '.join(self.domain)}; {self.unit.describe}>"

@@ -23,7 +23,7 @@ from discreet.query.product import Product
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.coding import Codes
+from discreet.source.bits import Cells
 from discreet.source.effect import LARGEST_WEIGHT, Question, linears, sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.kept import Columns, Counts, Kept
@@ -35,7 +35,7 @@ _TOGETHER = 2**18
 _LARGEST = 2**63 - 1
 
 # For some rows or cells: the code of each in each column, and how many rows it stands for (None: each is one row).
-Batch = tuple[Sequence[Codes], Counts | None]
+Batch = tuple[Sequence[Cells], Counts | None]
 
 
 class Source(ABC):
@@ -128,7 +128,7 @@ class Source(ABC):
                 np.add.at(counts, places, rows)
         return counts.reshape(shape)
 
-    def _places(self, columns: Columns, codes: Sequence[Codes]) -> NDArray[np.int64]:
+    def _places(self, columns: Columns, codes: Sequence[Cells]) -> NDArray[np.int64]:
         """The place of each cell among all cells of some columns, the last column varying fastest."""
         places = np.zeros(len(codes[0]) if codes else 1, dtype=np.int64)
         for name, code in zip(columns, codes, strict=True):
@@ -159,7 +159,7 @@ class Source(ABC):
         return sums
 
 
-def _weights(products: Iterable[Product], codes: dict[str, Codes]) -> NDArray[np.int64]:
+def _weights(products: Iterable[Product], codes: dict[str, Cells]) -> NDArray[np.int64]:
     """The weight of each cell. A product may leave 64 bits; their sum does not, so it is right modulo 2^64."""
     total = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
     for each in products:

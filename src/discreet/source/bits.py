@@ -1,0 +1,175 @@
+"""Rows as bits: where a question is a product of conditions, its answer is the AND of bitmaps and a count of ones.
+
+A bitmap has a bit for each row: whether the row meets a condition on one column, or on a few. Any eight conditions on
+10⁶ rows are eight bitmaps of 125 kB, which are read in some 50 µs, whatever the columns; the marginal of eight columns
+takes 20 ms and serves these eight alone. Other weights than 0 and 1 are cut into binary digits: a sum is that of its
+digits' counts, 2^i times the i-th.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import product as choices
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.query.linear import Linear
+from discreet.query.product import Factor, Product
+from discreet.source.kept import MOST_BYTES, Columns, Counts
+
+Cells = NDArray[np.integer[Any]]
+Bitmap = NDArray[np.uint64]
+# A weight is the sum of these multiples of bitmaps; where there is None instead, of every row.
+Digits = tuple[tuple[int, Bitmap | None], ...]
+
+# A product is expanded to at most so many counts.
+MOST_TERMS = 64
+# Up to so many cells of a column are compared one by one, which numpy does sixteen at a time; more are looked up.
+_FEW = 8
+# Words that are combined at a time: with those that they are combined with, they stay in the processor's cache.
+_BLOCK = 2**15
+
+
+class Bits:
+    """The rows of a frame, for questions: bitmaps are made when asked for, and kept up to a bound, the first made out.
+
+    Which are kept depends on the questions and on the number of rows.
+
+    >>> bits = Bits({"sex": np.array([0, 1, 1]), "smoker": np.array([1, 1, 0])}, 3)
+    >>> women, smokers = Factor(("sex",), np.array([0, 1])), Factor(("smoker",), np.array([0, 1]))
+    >>> bits.answer(Linear([Product((women, smokers), 5)]))
+    5
+    """
+
+    def __init__(self, codes: Mapping[str, Cells], rows: int, most_bytes: int | None = None) -> None:
+        self._codes, self._rows = codes, rows
+        self._words = -(-rows // 64)
+        # All cells of all columns with two have room, however many rows there are.
+        self._most_bytes = max(MOST_BYTES, 16 * self._words * len(codes)) if most_bytes is None else most_bytes
+        self._bytes = 0
+        self._kept: dict[Factor, Digits] = {}
+        self._single: dict[str, list[Factor]] = {}
+        self._both = np.empty(min(self._words, _BLOCK), dtype=np.uint64)
+        self._ones = np.empty(min(self._words, _BLOCK), dtype=np.uint8)
+
+    def missing(self, queries: Iterable[Linear]) -> int:
+        """How many bitmaps would have to be made to answer these."""
+        kept = self._kept
+        factors = [each for query in queries for term in query.products for each in term.factors if each not in kept]
+        return sum(map(_digits, dict.fromkeys(factors)))
+
+    def answer(self, query: Linear) -> int:
+        """The exact value."""
+        return sum(self._sum(each) for each in query.products)
+
+    def count(self, columns: Columns, shape: Sequence[int]) -> Counts:
+        """How many rows are in each cell of some columns that have these many."""
+        *others, final = [self._cells(name, size) for name, size in zip(columns, shape, strict=True)]
+        counts = np.empty(shape, dtype=np.int64)
+        for places in np.ndindex(*shape[:-1]):
+            chosen = [cells[place] for cells, place in zip(others, places, strict=True)]
+            before = [self._and(chosen)] if chosen else []
+            ones = [self._ones_in([*before, cell]) for cell in final[:-1]]
+            # Every row is in one of the cells of the last column.
+            counts[places] = [*ones, self._ones_in(before) - sum(ones)]
+        return counts
+
+    def _sum(self, each: Product) -> int:
+        masks: list[Bitmap] = []
+        weights: list[Digits] = []
+        for factor in each.factors:
+            digits = self._find(factor)
+            if len(digits) == 1 and digits[0][0] == 1 and digits[0][1] is not None:
+                masks.append(digits[0][1])
+            else:
+                weights.append(digits)
+        if not weights:
+            return each.coefficient * self._ones_in(masks)
+        masks = [self._and(masks)] if masks else []
+        total = 0
+        for term in choices(*weights):
+            bitmaps = [bitmap for _, bitmap in term if bitmap is not None]
+            total += prod(multiple for multiple, _ in term) * self._ones_in([*masks, *bitmaps])
+        return each.coefficient * total
+
+    def _find(self, factor: Factor) -> Digits:
+        digits = self._kept.get(factor)
+        if digits is None:
+            digits = self._kept[factor] = self._make(factor)
+            self._bytes += self._size(digits)
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._size(self._kept.pop(next(iter(self._kept))))
+        return digits
+
+    def _size(self, digits: Digits) -> int:
+        return 8 * self._words * len(digits)
+
+    def _make(self, factor: Factor) -> Digits:
+        low, _ = factor.range
+        # Modulo 2^64, where the difference fits and the weights may not.
+        above = factor.weights.astype(np.uint64) - np.uint64(low % 2**64)
+        codes = [self._codes[name] for name in factor.columns]
+        made = [
+            (2**digit, self._bitmap((above >> np.uint64(digit) & np.uint64(1)).astype(np.bool_), codes))
+            for digit in range(_digits(factor))
+        ]
+        return (*made, *([(low, None)] if low else []))
+
+    def _bitmap(self, mask: NDArray[np.bool_], codes: Sequence[Cells]) -> Bitmap:
+        """The rows whose cell is in the mask."""
+        cells, others = np.flatnonzero(mask), np.flatnonzero(~mask)
+        if len(codes) > 1 or min(len(cells), len(others)) > _FEW:
+            met = mask[tuple(codes)]
+        elif len(cells) <= len(others):
+            met = _any_of(codes[0], cells)
+        else:
+            met = ~_any_of(codes[0], others)
+        packed = np.zeros(8 * self._words, dtype=np.uint8)
+        packed[: -(-self._rows // 8)] = np.packbits(met)
+        return packed.view(np.uint64)
+
+    def _cells(self, name: str, size: int) -> list[Bitmap]:
+        """The rows in each cell of one column."""
+        if size == 1:
+            return [self._bitmap(np.ones(1, dtype=np.bool_), [self._codes[name]])]
+        if name not in self._single:
+            self._single[name] = [Factor((name,), one) for one in np.eye(size, dtype=np.int64)]
+        return [bitmap for factor in self._single[name] for _, bitmap in self._find(factor) if bitmap is not None]
+
+    def _and(self, bitmaps: Sequence[Bitmap]) -> Bitmap:
+        return bitmaps[0] if len(bitmaps) == 1 else np.bitwise_and.reduce(bitmaps)
+
+    def _ones_in(self, bitmaps: Sequence[Bitmap]) -> int:
+        """The number of rows that are in all of these bitmaps."""
+        if not bitmaps:
+            return self._rows
+        total = 0
+        for start in range(0, self._words, _BLOCK):
+            block = slice(start, min(start + _BLOCK, self._words))
+            both, ones = self._both[: block.stop - start], self._ones[: block.stop - start]
+            met = bitmaps[0][block]
+            for bitmap in bitmaps[1:]:
+                met = np.bitwise_and(met, bitmap[block], out=both)
+            total += int(np.bitwise_count(met, out=ones).sum())
+        return total
+
+
+def terms(query: Linear) -> int:
+    """To how many counts the largest product of a query is expanded."""
+    return max((_terms(each) for each in query.products), default=0)
+
+
+def _terms(each: Product) -> int:
+    return prod(_digits(factor) + (factor.range[0] != 0) for factor in each.factors)
+
+
+def _digits(factor: Factor) -> int:
+    low, high = factor.range
+    return (high - low).bit_length()
+
+
+def _any_of(codes: Cells, cells: Iterable[Any]) -> NDArray[np.bool_]:
+    # With Python's integers the comparison stays among small numbers.
+    return reduce(np.logical_or, (codes == int(cell) for cell in cells), np.zeros(len(codes), dtype=np.bool_))
