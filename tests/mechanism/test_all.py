@@ -31,6 +31,7 @@ from discreet.mechanism import (
     quantile_effects,
     randomized_response,
     run_stream,
+    small_table,
     sparse_vector,
     surprise_quantile,
 )
@@ -54,6 +55,7 @@ BY_EPSILON = {
     "noisy_max gumbel": lambda e: noisy_max(epsilon=e, sensitivity=1, noise="gumbel"),
     "quantile": lambda e: quantile(epsilon=e, cells=3, unit=ADD),
     "randomized_response": lambda e: randomized_response(epsilon=e),
+    "small_table": lambda e: small_table([[1, 0]], epsilon=e, sensitivity=1, rows=2),
     "sparse_vector": lambda e: sparse_vector(epsilon=e, sensitivity=1, threshold=0, hits=2),
     "surprise_quantile sigma": lambda e: surprise_quantile(sigma=e, sensitivity=1, expected=[0, 1]),
 }
@@ -113,6 +115,7 @@ def test_a_bad_confidence_is_refused(confidence):
         quantile(epsilon=1, cells=3, unit=ADD).error,
         largest_surprise(epsilon=1, sensitivity=1, expected=[0, 1]).error,
         surprise_quantile(sigma=1, sensitivity=1, expected=[0, 1]).error,
+        small_table([[1, 0]], epsilon=1, sensitivity=1, rows=2).error,
         public().error,
     ):
         with pytest.raises(BadParameter, match="confidence is"):
@@ -241,6 +244,7 @@ def test_no_error_text_holds_a_draw_or_a_true_value():
                       gaussian(sigma=1, sensitivity=1), quantile(epsilon=1, cells=4, unit=ADD),
                       largest_surprise(epsilon=1, sensitivity=1, expected=[0]),
                       surprise_quantile(sigma=1, sensitivity=1, expected=[0]),
+                      small_table([[0]], epsilon=1, sensitivity=1, rows=1),
                       name_and_shame(delta=0.1), randomized_response(epsilon=1), public()):  # fmt: skip
         for exact in (sealed([secret], wide), [secret], np.array([secret])):
             with pytest.raises(DiscreetError) as caught:

@@ -18,7 +18,7 @@ from discreet.mechanism.randomized_response import (
     label_sensitivity,
     randomized_response,
 )
-from discreet.mechanism.smalldb import small_table
+from discreet.mechanism.smalldb import imbalance_effects, small_table
 from discreet.mechanism.sparse_vector import Answer, Run, above_threshold, run_stream, sparse_vector
 from discreet.mechanism.surprise import largest_surprise, surprise_quantile
 
@@ -39,6 +39,7 @@ __all__ = [
     "gaussian",
     "gaussian_pieces",
     "histogram",
+    "imbalance_effects",
     "label_sensitivity",
     "laplace",
     "largest_surprise",
