@@ -1,0 +1,317 @@
+"""A distribution over a domain too large to list: the one of largest entropy with the marginals that were measured.
+
+It is a product of tables over the cliques of a tree (`cliques`), so its marginals, its answers and its rows are exact,
+and cost what the cliques on the way cost, however many columns there are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.known.shelf import Shelf
+from discreet.model import entropic
+from discreet.model.ancestral import draw
+from discreet.model.cliques import Shape, triangulate
+from discreet.model.contraction import Web, contract, weave
+from discreet.model.elimination import marginal
+from discreet.model.evidence import Evidence, gather
+from discreet.model.layout import Layout, lay_out
+from discreet.model.passes import compiled
+from discreet.model.protocol import Coded, Columns, Look, Numbers
+from discreet.query.linear import Linear
+from discreet.query.product import Product
+from discreet.schema.domain import Domain
+
+# What marginals are kept: numbers of eight bytes, so 32 MB. A weight on several columns is taken apart into so many.
+MOST_KEPT, MOST_TERMS = 2**22, 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """What a scope adds to the logarithm of the distribution, and which of its parts were measured (None is all)."""
+
+    columns: Columns
+    parts: tuple[tuple[int, ...] | None, ...]
+    values: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A maximum-entropy distribution over measured scopes, times a number of rows. It meets `Model`.
+
+    `loss` is Σ weight/2 · ‖M m − values‖² at the end of the fit; `converged` says whether the fit came to rest within
+    its tolerance, after `steps` steps. Columns that were never measured are uniform and cost nothing.
+    """
+
+    domain: Domain
+    total: float
+    shape: Shape
+    potentials: tuple[Potential, ...] = field(repr=False)
+    loss: float
+    converged: bool
+    steps: int
+    layout: Layout = field(repr=False)
+    directed: Numbers = field(repr=False)
+    beliefs: Numbers = field(repr=False)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the tables of the cliques have together: what `predicted_cells` said."""
+        return int(self.directed.size)
+
+    @cached_property
+    def entropy(self) -> float:
+        """The entropy of one row, in nats."""
+        chances = np.maximum(self.directed, 1e-300)
+        known = -float(np.sum(self.beliefs * np.log(chances)))
+        return known + sum(float(np.log(size)) for size in self._alone.values())
+
+    def marginal(self, columns: Sequence[str]) -> Numbers:
+        """The expected number of rows in each cell of some columns; refused if a table on the way is too large."""
+        wanted = tuple(columns)
+        if isinstance(columns, str) or len(set(wanted)) < len(wanted):
+            raise BadQuery(f"columns is {columns!r}; it is a list of names, each once.")
+        found = self._marginals.get(wanted)
+        if found is None:
+            sizes = {name: self.domain[name].size for name in (*wanted, *self.shape.size_of)}
+            found = self.total * marginal(self.layout, self.directed, self.beliefs, wanted, sizes)
+            found.setflags(write=False)
+            self._marginals.put(wanted, found, room=found.size + 64)
+        return found
+
+    def answer(self, query: Linear) -> float:
+        """The expected value of a query."""
+        return float(self.answers([query])[0])
+
+    def answers(self, queries: Iterable[Linear]) -> Numbers:
+        """The expected values of many queries, in one walk of the kernel."""
+        listed = list(queries)
+        found, terms = np.zeros(len(listed)), _Terms(self._number)
+        for at, query in enumerate(listed):
+            for product in query.products:
+                self._add(terms, product, at, found)
+        values = self._contract(*terms.arrays())
+        np.add.at(found, terms.owners, values * terms.coefficients)
+        return self.total * found
+
+    def characters(self, sets: Iterable[Sequence[str]]) -> Numbers:
+        """For each set of columns of two cells, the expected sum of Π ±1: the first cell counts 1 and the other −1.
+
+        It is what a look with parts (1, …, 1) measures.
+        """
+        begins, columns = [0], []
+        for names in sets:
+            columns += [self._number[name] for name in names]
+            begins.append(len(columns))
+        flat = np.array(columns, dtype=np.int64)
+        if flat.size and (self._web.sizes[flat] != 2).any():
+            raise BadQuery("a character is asked of columns of two cells; one of these has another number of cells.")
+        places = np.zeros(flat.size, dtype=np.int64)
+        return self.total * self._contract(np.array(begins, dtype=np.int64), flat, places, np.array([1.0, -1.0]))
+
+    def rows(self, number: int) -> Coded:
+        """So many rows from the distribution; their counts vary less than those of independent rows."""
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+            raise BadParameter(f"number is {number!r}; it is a whole number of rows, at least 0.")
+        drawn = draw(self.layout, self.directed, self._alone, int(number))
+        return {name: drawn[name] for name in self.domain}
+
+    def _add(self, terms: "_Terms", product: Product, owner: int, found: Numbers) -> None:
+        """The terms of a product, each with weights of single columns; others are taken apart, or summed here."""
+        single = [factor for factor in product.factors if len(factor.columns) == 1]
+        joint = [factor for factor in product.factors if len(factor.columns) > 1]
+        for factor in product.factors:
+            shape = tuple(self.domain[name].size for name in factor.columns)
+            if shape != factor.weights.shape:
+                raise BadQuery(
+                    f"the query was made for other columns: {factor.columns} has {shape} cells in this domain and "
+                    f"{factor.weights.shape} in the query. Make it again for this domain."
+                )
+        if not joint:
+            terms.add(owner, product.coefficient, [(factor.columns[0], factor.weights) for factor in single])
+            return
+        cells = prod(int(np.count_nonzero(factor.weights)) for factor in joint)
+        if prod(self.domain[name].size for name in product.columns) <= MOST_TERMS:
+            found[owner] += product.contract(self.marginal(product.columns), product.columns) / self.total
+        elif cells <= MOST_TERMS:
+            for parts in _apart(joint):
+                weight = product.coefficient * prod(weight for weight, _ in parts)
+                units = [unit for _, cell in parts for unit in cell]
+                factors = [(factor.columns[0], factor.weights) for factor in single]
+                factors += [(name, np.eye(1, self.domain[name].size, code)[0]) for name, code in units]
+                terms.add(owner, weight, factors)
+        else:
+            raise TooLarge(
+                f"a weight on {', '.join(product.columns)} has {cells} cells that are not zero; the limit is "
+                f"{MOST_TERMS}. Ask with conditions on single columns."
+            )
+
+    def _contract(
+        self,
+        begins: np.ndarray[Any, Any],
+        columns: np.ndarray[Any, Any],
+        places: np.ndarray[Any, Any],
+        weights: Numbers,
+    ) -> Numbers:
+        out = np.empty(begins.size - 1)
+        room = np.empty(self._largest), np.empty(int(self.layout.walk.shared[-1]))
+        space = np.full((2, max(len(self.domain), len(self.shape.cliques))), -1, dtype=np.int64)
+        compiled(contract)(
+            self.layout.walk, self._web, self.directed, self.beliefs, begins, columns, places, weights, room, space, out
+        )
+        return out
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.domain)}
+
+    @cached_property
+    def _largest(self) -> int:
+        return int(np.diff(self.layout.walk.start).max(initial=1))
+
+    @cached_property
+    def _alone(self) -> dict[str, int]:
+        return {name: self.domain[name].size for name in self.domain if name not in self.shape.size_of}
+
+    @cached_property
+    def _web(self) -> Web:
+        return weave(self.layout, tuple(self.domain), self.domain.shape)
+
+    @cached_property
+    def _marginals(self) -> Shelf[Columns, Numbers]:
+        return Shelf(MOST_KEPT)
+
+
+class _Terms:
+    """Products of weights of single columns, one after the other, as the kernel takes them."""
+
+    def __init__(self, number: Mapping[str, int]) -> None:
+        self._number = number
+        self.owners: list[int] = []
+        self.coefficients: list[int] = []
+        self._begins, self._columns, self._places = [0], list[int](), list[int]()
+        self._weights: list[Any] = []
+        self._end = 0
+
+    def add(self, owner: int, coefficient: int, factors: Iterable[tuple[str, Any]]) -> None:
+        """One more product."""
+        for name, weights in factors:
+            self._columns.append(self._number[name])
+            self._places.append(self._end)
+            self._weights.append(weights)
+            self._end += weights.size
+        self._begins.append(len(self._columns))
+        self.owners.append(owner)
+        self.coefficients.append(coefficient)
+
+    def arrays(self) -> tuple[Any, Any, Any, Numbers]:
+        """What `contract` takes."""
+        weights = np.concatenate(self._weights).astype(np.float64) if self._weights else np.zeros(1)
+        begins, columns, places = (
+            np.array(each, dtype=np.int64) for each in (self._begins, self._columns, self._places)
+        )
+        return begins, columns, places, weights
+
+
+def _apart(factors: Sequence[Any]) -> Iterable[list[tuple[int, list[tuple[str, int]]]]]:
+    """All combinations of a cell of each factor, with its weight, as codes of single columns."""
+    from itertools import product as combinations
+
+    cells = [
+        [
+            (int(factor.weights[tuple(place)]), list(zip(factor.columns, map(int, place), strict=True)))
+            for place in np.argwhere(factor.weights)
+        ]
+        for factor in factors
+    ]
+    return (list(each) for each in combinations(*cells))
+
+
+def fit_tree(
+    domain: Domain,
+    looks: Iterable[Look],
+    *,
+    total: float,
+    scopes: Iterable[Sequence[str]] | None = None,
+    start: Tree | None = None,
+    steps: int = 200,
+    tolerance: float = 0.01,
+) -> Tree:
+    """The distribution of largest entropy whose marginals m minimise Σ over the looks of weight/2 · ‖M m − values‖².
+
+    The cliques are made for the looks' columns, or for `scopes`, which must hold all of them. `start` is an earlier fit
+    on the same domain: the potentials of what it shares with these looks carry over. The fit ends when the residuals
+    are, in root mean square, about `tolerance` noise standard deviations from rest. The same input gives the same bits.
+
+    >>> from discreet.schema.column import Boolean
+    >>> both = Look(("a", "b"), None, np.array([[40.0, 10.0], [20.0, 30.0]]), weight=1.0)
+    >>> tree = fit_tree(Domain({name: Boolean() for name in "abc"}), [both], total=100)
+    >>> tree.marginal(["b", "c"]).round().tolist(), tree.converged
+    ([[30.0, 30.0], [20.0, 20.0]], True)
+    """
+    listed = list(looks)
+    if not 0 <= total < np.inf or not tolerance > 0 or steps < 0:
+        raise BadParameter(
+            f"total is {total}, tolerance {tolerance}, steps {steps}; total and steps are at least 0, tolerance above."
+        )
+    measured = sorted({look.columns for look in listed})
+    sizes = {name: domain[name].size for look in listed for name in look.columns}
+    given = measured if scopes is None else [tuple(sorted(scope)) for scope in scopes]
+    sizes |= {name: domain[name].size for scope in given for name in scope}
+    shape = triangulate(given, sizes)
+    for scope in measured:
+        if shape.place(scope) < 0:
+            raise BadQuery(f"a look is at {scope}, which no clique holds. Name it among the scopes.")
+    layout = lay_out(shape, measured)
+    evidence = gather(domain, listed, {scope: layout.columns[layout.places[scope]] for scope in measured})
+    begin = _carry(start, evidence, layout, domain)
+    found = entropic.fit(layout, evidence, float(total), begin, steps=steps, tolerance=tolerance)
+    cliques = lay_out(shape)
+    nodes = [layout.slice(layout.places[tuple(sorted(columns))]) for columns in cliques.columns]
+    return Tree(
+        domain,
+        float(total),
+        shape,
+        tuple(_potentials(found.potentials, evidence, layout)),
+        found.loss,
+        found.converged,
+        found.steps,
+        cliques,
+        np.concatenate([found.directed[node] for node in nodes] or [np.zeros(0)]),
+        np.concatenate([found.beliefs[node] for node in nodes] or [np.zeros(0)]),
+    )
+
+
+def _order(scope: Columns, layout: Layout) -> list[int]:
+    """The axes of the table of a scope, as places among its sorted columns."""
+    return [scope.index(name) for name in layout.columns[layout.places[scope]]]
+
+
+def _potentials(values: Numbers, evidence: Evidence, layout: Layout) -> Iterable[Potential]:
+    for at, (scope, kinds) in enumerate(zip(evidence.scopes, evidence.kinds, strict=True)):
+        order = _order(scope, layout)
+        table = values[evidence.starts[at] : evidence.starts[at + 1]].reshape(layout.shapes[layout.places[scope]])
+        # A constant adds nothing to a distribution; left in, it would grow from fit to fit.
+        yield Potential(scope, kinds, (table - table.mean()).transpose(np.argsort(order)))
+
+
+def _carry(start: Tree | None, evidence: Evidence, layout: Layout, domain: Domain) -> Numbers:
+    """The potentials to begin with: those of an earlier fit whose scope and parts are measured still, else 0."""
+    begin = np.zeros(evidence.starts[-1])
+    if start is None:
+        return begin
+    if start.domain != domain:
+        raise BadParameter("start was fitted on another domain. Begin without it.")
+    before = {each.columns: each for each in start.potentials}
+    for at, (scope, kinds) in enumerate(zip(evidence.scopes, evidence.kinds, strict=True)):
+        found = before.get(scope)
+        # Entropy is largest only within the span of what is measured.
+        if found is not None and (None in kinds or set(found.parts) <= set(kinds)):
+            values = found.values.transpose(_order(scope, layout)).reshape(-1)
+            begin[evidence.starts[at] : evidence.starts[at + 1]] = values
+    return begin
