@@ -1,0 +1,205 @@
+"""What looks measure, in the terms of products: every number is the mean of a product of features.
+
+A feature is a function of one column: a row of a measuring matrix (`query.axis`), or a cell of a whole marginal. In a
+mixture of products the mean of a product of features on different columns is Σ_k w_k Π f_k, where f_k is the mean of
+the feature in component k. So all numbers that were measured on pairs of columns come from one matrix product, and with
+a feature that is always 1 those on single columns too. Those on three columns or more are multiplied one by one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.model.protocol import Look, Numbers
+from discreet.query.axis import axis_of
+from discreet.schema.domain import Domain
+
+# Tables of features by features: 128 MB each.
+MOST_FEATURES = 2**12
+
+# A part of a column; None is the whole marginal.
+Measured = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Higher:
+    """Numbers measured on as many columns each: the places of their features, a row for each column."""
+
+    places: NDArray[np.int64]
+    # Adds what belongs to each number to the feature at its place, for each row of `places`.
+    scatter: tuple[Any, ...]
+    values: Numbers
+    weight: Numbers
+
+    def loss(self, means: Numbers, weights: Numbers, total: float) -> tuple[float, Numbers, Numbers]:
+        """The loss of these numbers, and its slopes along the means of the features (over w) and the weights."""
+        chosen = means[self.places]
+        products = chosen.prod(axis=0)
+        residual = total * (products @ weights) - self.values
+        pull = self.weight * residual
+        slopes = np.zeros_like(means)
+        for place, scatter in enumerate(self.scatter):
+            others = np.delete(chosen, place, axis=0).prod(axis=0)
+            slopes += scatter @ (total * pull[:, None] * others)
+        return float(pull @ residual) / 2, slopes, total * (pull @ products)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """The features that some looks measure, and what the looks say of each two of them.
+
+    The means of the features are `matrix` times the tables of a product, cell by cell, plus `shift`; the first feature
+    is the constant 1. `values` and `weight` have a row and a column for each feature and are symmetric; the weight is
+    0 where nothing was measured. `numbers` is how many independent numbers were measured.
+    """
+
+    matrix: Any
+    transposed: Any
+    shift: Numbers
+    values: Numbers
+    weight: Numbers
+    higher: tuple[Higher, ...]
+    numbers: int
+
+    def loss(self, tables: Numbers, weights: Numbers, total: float) -> tuple[float, Numbers, Numbers]:
+        """Σ weight/2 · (measured − value)² of a mixture, and its slopes along the tables and the weights.
+
+        where `tables` has a row for each cell of each column and a column for each component. With the means F of
+        the features, measured = total · F diag(weights) Fᵀ.
+        """
+        means = self.matrix @ tables + self.shift[:, None]
+        scaled = means * np.sqrt(weights)
+        residual = total * (scaled @ scaled.T) - self.values
+        pull = self.weight * residual
+        # Each number is there twice, once on either side of the diagonal.
+        loss = float(np.vdot(pull, residual)) / 4
+        slopes = total * (pull @ means)
+        along = np.einsum("fk,fk->k", means, slopes) / 2
+        for each in self.higher:
+            more, steeper, further = each.loss(means, weights, total)
+            loss, slopes, along = loss + more, slopes + steeper, along + further
+        return loss, self.transposed @ (slopes * weights), along
+
+
+def features_of(looks: Iterable[Look], domain: Domain) -> Features:
+    """The features of some looks. Looks at the same numbers are joined by inverse variance."""
+    from scipy.sparse import csr_array
+
+    joined = _joined(looks, domain)
+    places, matrix, shift = _stacked(joined, domain)
+    size = len(shift)
+    values, weight = np.zeros((size, size)), np.zeros((size, size))
+    higher: dict[int, list[tuple[list[slice], Numbers, float]]] = {}
+    for measured, (seen, precision) in joined.items():
+        here = [places[each] for each in measured]
+        if len(here) > 2:
+            higher.setdefault(len(here), []).append((here, seen, precision))
+            continue
+        rows, columns = (*here, slice(0, 1))[:2]
+        values[rows, columns], weight[rows, columns] = seen.reshape(len(seen), -1), precision
+    numbers = sum(prod(_freedom(name, part, domain) for name, part in measured) for measured in joined)
+    groups = tuple(_higher(higher[columns], size) for columns in sorted(higher))
+    return Features(matrix, csr_array(matrix.T), shift, values + values.T, weight + weight.T, groups, numbers)
+
+
+def _joined(looks: Iterable[Look], domain: Domain) -> dict[tuple[Measured, ...], tuple[Numbers, float]]:
+    """What each piece is thought to be, and 1/variance of each of its numbers."""
+    joined: dict[tuple[Measured, ...], tuple[Numbers, float]] = {}
+    for look in looks:
+        values = _possible(look, domain)
+        if not look.columns or not 0 < look.weight < np.inf or not np.isfinite(values).all():
+            raise BadParameter(
+                f"a look at {look.columns} has weight {look.weight}; it has columns, and weights and values are "
+                "finite, the weight above 0. Give the total as total=, and exact values a large weight."
+            )
+        parts = (None,) * len(look.columns) if look.parts is None else look.parts
+        key = tuple(zip(look.columns, parts, strict=True))
+        before, precision = joined.get(key, (values, 0.0))
+        together = precision + look.weight
+        joined[key] = before + (look.weight / together) * (values - before), together
+    return joined
+
+
+def _stacked(joined: Iterable[tuple[Measured, ...]], domain: Domain) -> tuple[dict[Measured, slice], Any, Numbers]:
+    """Where the features of each part lie, the matrix of all features, and what is added to it."""
+    from scipy.sparse import coo_array, csr_array
+
+    starts = dict(zip(domain, np.cumsum([0, *domain.shape]).tolist(), strict=False))
+    places: dict[Measured, slice] = {}
+    entries, shift, end = [(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))], [np.ones(1)], 1
+    for name, part in dict.fromkeys(each for measured in joined for each in measured):
+        rows, constant = _rows(name, part, domain)
+        row, cell = np.nonzero(rows)
+        entries.append((rows[row, cell], end + row, starts[name] + cell))
+        shift.append(np.full(len(rows), constant))
+        places[name, part] = slice(end, end + len(rows))
+        end += len(rows)
+        if end > MOST_FEATURES:
+            raise TooLarge(
+                f"the looks measure more than {MOST_FEATURES} features of single columns, the most that a mixture is "
+                "fitted to. Leave out columns with many cells."
+            )
+    entry, row, cell = (np.concatenate(each) for each in zip(*entries, strict=True))
+    matrix = csr_array(coo_array((entry, (row, cell)), shape=(end, sum(domain.shape))))
+    return places, matrix, np.concatenate(shift)
+
+
+def _higher(group: Sequence[tuple[list[slice], Numbers, float]], size: int) -> Higher:
+    """The numbers of looks on as many columns each."""
+    from scipy.sparse import csr_array
+
+    grids = [np.meshgrid(*(np.arange(each.start, each.stop) for each in here), indexing="ij") for here, _, _ in group]
+    places = np.concatenate([np.reshape(grid, (len(grid), -1)) for grid in grids], axis=1)
+    count = np.arange(places.shape[1])
+    scatter = tuple(csr_array((np.ones(len(count)), (row, count)), shape=(size, len(count))) for row in places)
+    values = np.concatenate([seen.ravel() for _, seen, _ in group])
+    return Higher(places, scatter, values, np.repeat([p for _, _, p in group], [seen.size for _, seen, _ in group]))
+
+
+def _rows(name: str, part: int | None, domain: Domain) -> tuple[Numbers, float]:
+    """The features of a part: a row for each, and what is added to its mean."""
+    axis = axis_of(domain[name])
+    if part is None:
+        return np.eye(axis.cells), 0.0
+    if not axis.levels:
+        # The contrasts n·I − J of a distribution: its cells add up to 1, so J takes 1 from each.
+        return axis.cells * np.eye(axis.cells), -1.0
+    matrix = axis.measure(part).astype(np.float64)
+    return matrix[np.any(matrix != 0, axis=1)], 0.0
+
+
+def _freedom(name: str, part: int | None, domain: Domain) -> int:
+    """How many numbers a part can vary by: contrasts add up to zero, and what looks at padding varies by none."""
+    rows, constant = _rows(name, part, domain)
+    return len(rows) - (constant != 0)
+
+
+def _possible(look: Look, domain: Domain) -> Numbers:
+    """The values of a look without what no table could make of them: it is noise, and says nothing."""
+    parts = (None,) * len(look.columns) if look.parts is None else look.parts
+    axes = [axis_of(domain[name]) for name in look.columns]
+    if len(parts) != len(axes) or not all(
+        part is None or 0 < part < axis.parts for part, axis in zip(parts, axes, strict=True)
+    ):
+        raise BadQuery(
+            f"a look at {look.columns} has parts {look.parts}; there is one for each column, from 1 to "
+            f"{[axis.parts - 1 for axis in axes]}."
+        )
+    shape = tuple(axis.cells if part is None else axis.rows(part) for axis, part in zip(axes, parts, strict=True))
+    values = np.asarray(look.values, dtype=np.float64)
+    if values.size != prod(shape):
+        raise BadQuery(
+            f"a look at {look.columns}, parts {parts}, has {values.size} numbers; it must have {prod(shape)}."
+        )
+    values = values.reshape(shape)
+    for place, (axis, part) in enumerate(zip(axes, parts, strict=True)):
+        if part is not None and axis.levels:
+            values = np.compress(np.any(axis.measure(part) != 0, axis=1), values, axis=place)
+        elif part is not None:
+            values = values - values.mean(axis=place, keepdims=True)
+    return values

@@ -1,0 +1,45 @@
+"""Everything that is known piece by piece, as looks that a model can be fitted to."""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from discreet.known.lattice import Block, Lattice, subsets
+from discreet.model.protocol import Look
+
+# What is known exactly is as good as known to the rounding of a whole number: a weight must be finite.
+LARGEST_WEIGHT = 12.0
+
+
+def looks_of(lattice: Lattice, scopes: Iterable[Sequence[str]]) -> list[Look]:
+    """All that a lattice says about some scopes: a look for each piece of them and of their subsets, each once.
+
+    Pieces that were never measured are left out, and the total too: see `total_of`. The looks are in the order of
+    their columns and parts, whatever the order of the scopes.
+    """
+    wanted = {chosen for scope in scopes for chosen in subsets(tuple(sorted(scope))) if chosen}
+    known = [lattice.blocks[columns] for columns in sorted(wanted) if columns in lattice.blocks]
+    return [look for block in known for look in _looks(block)]
+
+
+def total_of(lattice: Lattice) -> tuple[float, float]:
+    """What a lattice says about the number of rows, and the variance of that; infinite if it says nothing."""
+    block = lattice.blocks.get(())
+    if block is None or block.values is None or not block.precision[()]:
+        return 0.0, float("inf")
+    return float(block.values[()]), 1.0 / float(block.precision[()])
+
+
+def _looks(block: Block) -> Iterable[Look]:
+    if block.values is None:
+        return
+    for parts in product(*(range(1, axis.parts) for axis in block.axes)):
+        precision = float(block.precision[tuple(part - 1 for part in parts)])
+        if not precision:
+            continue
+        places = tuple(slice(*axis.starts[part - 1 : part + 1]) for axis, part in zip(block.axes, parts, strict=True))
+        gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
+        values = np.array(block.values[places])
+        yield Look(block.columns, parts, values, min(precision / gain, LARGEST_WEIGHT))

@@ -1,0 +1,305 @@
+"""A mixture of products: components in each of which the columns are independent. It has no limit of width.
+
+Pairs of columns alone do not tell a mixture: many agree on them and differ on eight columns. So several are fitted,
+from different starting points, and their mean is the model: it is a mixture too, and less wrong than they are.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.model.features import Features, features_of
+from discreet.model.protocol import Coded, Look, Numbers
+from discreet.noise.entropy import filler
+from discreet.parameter import positive, whole
+from discreet.query.box import MOST_CELLS
+from discreet.query.linear import Linear
+from discreet.query.product import Factor, Product
+from discreet.schema.domain import Domain
+
+# How far from the product of the single columns the components start, in logarithms.
+SPREAD = 1.0
+# A cell starts with at least this part of an equal share: from nothing nothing can grow.
+LEAST = 0.01
+# Steps for the first component, which only has to find the single columns.
+FIRST_STEPS = 60
+# Numbers that are multiplied at once when many questions are answered: 8 MB.
+AT_ONCE = 2**20
+# Cells of a column that are looked through one by one.
+FEW = 64
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture:
+    """p(x) = Σ_k w_k Π_c θ_{k,c}(x_c), times `total` rows.
+
+    `weights` has an entry for each component; `tables` a row for each cell of each column, in the order of the domain,
+    with an entry for each component, so that a conjunction multiplies a few rows. `misfit` is how far it is from the
+    looks that it was fitted to: the mean of (measured − value)²/variance over their numbers, about 1 if it is off by
+    their noise alone.
+
+    >>> from discreet.query.ask import count
+    >>> from discreet.query.predicate import col
+    >>> from discreet.schema.column import Boolean
+    >>> people = Domain({"old": Boolean(), "smoker": Boolean()})
+    >>> model = Mixture(people, 100.0, np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]] * 2))
+    >>> model.marginal(["old", "smoker"]).round(6).tolist()
+    [[41.0, 9.0], [9.0, 41.0]]
+    >>> round(model.answer(count(people, (col("old") == True) & (col("smoker") == True))), 6)
+    41.0
+    """
+
+    domain: Domain
+    total: float
+    weights: Numbers
+    tables: Numbers
+    misfit: float = field(default=float("nan"))
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        ends = np.cumsum([0, *self.domain.shape]).tolist()
+        return {name: slice(*ends[at : at + 2]) for at, name in enumerate(self.domain)}
+
+    def marginal(self, columns: Sequence[str]) -> Numbers:
+        """The expected number of rows in each cell of some columns, with an axis for each in the order given."""
+        if isinstance(columns, str) or len(set(columns)) < len(columns):
+            raise BadQuery(f'columns is {columns!r}; it must be a list, each named once. Write ["age", "sex"].')
+        shape = tuple(self.domain[name].size for name in columns)
+        if prod(shape) > MOST_CELLS:
+            raise TooLarge(f"the marginal of {', '.join(columns)} has {prod(shape)} cells; the limit is {MOST_CELLS}.")
+        tables = [self.tables[self._places[name]] for name in columns]
+        # Two halves of about as many cells, so that one matrix product does nearly all the work.
+        half = min(range(len(shape) + 1), key=lambda at: prod(shape[:at]) + prod(shape[at:]))
+        first, second = (
+            reduce(_crossed, part, np.ones((1, len(self.weights)))) for part in (tables[:half], tables[half:])
+        )
+        return self.total * ((first * self.weights) @ second.T).reshape(shape)
+
+    def answer(self, query: Linear) -> float:
+        """The expected value of a query."""
+        return self.total * sum(each.coefficient * self._mean(each) for each in query.products)
+
+    def answers(self, queries: Iterable[Linear]) -> Numbers:
+        """The expected values of many queries. Weights of a column that come again are looked up."""
+        rows: dict[tuple[object, ...], int] = {}
+        # The first row is all ones: products of fewer factors are filled up with it.
+        means, lists, owners, coefficients = [np.ones(len(self.weights))], [], [], []
+        asked = 0
+        for asked, query in enumerate(queries, start=1):
+            for each in query.products:
+                places = []
+                for factor in each.factors:
+                    key = (factor.columns, factor.weights.tobytes())
+                    place = rows.get(key)
+                    if place is None:
+                        place = rows[key] = len(means)
+                        means.append(self._factor(factor))
+                    places.append(place)
+                lists.append(places)
+                owners.append(asked - 1)
+                coefficients.append(float(each.coefficient))
+        found = np.array(coefficients) * self._products(np.array(means), lists)
+        summed = np.zeros(asked)
+        np.add.at(summed, owners, found)
+        return self.total * summed
+
+    def rows(self, number: int) -> Coded:
+        """So many rows, drawn from the distribution."""
+        count = whole("number", number)
+        last = len(self.weights) - 1
+        component = np.minimum(np.searchsorted(np.cumsum(self.weights), _uniform(count), side="right"), last)
+        rows: Coded = {}
+        for name, place in self._places.items():
+            # The steps of component k lie between k and k + 1, so one search serves all components.
+            steps = (np.cumsum(self.tables[place], axis=0).clip(max=1.0) + np.arange(last + 1)).T
+            size = steps.shape[1]
+            steps[:, -1] = np.arange(last + 1) + 1.0
+            rows[name] = np.searchsorted(steps.ravel(), component + _uniform(count), side="right") - component * size
+            np.clip(rows[name], 0, size - 1, out=rows[name])
+        return rows
+
+    def _mean(self, product: Product) -> float:
+        single, means = [], self.weights
+        for factor in product.factors:
+            cell = self._cell(factor)
+            if cell is None:
+                means = means * self._factor(factor)
+            else:
+                single.append(cell)
+        if single:
+            return float(means @ np.multiply.reduce(self.tables.take(single, axis=0)))
+        return float(means.sum())
+
+    def _cell(self, factor: Factor) -> int | None:
+        """The row of the tables that a factor picks, if it is 1 on one cell of one column and 0 on the others."""
+        if len(factor.columns) == 1 and factor.range == (0, 1) and len(factor.weights) <= FEW:
+            # A list of a few numbers is searched before numpy has begun.
+            weights, place = factor.weights.tolist(), self._places.get(factor.columns[0])
+            if place is not None and place.stop - place.start == len(weights) and weights.count(0) == len(weights) - 1:
+                return int(place.start + weights.index(1))
+        return None
+
+    def _factor(self, factor: Factor) -> Numbers:
+        """The mean of a factor in each component."""
+        sizes = tuple(self.domain[name].size for name in factor.columns)
+        if factor.weights.shape != sizes:
+            raise BadQuery(
+                f"the query was made for other columns: {factor.columns} has {sizes} cells in this domain and "
+                f"{factor.weights.shape} in the query. Make it again for this domain."
+            )
+        first, *others = (self.tables[self._places[name]] for name in factor.columns)
+        means: Numbers = np.tensordot(factor.weights.astype(np.float64), first, axes=(0, 0))
+        for table in others:
+            means = np.einsum("c...k,ck->...k", means, table)
+        return means
+
+    def _products(self, means: Numbers, lists: Sequence[Sequence[int]]) -> Numbers:
+        """Σ_k w_k Π of rows of `means`, for each list of rows."""
+        places = np.zeros((len(lists), max(map(len, lists), default=0)), dtype=np.int64)
+        for row, each in zip(places, lists, strict=True):
+            row[: len(each)] = each
+        found = np.empty(len(lists))
+        step = max(1, AT_ONCE // len(self.weights))
+        for start in range(0, len(lists), step):
+            here = places[start : start + step]
+            product = np.broadcast_to(self.weights, (len(here), len(self.weights))).copy()
+            for column in here.T:
+                product *= means[column]
+            found[start : start + step] = product.sum(axis=1)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Mixture: {len(self.weights)} products of {len(self.domain)} columns; {self.total:g} rows>"
+
+
+def fit_mixture(
+    domain: Domain,
+    looks: Iterable[Look],
+    *,
+    total: float,
+    components: int = 16,
+    fits: int = 8,
+    steps: int = 400,
+    start: Mixture | None = None,
+    misfit: float = 1.0,
+) -> Mixture:
+    """The mean of several mixtures of so many components, each fitted to all looks until it is off by their noise.
+
+    Each minimises Σ weight/2 ‖M m − values‖² over all looks by quasi-Newton steps, and stops when that is `misfit`/2
+    for each number: with the true table the mean is 1/2, and whoever goes below learns the noise. It stops after so
+    many steps anyway. With `start` the mixture given is fitted further, as one. Nothing is drawn: the same looks give
+    the same mixture.
+
+    where M is the measuring matrix of a look and m the marginal of its columns.
+    """
+    positive("total", total, next_step="Estimate the number of rows, and give 1 if that is less.")
+    features = features_of(looks, domain)
+    if start is not None:
+        begun = [(start.tables, start.weights)]
+    else:
+        number = whole("components", components, least=1)
+        begun = _starts(domain, features, total, number, whole("fits", fits, least=1))
+    target = misfit * features.numbers / 2
+    fitted = [_descended(domain, features, total, each, target=target, steps=steps) for each in begun]
+    tables = np.concatenate([each for each, _ in fitted], axis=1)
+    weights = np.concatenate([each for _, each in fitted]) / len(fitted)
+    loss = features.loss(tables, weights, total)[0]
+    return Mixture(domain, float(total), weights, tables, 2 * loss / max(features.numbers, 1))
+
+
+Point = tuple[Numbers, Numbers]
+
+
+def _starts(domain: Domain, features: Features, total: float, components: int, fits: int) -> list[Point]:
+    """Components around the product of the single columns, each cell moved along a sequence of its own."""
+    sizes = np.array(domain.shape)
+    equal = np.repeat(1.0 / sizes, sizes)[:, None]
+    single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=FIRST_STEPS)
+    centre = np.log((single + LEAST * equal) / (1 + LEAST))
+    # Multiples of square roots of primes, modulo 1: evenly spread in every few dimensions (Kronecker's sequence).
+    roots = np.sqrt(_primes(len(centre)))[:, None]
+    starts = []
+    for each in range(fits):
+        index = np.arange(1, components + 1) + each * components
+        moved = centre + SPREAD * np.sqrt(3.0) * (2.0 * (roots * index % 1.0) - 1.0)
+        starts.append((_softmax(moved, domain.shape), np.full(components, 1.0 / components)))
+    return starts
+
+
+def _descended(domain: Domain, features: Features, total: float, start: Point, *, target: float, steps: int) -> Point:
+    """Downhill from a point until the loss is the target: L-BFGS on the logarithms of tables and weights."""
+    from scipy.optimize import OptimizeResult, minimize
+
+    tables, weights = start
+    cells, cut = tables.shape, tables.size
+    shape = domain.shape
+
+    def point(logs: Numbers) -> Point:
+        return _softmax(logs[:cut].reshape(cells), shape), _softmax(logs[cut:, None], (len(weights),))[:, 0]
+
+    def slope(logs: Numbers) -> tuple[float, Numbers]:
+        tables, weights = point(logs)
+        loss, along_tables, along_weights = features.loss(tables, weights, total)
+        steepest = _softmax_slope(tables, along_tables, shape).ravel()
+        return loss, np.concatenate([steepest, weights * (along_weights - weights @ along_weights)])
+
+    def stop(intermediate_result: OptimizeResult) -> None:
+        if intermediate_result.fun <= target:
+            raise StopIteration
+
+    floor = np.finfo(np.float64).tiny
+    logs = np.log(np.concatenate([tables.ravel(), weights]).clip(min=floor))
+    if features.numbers == 0 or slope(logs)[0] <= target:
+        return start
+    found = minimize(
+        slope, logs, jac=True, method="L-BFGS-B", callback=stop, options={"maxiter": steps, "maxfun": 2 * steps}
+    )
+    return point(found.x)
+
+
+def _softmax(logs: Numbers, shape: tuple[int, ...]) -> Numbers:
+    """exp(logs), each column of the domain normalised in each component."""
+    starts = np.cumsum([0, *shape[:-1]])
+    owner = np.repeat(np.arange(len(shape)), shape)
+    powers = np.exp(logs - np.maximum.reduceat(logs, starts, axis=0)[owner])
+    return np.asarray(powers / np.add.reduceat(powers, starts, axis=0)[owner])
+
+
+def _softmax_slope(tables: Numbers, along: Numbers, shape: tuple[int, ...]) -> Numbers:
+    """The slope along the logarithms, from that along the tables."""
+    starts = np.cumsum([0, *shape[:-1]])
+    owner = np.repeat(np.arange(len(shape)), shape)
+    weighed = tables * along
+    return np.asarray(weighed - tables * np.add.reduceat(weighed, starts, axis=0)[owner])
+
+
+def _crossed(first: Numbers, second: Numbers) -> Numbers:
+    """The products of every two rows, the second varying faster."""
+    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
+
+
+def _primes(count: int) -> NDArray[np.int64]:
+    """The first so many primes."""
+    return np.fromiter(_sieved(count), dtype=np.int64, count=count)
+
+
+def _sieved(count: int) -> Iterator[int]:
+    # The n-th prime is less than n (ln n + ln ln n) for n ≥ 6.
+    most = max(15, int(count * (np.log(count + 1) + np.log(np.log(count + 2) + 1))) + 1)
+    prime = np.ones(most + 1, dtype=np.bool_)
+    for number in range(2, int(most**0.5) + 1):
+        prime[number * number :: number] = False
+    return iter(np.flatnonzero(prime)[2:].tolist()[:count])
+
+
+def _uniform(count: int) -> Numbers:
+    """Numbers in (0, 1)."""
+    words = np.empty(count, dtype=np.int64)
+    filler(count)(words)
+    # 53 random bits are exact in a double.
+    return np.asarray(((words >> 11 & (2**53 - 1)) + 0.5) * 2.0**-53)
