@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.errors import BadQuery
+from discreet.model.machine import compiled
 
 Columns = tuple[str, ...]
 
@@ -60,10 +64,7 @@ class Shape:
 def triangulate(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> Shape:
     """The tree of cliques for some scopes, in whatever order: the smaller of two greedy ones, ties by name."""
     graph = _graph(scopes, sizes)
-    masks = _smallest(graph)
-    cliques = [tuple(name for at, name in enumerate(graph.names) if mask >> at & 1) for mask in masks]
-    order = sorted(range(len(cliques)), key=lambda at: cliques[at])
-    return _span([cliques[at] for at in order], [masks[at] for at in order], graph)
+    return _span(sorted(graph.smallest()), graph)
 
 
 def predicted_cells(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> int:
@@ -73,7 +74,7 @@ def predicted_cells(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -
     24
     """
     graph = _graph(scopes, sizes)
-    return sum(graph.cells(mask) for mask in _smallest(graph))
+    return graph.cells(graph.smallest())
 
 
 def fits(scopes: Iterable[Sequence[str]], new_scope: Sequence[str], sizes: Mapping[str, int], most_cells: int) -> bool:
@@ -83,29 +84,37 @@ def fits(scopes: Iterable[Sequence[str]], new_scope: Sequence[str], sizes: Mappi
     False
     """
     graph = _graph([*scopes, new_scope], sizes)
-    return any(
-        (masks := _eliminate(graph, by_fill=by_fill, most_cells=most_cells)) is not None
-        and sum(map(graph.cells, masks)) <= most_cells
-        for by_fill in (True, False)
-    )
+    for by_fill in (True, False):
+        cliques = graph.cliques(by_fill=by_fill, most_cells=most_cells)
+        if cliques is not None and graph.cells(cliques) <= most_cells:
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """Columns by number, sorted by name; the neighbours of each as the bits of an integer."""
+    """Columns by number, sorted by name, and which were measured together."""
 
     names: Columns
     sizes: tuple[int, ...]
-    neighbours: tuple[int, ...]
+    joined: NDArray[np.bool_]
 
-    def cells(self, mask: int) -> int:
-        """The number of cells of a set of columns."""
-        cells = 1
-        while mask:
-            low = mask & -mask
-            cells *= self.sizes[low.bit_length() - 1]
-            mask ^= low
-        return cells
+    def cliques(self, *, by_fill: bool, most_cells: float = np.inf) -> list[list[int]] | None:
+        """The maximal cliques of a greedy elimination; None if one is above the limit."""
+        count = len(self.names)
+        found = np.zeros((count, count), dtype=np.bool_)
+        sizes = np.array(self.sizes, dtype=np.float64)
+        number = compiled(eliminate)(self.joined.copy(), sizes, by_fill, float(most_cells), found)
+        return None if number < 0 else [np.flatnonzero(row).tolist() for row in found[:number]]
+
+    def cells(self, cliques: Iterable[Iterable[int]]) -> int:
+        """How many cells the tables of some cliques have, exactly."""
+        return sum(prod(self.sizes[column] for column in clique) for clique in cliques)
+
+    def smallest(self) -> list[list[int]]:
+        """The cliques of the better greedy order."""
+        orders = [self.cliques(by_fill=by_fill) or [] for by_fill in (True, False)]
+        return min(orders, key=self.cells)
 
 
 def _graph(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> _Graph:
@@ -115,80 +124,89 @@ def _graph(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> _Graph:
         if name not in sizes:
             raise BadQuery(f'a scope has the column "{name}", and the sizes do not. Name columns of the domain.')
     number = {name: at for at, name in enumerate(names)}
-    neighbours = [0] * len(names)
-    for scope in listed:
-        mask = sum(1 << number[name] for name in set(scope))
-        for name in scope:
-            neighbours[number[name]] |= mask
-    for at in range(len(names)):
-        neighbours[at] &= ~(1 << at)
-    return _Graph(names, tuple(sizes[name] for name in names), tuple(neighbours))
+    joined = np.zeros((len(names), len(names)), dtype=np.bool_)
+    pairs = [(number[one], number[other]) for scope in listed for one in scope for other in scope]
+    if pairs:
+        joined[tuple(zip(*pairs, strict=True))] = True
+    return _Graph(names, tuple(sizes[name] for name in names), joined)
 
 
-def _smallest(graph: _Graph) -> list[int]:
-    found = []
-    for by_fill in (True, False):
-        masks = _eliminate(graph, by_fill=by_fill)
-        assert masks is not None
-        found.append((sum(map(graph.cells, masks)), masks))
-    return min(found, key=lambda pair: pair[0])[1]
+def eliminate(
+    joined: NDArray[np.bool_], sizes: NDArray[np.float64], by_fill: bool, most_cells: float, found: NDArray[np.bool_]
+) -> int:
+    """Eliminate the columns of a graph (which is overwritten) greedily; the number of maximal cliques `found`, or −1.
 
-
-def _eliminate(graph: _Graph, *, by_fill: bool, most_cells: int | None = None) -> list[int] | None:
-    """The maximal cliques of a greedy elimination, as masks; None as soon as one is above the limit.
-
-    The next column is the one whose elimination joins the fewest cells (`by_fill`: the summed sizes of the tables of
-    the edges it adds) or makes the smallest table; then the other of the two; then the first by name.
+    The next column is the one whose elimination adds the least edges (`by_fill`: the summed sizes of their tables) or
+    makes the smallest table; then by the other of the two; then the first. −1 says that a table is above the limit.
     """
-    neighbours = list(graph.neighbours)
-    left = set(range(len(neighbours)))
-    scores = {at: _score(graph, neighbours, at, by_fill) for at in left}
-    kept: list[int] = []
-    while left:
-        chosen = min(left, key=lambda at: (scores[at], at))
-        around = neighbours[chosen]
-        mask = around | 1 << chosen
-        if not any(mask & other == mask for other in kept):
-            kept.append(mask)
-            if most_cells is not None and graph.cells(mask) > most_cells:
-                return None
-        left.discard(chosen)
-        del scores[chosen]
-        touched = around
-        for at in _bits(around):
-            added = around & ~neighbours[at] & ~(1 << at)
-            neighbours[at] = (neighbours[at] | around) & ~(1 << chosen) & ~(1 << at)
-            if added:
-                # A new edge may fill what was missing around the neighbours of both its ends.
-                touched |= neighbours[at]
-        for at in _bits(touched):
-            scores[at] = _score(graph, neighbours, at, by_fill)
-    return kept
+    count = sizes.size
+    left, stale = np.ones(count, dtype=np.bool_), np.ones(count, dtype=np.bool_)
+    first, second = np.zeros(count), np.zeros(count)
+    around = np.empty(count, dtype=np.int64)
+    number = 0
+    for column in range(count):
+        joined[column, column] = False
+    for _ in range(count):
+        chosen = -1
+        for column in range(count):
+            if not left[column]:
+                continue
+            if stale[column]:
+                fill, cells, near = 0.0, sizes[column], 0
+                for other in range(count):
+                    if joined[column, other]:
+                        cells *= sizes[other]
+                        for before in range(near):
+                            if not joined[around[before], other]:
+                                fill += sizes[around[before]] * sizes[other]
+                        around[near] = other
+                        near += 1
+                first[column], second[column] = (fill, cells) if by_fill else (cells, fill)
+                stale[column] = False
+            if (
+                chosen < 0
+                or first[column] < first[chosen]
+                or (first[column] == first[chosen] and second[column] < second[chosen])
+            ):
+                chosen = column
+        if (second[chosen] if by_fill else first[chosen]) > most_cells:
+            return -1
+        left[chosen] = False
+        near = 0
+        for other in range(count):
+            if joined[chosen, other]:
+                around[near] = other
+                near += 1
+        inside = False
+        for clique in range(number):
+            held = found[clique, chosen]
+            for at in range(near):
+                held = held and found[clique, around[at]]
+            inside = inside or held
+        if not inside:
+            found[number, chosen] = True
+            for at in range(near):
+                found[number, around[at]] = True
+            number += 1
+        for at in range(near):
+            one = around[at]
+            joined[one, chosen] = joined[chosen, one] = False
+            stale[one] = True
+            for before in range(at):
+                other = around[before]
+                if not joined[one, other]:
+                    joined[one, other] = joined[other, one] = True
+                    # The new edge may be one that was missing around a column joined to both ends.
+                    for third in range(count):
+                        if joined[one, third] and joined[other, third]:
+                            stale[third] = True
+    return number
 
 
-def _bits(mask: int) -> list[int]:
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
-
-
-def _score(graph: _Graph, neighbours: list[int], at: int, by_fill: bool) -> tuple[int, int]:
-    around = neighbours[at]
-    fill = 0
-    for one in _bits(around):
-        missing = around & ~neighbours[one] & ~(1 << one)
-        if missing:
-            fill += graph.sizes[one] * sum(graph.sizes[other] for other in _bits(missing))
-    cells = graph.cells(around | 1 << at)
-    return (fill, cells) if by_fill else (cells, fill)
-
-
-def _span(cliques: list[Columns], masks: list[int], graph: _Graph) -> Shape:
+def _span(cliques: list[list[int]], graph: _Graph) -> Shape:
     """A spanning forest with the largest separators (Prim), each tree hung up by its middle."""
     number = len(cliques)
+    masks = [sum(1 << column for column in clique) for clique in cliques]
     joined: list[list[int]] = [[] for _ in range(number)]
     reached = [False] * number
     for first in range(number):
@@ -212,7 +230,7 @@ def _span(cliques: list[Columns], masks: list[int], graph: _Graph) -> Shape:
     order = children_first(parents)
     place = {at: new for new, at in enumerate(order)}
     return Shape(
-        tuple(cliques[at] for at in order),
+        tuple(tuple(graph.names[column] for column in cliques[at]) for at in order),
         tuple(-1 if parents[at] < 0 else place[parents[at]] for at in order),
         tuple(zip(graph.names, graph.sizes, strict=True)),
     )

@@ -8,7 +8,6 @@ the rest together, with its marginal.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.model.layout import Integers, Layout, Walk
 
@@ -67,20 +66,21 @@ def contract(
     columns: Integers,
     places: Integers,
     weights: Numbers,
-    room: tuple[Numbers, Numbers],
-    space: NDArray[np.int64],
-    out: Numbers,
-) -> None:
+) -> Numbers:
     """The mean, for each product, of its weights: factor f of product q is on columns[f], from weights[places[f]] on.
 
-    begins[q] to begins[q+1] are the factors of product q. `room` holds a table and all messages; `space` has two rows:
-    how many factors each clique has below it, and where the weights of each column are.
+    begins[q] to begins[q+1] are the factors of product q.
     """
-    table, messages = room
     count = walk.parent.size
-    below, where = space[0], space[1]
+    largest = 1
+    for clique in range(count):
+        largest = max(largest, walk.start[clique + 1] - walk.start[clique])
+    table, messages = np.empty(largest), np.empty(walk.shared[count])
+    # How many factors each clique has below it, and where the weights of each column are.
+    below, where = np.zeros(count, dtype=np.int64), np.full(web.home.size, -1)
+    out = np.empty(begins.size - 1)
     for product in range(out.size):
-        below[:count] = 0
+        below[:] = 0
         value = 1.0
         for factor in range(begins[product], begins[product + 1]):
             column = columns[factor]
@@ -158,3 +158,4 @@ def contract(
         for factor in range(begins[product], begins[product + 1]):
             where[columns[factor]] = -1
         out[product] = value
+    return out

@@ -17,7 +17,8 @@ import numpy as np
 
 from discreet.model.evidence import Evidence
 from discreet.model.layout import Layout
-from discreet.model.passes import compiled, differentiate, direct, spread
+from discreet.model.machine import compiled
+from discreet.model.passes import differentiate, direct, spread
 from discreet.model.protocol import Numbers
 
 # A step is solved to this part of what it would gain, in at most so many walks; δ moves by this factor.

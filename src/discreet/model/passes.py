@@ -5,8 +5,6 @@ the leaves to the root makes it from log-potentials with one exponential for eac
 back multiplies. Derivatives walk the same way with products alone.
 """
 
-from collections.abc import Callable
-from functools import cache
 from math import exp, log
 from typing import Any
 
@@ -103,18 +101,3 @@ def differentiate(
             share, mean = shares[sent + state], means[sent + state]
             for cell in range(start + state * rest, start + (state + 1) * rest):
                 change[cell] = beliefs[cell] * (moved[cell] - mean) + share * directed[cell]
-
-
-@cache
-def compiled(loop: Callable[..., None]) -> Callable[..., None]:
-    """A kernel as machine code, kept on disk between runs where that is possible."""
-    from numba import njit
-
-    # Sums may be taken in any order, the same each time: the machine code is fixed.
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}}
-    try:
-        machine_code: Callable[..., None] = njit(loop, cache=True, **options)
-    except RuntimeError:
-        # There is no folder to write to: compile anew in each process.
-        machine_code = njit(loop, **options)
-    return machine_code

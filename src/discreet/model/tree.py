@@ -4,15 +4,13 @@ It is a product of tables over the cliques of a tree (`cliques`), so its margina
 and cost what the cliques on the way cost, however many columns there are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
-from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.errors import BadParameter, BadQuery
 from discreet.known.shelf import Shelf
 from discreet.model import entropic
 from discreet.model.ancestral import draw
@@ -20,15 +18,15 @@ from discreet.model.cliques import Shape, triangulate
 from discreet.model.contraction import Web, contract, weave
 from discreet.model.elimination import marginal
 from discreet.model.evidence import Evidence, gather
-from discreet.model.layout import Layout, lay_out
-from discreet.model.passes import compiled
+from discreet.model.layout import Integers, Layout, lay_out
+from discreet.model.machine import compiled
 from discreet.model.protocol import Coded, Columns, Look, Numbers
+from discreet.model.terms import Terms
 from discreet.query.linear import Linear
-from discreet.query.product import Product
 from discreet.schema.domain import Domain
 
-# What marginals are kept: numbers of eight bytes, so 32 MB. A weight on several columns is taken apart into so many.
-MOST_KEPT, MOST_TERMS = 2**22, 2**16
+# What marginals are kept: numbers of eight bytes, so 32 MB.
+MOST_KEPT = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +88,19 @@ class Tree:
 
     def answers(self, queries: Iterable[Linear]) -> Numbers:
         """The expected values of many queries, in one walk of the kernel."""
-        listed = list(queries)
-        found, terms = np.zeros(len(listed)), _Terms(self._number)
-        for at, query in enumerate(listed):
+        terms = Terms(self.domain, self._number)
+        count = 0
+        for query in queries:
             for product in query.products:
-                self._add(terms, product, at, found)
-        values = self._contract(*terms.arrays())
-        np.add.at(found, terms.owners, values * terms.coefficients)
-        return self.total * found
+                terms.add(count, product)
+            count += 1
+        found: Numbers = np.zeros(count)
+        if terms.owners:
+            values = self._contract(*terms.arrays()) * np.array(terms.coefficients, dtype=np.float64)
+            found += self.total * np.bincount(terms.owners, values, minlength=count)
+        for owner, product in terms.whole:
+            found[owner] += product.contract(self.marginal(product.columns), product.columns)
+        return found
 
     def characters(self, sets: Iterable[Sequence[str]]) -> Numbers:
         """For each set of columns of two cells, the expected sum of Π ±1: the first cell counts 1 and the other −1.
@@ -121,58 +124,16 @@ class Tree:
         drawn = draw(self.layout, self.directed, self._alone, int(number))
         return {name: drawn[name] for name in self.domain}
 
-    def _add(self, terms: "_Terms", product: Product, owner: int, found: Numbers) -> None:
-        """The terms of a product, each with weights of single columns; others are taken apart, or summed here."""
-        single = [factor for factor in product.factors if len(factor.columns) == 1]
-        joint = [factor for factor in product.factors if len(factor.columns) > 1]
-        for factor in product.factors:
-            shape = tuple(self.domain[name].size for name in factor.columns)
-            if shape != factor.weights.shape:
-                raise BadQuery(
-                    f"the query was made for other columns: {factor.columns} has {shape} cells in this domain and "
-                    f"{factor.weights.shape} in the query. Make it again for this domain."
-                )
-        if not joint:
-            terms.add(owner, product.coefficient, [(factor.columns[0], factor.weights) for factor in single])
-            return
-        cells = prod(int(np.count_nonzero(factor.weights)) for factor in joint)
-        if prod(self.domain[name].size for name in product.columns) <= MOST_TERMS:
-            found[owner] += product.contract(self.marginal(product.columns), product.columns) / self.total
-        elif cells <= MOST_TERMS:
-            for parts in _apart(joint):
-                weight = product.coefficient * prod(weight for weight, _ in parts)
-                units = [unit for _, cell in parts for unit in cell]
-                factors = [(factor.columns[0], factor.weights) for factor in single]
-                factors += [(name, np.eye(1, self.domain[name].size, code)[0]) for name, code in units]
-                terms.add(owner, weight, factors)
-        else:
-            raise TooLarge(
-                f"a weight on {', '.join(product.columns)} has {cells} cells that are not zero; the limit is "
-                f"{MOST_TERMS}. Ask with conditions on single columns."
-            )
-
-    def _contract(
-        self,
-        begins: np.ndarray[Any, Any],
-        columns: np.ndarray[Any, Any],
-        places: np.ndarray[Any, Any],
-        weights: Numbers,
-    ) -> Numbers:
-        out = np.empty(begins.size - 1)
-        room = np.empty(self._largest), np.empty(int(self.layout.walk.shared[-1]))
-        space = np.full((2, max(len(self.domain), len(self.shape.cliques))), -1, dtype=np.int64)
-        compiled(contract)(
-            self.layout.walk, self._web, self.directed, self.beliefs, begins, columns, places, weights, room, space, out
+    def _contract(self, begins: Integers, columns: Integers, places: Integers, weights: Numbers) -> Numbers:
+        walk = compiled(contract)
+        found: Numbers = walk(
+            self.layout.walk, self._web, self.directed, self.beliefs, begins, columns, places, weights
         )
-        return out
+        return found
 
     @cached_property
     def _number(self) -> dict[str, int]:
         return {name: at for at, name in enumerate(self.domain)}
-
-    @cached_property
-    def _largest(self) -> int:
-        return int(np.diff(self.layout.walk.start).max(initial=1))
 
     @cached_property
     def _alone(self) -> dict[str, int]:
@@ -185,51 +146,6 @@ class Tree:
     @cached_property
     def _marginals(self) -> Shelf[Columns, Numbers]:
         return Shelf(MOST_KEPT)
-
-
-class _Terms:
-    """Products of weights of single columns, one after the other, as the kernel takes them."""
-
-    def __init__(self, number: Mapping[str, int]) -> None:
-        self._number = number
-        self.owners: list[int] = []
-        self.coefficients: list[int] = []
-        self._begins, self._columns, self._places = [0], list[int](), list[int]()
-        self._weights: list[Any] = []
-        self._end = 0
-
-    def add(self, owner: int, coefficient: int, factors: Iterable[tuple[str, Any]]) -> None:
-        """One more product."""
-        for name, weights in factors:
-            self._columns.append(self._number[name])
-            self._places.append(self._end)
-            self._weights.append(weights)
-            self._end += weights.size
-        self._begins.append(len(self._columns))
-        self.owners.append(owner)
-        self.coefficients.append(coefficient)
-
-    def arrays(self) -> tuple[Any, Any, Any, Numbers]:
-        """What `contract` takes."""
-        weights = np.concatenate(self._weights).astype(np.float64) if self._weights else np.zeros(1)
-        begins, columns, places = (
-            np.array(each, dtype=np.int64) for each in (self._begins, self._columns, self._places)
-        )
-        return begins, columns, places, weights
-
-
-def _apart(factors: Sequence[Any]) -> Iterable[list[tuple[int, list[tuple[str, int]]]]]:
-    """All combinations of a cell of each factor, with its weight, as codes of single columns."""
-    from itertools import product as combinations
-
-    cells = [
-        [
-            (int(factor.weights[tuple(place)]), list(zip(factor.columns, map(int, place), strict=True)))
-            for place in np.argwhere(factor.weights)
-        ]
-        for factor in factors
-    ]
-    return (list(each) for each in combinations(*cells))
 
 
 def fit_tree(

@@ -1,0 +1,108 @@
+"""Queries as the kernel takes them: products of weights of single columns, one after the other in flat arrays."""
+
+from collections.abc import Iterable, Mapping
+from itertools import product as combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadQuery, TooLarge
+from discreet.model.layout import Integers
+from discreet.model.protocol import Numbers
+from discreet.query.product import Factor, Product, Weights
+from discreet.schema.domain import Domain
+
+# A weight on several columns together is summed over their marginal, or taken apart into cells, if there are so few.
+MOST_CELLS = 2**16
+
+
+class Terms:
+    """Products gathered for one walk. `owners` says whose each term is; `whole` are products to sum over a marginal."""
+
+    __slots__ = (
+        "_begins",
+        "_columns",
+        "_domain",
+        "_end",
+        "_number",
+        "_places",
+        "_weights",
+        "coefficients",
+        "owners",
+        "whole",
+    )
+
+    def __init__(self, domain: Domain, number: Mapping[str, int]) -> None:
+        self._domain, self._number = domain, number
+        self.owners: list[int] = []
+        self.coefficients: list[int] = []
+        self.whole: list[tuple[int, Product]] = []
+        self._begins, self._columns, self._places = [0], list[int](), list[int]()
+        self._weights: list[NDArray[np.int64]] = []
+        self._end = 0
+
+    def add(self, owner: int, product: Product) -> None:
+        """The terms of a product."""
+        single, joint = [], []
+        for factor in product.factors:
+            if len(factor.columns) == 1:
+                single.append((factor.columns[0], factor.weights))
+            else:
+                joint.append(factor)
+        if not joint:
+            self._add(owner, product.coefficient, single)
+            return
+        for factor in joint:
+            self._check(factor.columns, factor.weights)
+        if prod(self._domain[name].size for name in product.columns) <= MOST_CELLS:
+            self.whole.append((owner, product))
+            return
+        cells = prod(int(np.count_nonzero(factor.weights)) for factor in joint)
+        if cells > MOST_CELLS:
+            raise TooLarge(
+                f"the weights on {', '.join(product.columns)} have {cells} cells together that are not zero; the limit "
+                f"is {MOST_CELLS}. Ask with conditions on single columns."
+            )
+        for weight, units in _apart(joint, self._domain):
+            self._add(owner, product.coefficient * weight, [*single, *units])
+
+    def _add(self, owner: int, coefficient: int, factors: Iterable[tuple[str, Weights]]) -> None:
+        for name, weights in factors:
+            self._check((name,), weights)
+            self._columns.append(self._number[name])
+            self._places.append(self._end)
+            self._weights.append(weights)
+            self._end += weights.size
+        self._begins.append(len(self._columns))
+        self.owners.append(owner)
+        self.coefficients.append(coefficient)
+
+    def _check(self, columns: tuple[str, ...], weights: Weights) -> None:
+        shape = tuple([self._domain[name].size for name in columns])
+        if shape != weights.shape:
+            raise BadQuery(
+                f"the query was made for other columns: {columns} has {shape} cells in this domain and "
+                f"{weights.shape} in the query. Make it again for this domain."
+            )
+
+    def arrays(self) -> tuple[Integers, Integers, Integers, Numbers]:
+        """Where the factors of each term begin, their columns, where their weights begin, and these."""
+        weights = np.concatenate(self._weights).astype(np.float64) if self._weights else np.zeros(1)
+        begins, columns, places = np.array(self._begins), np.array(self._columns, int), np.array(self._places, int)
+        return begins, columns, places, weights
+
+
+def _apart(factors: Iterable[Factor], domain: Domain) -> Iterable[tuple[int, list[tuple[str, Weights]]]]:
+    """All combinations of a cell of each factor: the product of their weights, and an indicator of each code."""
+    cells = [
+        [(int(factor.weights[tuple(place)]), factor.columns, place.tolist()) for place in np.argwhere(factor.weights)]
+        for factor in factors
+    ]
+    for chosen in combinations(*cells):
+        units = [
+            (name, np.eye(1, domain[name].size, code, dtype=np.int64)[0])
+            for _, columns, place in chosen
+            for name, code in zip(columns, place, strict=True)
+        ]
+        yield prod(weight for weight, _, _ in chosen), units
