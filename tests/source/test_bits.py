@@ -225,4 +225,4 @@ def test_the_bitmaps_that_are_kept_are_bounded_and_the_first_made_goes(recorder)
 def test_codes_take_one_byte_where_a_column_has_few_cells():
     frame = Frame(table(10), domain=DOMAIN)
     ((codes, _),) = frame.cells(tuple(SIZES))
-    assert [code.dtype.name for code in codes] == ["uint8", "uint8", "uint8", "uint16", "uint8"]
+    assert [code.dtype.name for code in codes] == ["int8", "int8", "int8", "int16", "int8"]

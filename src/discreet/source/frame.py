@@ -6,7 +6,7 @@ had to be made for them have cost as much. What was asked and how many rows ther
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from math import prod
 from typing import Any
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadData
 from discreet.query.linear import Linear
+from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.schema.value import read
-from discreet.source.bits import MOST_TERMS, Bits, terms
+from discreet.source.bits import MOST_TERMS, Bits, Cells, terms
 from discreet.source.coding import DROPPED, Codes, code_column
 from discreet.source.kept import Columns, Counts
 from discreet.source.reading import RawColumn, read_table
@@ -52,19 +53,17 @@ class Frame(Source):
         unit = Unit() if unit is None else unit
         super().__init__(domain, unit)
         raw = read_table(data, dict.fromkeys([*domain, *([] if unit.key is None else [unit.key])]))
-        codes = {name: code_column(name, column, raw[name]) for name, column in domain.columns}
+        codes = {name: _small(code_column(name, column, raw[name]), column) for name, column in domain.columns}
         kept = np.flatnonzero(np.all([code != DROPPED for code in codes.values()], axis=0))
         if unit.key is not None:
             people = _people(unit.key, raw[unit.key])
             kept = kept[_first_rows(people[kept], [code[kept] for code in codes.values()], unit.contributions)]
         self._hold({name: code[kept] for name, code in codes.items()})
 
-    def _hold(self, codes: Mapping[str, Codes]) -> None:
-        self._codes = {
-            name: code.astype(np.min_scalar_type(self.domain[name].size - 1)) for name, code in codes.items()
-        }
-        self._rows = len(next(iter(self._codes.values())))
-        self._bits = Bits(self._codes, self._rows)
+    def _hold(self, codes: dict[str, Cells]) -> None:
+        self._codes = codes
+        self._rows = len(next(iter(codes.values())))
+        self._bits = Bits(codes, self._rows)
         self._made: Counter[Columns] = Counter()
 
     def cells(self, columns: Columns) -> Iterator[Batch]:
@@ -79,7 +78,7 @@ class Frame(Source):
         """A frame of rows that another source has coded and bounded already."""
         frame = cls.__new__(cls)
         Source.__init__(frame, domain, unit)
-        frame._hold(dict(zip(domain, codes, strict=True)))
+        frame._hold({name: _small(code, domain[name]) for name, code in zip(domain, codes, strict=True)})
         return frame
 
     def _answers(self, queries: Sequence[Linear]) -> list[int]:
@@ -122,6 +121,11 @@ class Frame(Source):
         return f"<Frame: {', '.join(self.domain)}; {self.unit.describe}>"
 
 
+def _small(codes: Codes, column: Column) -> Cells:
+    """The codes in as few bytes as hold the column's cells and DROPPED."""
+    return codes.astype(np.min_scalar_type(-column.size), copy=False)
+
+
 def _people(key: str, raw: RawColumn) -> NDArray[np.int64]:
     """A number for each person: equal where the key is equal."""
     if raw.values.dtype.kind in "iu" and (raw.missing is None or not raw.missing.any()):
@@ -141,7 +145,7 @@ def _people(key: str, raw: RawColumn) -> NDArray[np.int64]:
     return people
 
 
-def _first_rows(people: NDArray[np.int64], codes: list[Codes], most: int) -> NDArray[np.int64]:
+def _first_rows(people: NDArray[np.int64], codes: list[Cells], most: int) -> NDArray[np.int64]:
     """The rows that are among the first `most` of their person, in the order of their cells."""
     order = np.lexsort(np.stack([*reversed(codes), people]))
     sorted_people = people[order]

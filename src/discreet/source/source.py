@@ -66,7 +66,8 @@ class Source(ABC):
                 return Exact(_fit(self._piece(question)), sensitivity)
             if isinstance(question, Marginal):
                 return Exact(_fit(self._sums(question)).ravel(), sensitivity)
-            return Exact(_fit(np.array(self._answers(linears(question)), dtype=object)), sensitivity)
+            answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linears(question))]
+            return Exact(np.array(answers, dtype=np.int64), sensitivity)
 
     def _pieces(self, question: Measurement) -> NDArray[Any]:
         """All pieces from one reading of the rows, where their columns have few enough cells together."""
