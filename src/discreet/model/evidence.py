@@ -134,19 +134,8 @@ def _merge(
     """One look for each thing that was looked at: the mean with weights, and the sum of these."""
     merged: dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]] = {}
     for look in looks:
-        shape = _shape(domain, look)
-        values = np.asarray(look.values, dtype=np.float64)
-        if values.size != prod(shape):
-            raise BadQuery(
-                f"a look at {look.columns}, parts {look.parts}, has {values.size} numbers; it must have {prod(shape)}."
-            )
-        if not (0 < look.weight < np.inf) or not np.isfinite(values).all():
-            raise BadParameter(
-                f"a look at {look.columns} has weight {look.weight}; weights are 1/variance, above 0 and finite, "
-                "and so are the values."
-            )
         key = look.columns, look.parts
-        values = values.reshape(shape)
+        values = np.asarray(look.values, dtype=np.float64).reshape(_shape(domain, look))
         if key in merged:
             before, weight = merged[key]
             values = (weight * before + look.weight * values) / (weight + look.weight)
@@ -154,6 +143,21 @@ def _merge(
         else:
             merged[key] = values, float(look.weight)
     return dict(sorted(merged.items(), key=lambda pair: (pair[0][0], pair[0][1] is not None, pair[0][1] or ())))
+
+
+def check(domain: Domain, look: Look) -> None:
+    """Refuse a look that makes no sense."""
+    shape = _shape(domain, look)
+    values = np.asarray(look.values, dtype=np.float64)
+    if values.size != prod(shape):
+        raise BadQuery(
+            f"a look at {look.columns}, parts {look.parts}, has {values.size} numbers; it must have {prod(shape)}."
+        )
+    if not (0 < look.weight < np.inf and np.isfinite(values).all()):
+        raise BadParameter(
+            f"a look at {look.columns} has weight {look.weight}; a weight is 1/variance, above 0 and finite, and "
+            "values are finite. Leave it out."
+        )
 
 
 def _shape(domain: Domain, look: Look) -> tuple[int, ...]:

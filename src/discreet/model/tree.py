@@ -17,7 +17,7 @@ from discreet.model.ancestral import draw
 from discreet.model.cliques import Shape, triangulate
 from discreet.model.contraction import Web, contract, weave
 from discreet.model.elimination import marginal
-from discreet.model.evidence import Evidence, gather
+from discreet.model.evidence import Evidence, check, gather
 from discreet.model.layout import Integers, Layout, lay_out
 from discreet.model.machine import compiled
 from discreet.model.protocol import Coded, Columns, Look, Numbers
@@ -175,6 +175,8 @@ def fit_tree(
         raise BadParameter(
             f"total is {total}, tolerance {tolerance}, steps {steps}; total and steps are at least 0, tolerance above."
         )
+    for look in listed:
+        check(domain, look)
     measured = sorted({look.columns for look in listed})
     sizes = {name: domain[name].size for look in listed for name in look.columns}
     given = measured if scopes is None else [tuple(sorted(scope)) for scope in scopes]
