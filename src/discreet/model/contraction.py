@@ -129,9 +129,15 @@ def contract(
                 table[cell] = source[start + cell]
             for child in range(clique):
                 if walk.parent[child] == clique and below[child] > 0:
-                    sent, first = walk.shared[child], walk.maps[child]
-                    for cell in range(length):
-                        table[cell] *= messages[sent + walk.state[first + cell]]
+                    run = walk.runs[child]
+                    for step in range(length // run):
+                        state = walk.shared[child] + walk.state[walk.maps[child] + step]
+                        if walk.keeps[child]:
+                            for at in range(run):
+                                table[step * run + at] *= messages[state + at]
+                        else:
+                            for at in range(run):
+                                table[step * run + at] *= messages[state]
             last = web.axes[clique] if top else web.own[clique]
             for axis in range(web.axes[clique + 1] - 1, last - 1, -1):
                 size, at = web.axis_size[axis], where[web.axis_column[axis]]

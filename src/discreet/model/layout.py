@@ -21,9 +21,10 @@ Integers = NDArray[np.int64]
 class Walk(NamedTuple):
     """The tree as the kernels see it: for each node, children before parents.
 
-    start, shared: where its table and its messages begin, and at the end how long all are; states, rest: how many cells
-    the separator has, and how many lie together for each; maps: where `state` says, for each cell of the parent,
-    which state of the separator it has.
+    start, shared: where its table and its messages begin, and at the end how long all are; states, rest: how many
+    cells the separator has, and how many lie together for each; maps: where `state` says, for each run of cells of
+    the parent, in which state of the separator it begins; runs, keeps: how long these are, and whether the states run
+    along.
     """
 
     parent: Integers
@@ -32,6 +33,8 @@ class Walk(NamedTuple):
     rest: Integers
     shared: Integers
     maps: Integers
+    runs: Integers
+    keeps: NDArray[np.bool_]
     state: NDArray[np.int32]
 
 
@@ -133,24 +136,25 @@ def _hang_below(
 def _flatten(columns: Sequence[Columns], parents: Sequence[int], sizes: dict[str, int]) -> Layout:
     order = children_first(parents)
     place = {node: at for at, node in enumerate(order)}
-    axes: list[Columns] = []
     parent = np.array([-1 if parents[node] < 0 else place[parents[node]] for node in order], dtype=np.int64)
+    axes: list[Columns] = [()] * len(order)
     states, rest = np.ones(len(order), dtype=np.int64), np.ones(len(order), dtype=np.int64)
-    for at, node in enumerate(order):
-        upper = () if parents[node] < 0 else columns[parents[node]]
-        separator = tuple(name for name in columns[node] if name in upper)
-        others = tuple(name for name in columns[node] if name not in upper)
-        axes.append(separator + others)
+    for at in reversed(range(len(order))):
+        upper = axes[parent[at]] if parent[at] >= 0 else ()
+        # The separator in the order of the parent's axes, so that cells which lie together there do so here.
+        separator = tuple(name for name in upper if name in columns[order[at]])
+        others = tuple(name for name in columns[order[at]] if name not in upper)
+        axes[at] = separator + others
         states[at], rest[at] = _cells(separator, sizes), _cells(others, sizes)
     shapes = tuple(tuple(sizes[name] for name in each) for each in axes)
-    maps, pieces = np.zeros(len(order), dtype=np.int64), []
-    end = 0
+    maps, runs = np.zeros(len(order), dtype=np.int64), np.ones(len(order), dtype=np.int64)
+    keeps, pieces = np.zeros(len(order), dtype=np.bool_), [np.zeros(0, dtype=np.int32)]
     for at in range(len(order)):
         if parent[at] >= 0:
-            maps[at] = end
-            separator = axes[at][: sum(name in axes[parent[at]] for name in axes[at])]
-            pieces.append(_index(axes[parent[at]], shapes[parent[at]], separator))
-            end += pieces[-1].size
+            separator = tuple(name for name in axes[parent[at]] if name in axes[at])
+            maps[at] = sum(piece.size for piece in pieces)
+            runs[at], keeps[at], piece = _runs(axes[parent[at]], shapes[parent[at]], separator)
+            pieces.append(piece)
     walk = Walk(
         parent,
         np.concatenate([[0], np.cumsum(states * rest)]).astype(np.int64),
@@ -158,18 +162,29 @@ def _flatten(columns: Sequence[Columns], parents: Sequence[int], sizes: dict[str
         rest,
         np.concatenate([[0], np.cumsum(states)]).astype(np.int64),
         maps,
-        np.concatenate([np.zeros(0, dtype=np.int32), *pieces]),
+        runs,
+        keeps,
+        np.concatenate(pieces),
     )
     return Layout(tuple(axes), shapes, {tuple(sorted(each)): at for at, each in enumerate(axes)}, walk)
 
 
-def _index(axes: Columns, shape: tuple[int, ...], chosen: Columns) -> NDArray[np.int32]:
-    """For each cell of a table, which cell of some of its columns it belongs to."""
-    index = np.zeros(shape, dtype=np.int32)
-    stride = 1
-    for name in reversed(chosen):
-        place = axes.index(name)
-        codes = np.arange(shape[place], dtype=np.int32) * stride
-        index += codes.reshape([-1 if at == place else 1 for at in range(len(axes))])
-        stride *= shape[place]
-    return index.reshape(-1)
+def _runs(axes: Columns, shape: tuple[int, ...], kept: Columns) -> tuple[int, bool, NDArray[np.int32]]:
+    """How the cells of a table fall into those of some of its columns, run by run.
+
+    A run is a stretch of cells whose last columns are all kept (then they lie together there too) or all summed out
+    (then they are one cell there); the array says, for each run, the cell in which it begins.
+    """
+    keeps = bool(axes) and axes[-1] in kept
+    last = len(axes)
+    while last and (axes[last - 1] in kept) == keeps:
+        last -= 1
+    run = prod(shape[last:])
+    first = np.zeros(shape[:last], dtype=np.int32)
+    stride = run if keeps else 1
+    for at in reversed(range(last)):
+        if axes[at] in kept:
+            codes = np.arange(shape[at], dtype=np.int32) * stride
+            first += codes.reshape([-1 if other == at else 1 for other in range(last)])
+            stride *= shape[at]
+    return run, keeps, first.reshape(-1)

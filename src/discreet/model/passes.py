@@ -41,9 +41,17 @@ def direct(walk: Walk, logs: Numbers, directed: Numbers, messages: Numbers) -> N
                     directed[cell] *= scale
         parent = walk.parent[node]
         if parent >= 0:
-            upper, map_start = walk.start[parent], walk.maps[node]
-            for cell in range(walk.start[parent + 1] - upper):
-                logs[upper + cell] += messages[sent + walk.state[map_start + cell]]
+            length, cell = walk.runs[node], walk.start[parent]
+            for run in range((walk.start[parent + 1] - cell) // length):
+                state = sent + walk.state[walk.maps[node] + run]
+                if walk.keeps[node]:
+                    for at in range(length):
+                        logs[cell + at] += messages[state + at]
+                else:
+                    message = messages[state]
+                    for at in range(length):
+                        logs[cell + at] += message
+                cell += length
 
 
 def spread(walk: Walk, directed: Numbers, beliefs: Numbers, shares: Numbers) -> None:
@@ -55,13 +63,26 @@ def spread(walk: Walk, directed: Numbers, beliefs: Numbers, shares: Numbers) -> 
         if parent < 0:
             shares[sent] = 1.0
         else:
-            upper, map_start = walk.start[parent], walk.maps[node]
-            for cell in range(walk.start[parent + 1] - upper):
-                shares[sent + walk.state[map_start + cell]] += beliefs[upper + cell]
-        for state in range(states):
-            share = shares[sent + state]
-            for cell in range(start + state * rest, start + (state + 1) * rest):
-                beliefs[cell] = share * directed[cell]
+            length, cell = walk.runs[node], walk.start[parent]
+            for run in range((walk.start[parent + 1] - cell) // length):
+                state = sent + walk.state[walk.maps[node] + run]
+                if walk.keeps[node]:
+                    for at in range(length):
+                        shares[state + at] += beliefs[cell + at]
+                else:
+                    share = 0.0
+                    for at in range(length):
+                        share += beliefs[cell + at]
+                    shares[state] += share
+                cell += length
+        if rest == 1:
+            for state in range(states):
+                beliefs[start + state] = shares[sent + state]
+        else:
+            for state in range(states):
+                share = shares[sent + state]
+                for cell in range(start + state * rest, start + (state + 1) * rest):
+                    beliefs[cell] = share * directed[cell]
 
 
 def differentiate(
@@ -86,18 +107,39 @@ def differentiate(
                 means[sent + state] = mean
         parent = walk.parent[node]
         if parent >= 0:
-            upper, map_start = walk.start[parent], walk.maps[node]
-            for cell in range(walk.start[parent + 1] - upper):
-                moved[upper + cell] += means[sent + walk.state[map_start + cell]]
+            length, cell = walk.runs[node], walk.start[parent]
+            for run in range((walk.start[parent + 1] - cell) // length):
+                state = sent + walk.state[walk.maps[node] + run]
+                if walk.keeps[node]:
+                    for at in range(length):
+                        moved[cell + at] += means[state + at]
+                else:
+                    mean = means[state]
+                    for at in range(length):
+                        moved[cell + at] += mean
+                cell += length
     shares[:] = 0.0
     for node in range(walk.parent.size - 1, -1, -1):
         start, states, rest = walk.start[node], walk.states[node], walk.rest[node]
         sent, parent = walk.shared[node], walk.parent[node]
         if parent >= 0:
-            upper, map_start = walk.start[parent], walk.maps[node]
-            for cell in range(walk.start[parent + 1] - upper):
-                shares[sent + walk.state[map_start + cell]] += change[upper + cell]
-        for state in range(states):
-            share, mean = shares[sent + state], means[sent + state]
-            for cell in range(start + state * rest, start + (state + 1) * rest):
-                change[cell] = beliefs[cell] * (moved[cell] - mean) + share * directed[cell]
+            length, cell = walk.runs[node], walk.start[parent]
+            for run in range((walk.start[parent + 1] - cell) // length):
+                state = sent + walk.state[walk.maps[node] + run]
+                if walk.keeps[node]:
+                    for at in range(length):
+                        shares[state + at] += change[cell + at]
+                else:
+                    share = 0.0
+                    for at in range(length):
+                        share += change[cell + at]
+                    shares[state] += share
+                cell += length
+        if rest == 1:
+            for state in range(states):
+                change[start + state] = shares[sent + state]
+        else:
+            for state in range(states):
+                share, mean = shares[sent + state], means[sent + state]
+                for cell in range(start + state * rest, start + (state + 1) * rest):
+                    change[cell] = beliefs[cell] * (moved[cell] - mean) + share * directed[cell]
