@@ -23,7 +23,7 @@ MOST_MULTISETS = 2**62
 # Multisets of kinds times queries: what a walk may cost, and what it takes to look at one number, in nanoseconds.
 MOST_WORK, EACH = 2**36, 3.0
 # Below this a walk in plain Python is done before the compiler is loaded.
-_FEW = 500_000
+_FEW = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
