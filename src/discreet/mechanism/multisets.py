@@ -21,7 +21,7 @@ Small = NDArray[np.int32]
 # A multiset is drawn by a fair die with so many sides at most.
 MOST_MULTISETS = 2**62
 # Multisets of kinds times queries: what a walk may cost, and what it takes to look at one number, in nanoseconds.
-MOST_WORK, EACH = 2**36, 3.0
+MOST_WORK, EACH = 2**37, 1.0
 # Below this a walk in plain Python is done before the compiler is loaded.
 _FEW = 20_000
 
