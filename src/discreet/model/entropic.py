@@ -25,6 +25,9 @@ from discreet.model.protocol import Numbers
 _SOLVED, _MOST_WALKS, _FACTOR = 0.1, 60, 2.0
 # A step that gains less than this part of its forecast is cut, and not below the shortest.
 _WORTH, _CUT, _SHORTEST = 0.1, 0.4, 1e-3
+# So many forecasts in a row of too little to gain are the end.
+_QUIET = 2
+_FURTHEST = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,31 +95,36 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
         residual = total * evidence.measure(beliefs[walker.where]) - evidence.wanted
         return _State(potentials, directed, beliefs, residual, 0.5 * float(residual @ residual))
 
-    now, damping = state(potentials), 0.0
+    # Until a step had to be cut, δ falls fast: a warm start is near the end.
+    now, damping, easing = state(potentials), 0.0, _FACTOR**2
     enough = 0.5 * tolerance**2 * evidence.wanted.size
-    converged, taken = evidence.wanted.size == 0, 0
-    while taken < steps and not converged:
+    # With δ no less than this, a residual of one deviation moves no logarithm further than _FURTHEST in a step: cells
+    # that are measured below zero get rare, and not so rare that later looks could not bring them back.
+    least = evidence.steepest / _FURTHEST
+    quiet, taken = 0 if evidence.wanted.size else _QUIET, 0
+    while taken < steps and quiet < _QUIET:
         taken += 1
         curved = _curvature(walker, evidence, total, now)
-        if not damping:
-            image = curved(now.residual)
-            along = float(image @ now.residual)
-            damping = float(image @ image) / along if along > 0 else 1.0
+        damping = damping or _stiffness(curved, now.residual)
         numbers, image = _solve(curved, -now.residual, damping)
         tried, length, forecast = _try(state, now, evidence.back(numbers), image)
-        # What rounding leaves is not to be gained.
-        enough = max(enough, 1e-13 * now.loss)
-        converged = forecast <= enough and length == 1.0
         gained = now.loss - tried.loss
-        if length < 1.0:
-            damping *= _FACTOR
+        if length < 1.0 or gained <= 0:
+            damping, easing = damping * _FACTOR, _FACTOR
         elif gained > 0.6 * forecast:
-            damping /= _FACTOR
+            damping = max(damping / easing, least)
+        # What rounding leaves is not to be gained.
+        quiet = quiet + 1 if forecast <= max(enough, 1e-13 * now.loss) else 0
         if gained > 0:
             now = tried
-        elif not converged:
-            damping *= _FACTOR**4
-    return Fit(now.potentials, now.directed, now.beliefs, now.loss, converged, taken)
+    return Fit(now.potentials, now.directed, now.beliefs, now.loss, quiet == _QUIET, taken)
+
+
+def _stiffness(curved: Callable[[Numbers], Numbers], residual: Numbers) -> float:
+    """The size of H along the residual, to begin with as δ."""
+    image = curved(residual)
+    along = float(image @ residual)
+    return float(image @ image) / along if along > 0 else 1.0
 
 
 def _curvature(walker: _Walker, evidence: Evidence, total: float, now: _State) -> Callable[[Numbers], Numbers]:
@@ -129,13 +137,13 @@ def _curvature(walker: _Walker, evidence: Evidence, total: float, now: _State) -
 
 
 def _try(state: Callable[[Numbers], _State], now: _State, step: Numbers, image: Numbers) -> tuple[_State, float, float]:
-    """The state after a step, cut until it gains a good part of its forecast; the length taken, and the forecast."""
-    length = 1.0
+    """The state after a step, cut until it gains a good part of its forecast; its length; the forecast of all of it."""
+    length, whole = 1.0, now.loss - 0.5 * float(np.sum((now.residual + image) ** 2))
     while True:
         forecast = now.loss - 0.5 * float(np.sum((now.residual + length * image) ** 2))
         tried = state(now.potentials + length * step)
         if now.loss - tried.loss >= _WORTH * forecast or length < _SHORTEST:
-            return tried, length, forecast
+            return tried, length, whole
         length *= _CUT
 
 

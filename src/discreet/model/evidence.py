@@ -6,6 +6,7 @@ Each number is divided by the standard deviation of its noise, so noise explains
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod, sqrt
 from typing import Any
 
@@ -56,6 +57,14 @@ class Evidence:
     turned: Any
     large: tuple[_Large, ...]
     wanted: Numbers
+
+    @cached_property
+    def steepest(self) -> float:
+        """The largest entry of B."""
+        sparse = float(abs(self.sparse).max()) if self.sparse.nnz else 0.0
+        return max(
+            [sparse, *(each.scale * prod(float(np.abs(part).max()) for part in each.factors) for each in self.large)]
+        )
 
     def measure(self, marginals: Numbers) -> Numbers:
         """B μ."""
