@@ -25,7 +25,9 @@ class Answer:
     together, so that the choice does not spoil them.
 
     `origin` says where it comes from: "known" follows from earlier answers and was free, "measured" topped up what is
-    known of its columns, "direct" was measured by itself. `remaining` is what is left of the budget afterwards.
+    known of its columns, "direct" was measured by itself, "model" is what a model says: checked against the rows and
+    within the error like all others; or, if the error is infinite, a guess without any guarantee. `remaining` is what
+    is left of the budget afterwards.
 
     `cost` is what was done to the table, from which its price in any currency follows; `neighbors` says whom it
     protects; `columns` is the answer as a table, with the error of each number beside it.
@@ -90,6 +92,8 @@ class Answer:
             return sure
         if self.origin == "known":
             return f"{sure}, known: free"
+        if self.origin == "model" and np.isinf(self.error).all():
+            return "a model's guess, without any guarantee"
         how = {"direct": "measured directly", "mixed": "measured"}.get(self.origin, self.origin)
         return f"{sure}, {how}; epsilon {float(self.remaining.epsilon):.3g} left"
 

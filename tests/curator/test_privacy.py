@@ -26,6 +26,7 @@ from curator.neighbours import (
     session_loss,
 )
 from discreet.curator import Curator
+from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.plan.plan import Steps
@@ -162,13 +163,13 @@ def test_an_error_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
 
 
 def test_rows_that_are_read_before_they_are_paid_for_are_seen(tmp_path, monkeypatch):
-    right = Curator._spend
+    right = Teller.spend
 
-    def reads_first(self, *arguments):
+    def reads_first(self, *arguments, **settings):
         self.table.evaluate(Marginal(()))
-        return right(self, *arguments)
+        return right(self, *arguments, **settings)
 
-    monkeypatch.setattr(Curator, "_spend", reads_first)
+    monkeypatch.setattr(Teller, "spend", reads_first)
     assert broken_in_some_session(tmp_path, sessions=1) == {"evaluate before it is paid"}
 
 

@@ -24,6 +24,7 @@ from curator.neighbours import (
     told,
 )
 from discreet.curator import Curator
+from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger, verify
 from discreet.query import col, count
@@ -196,17 +197,17 @@ def test_what_is_left_is_up_to_date_when_another_curator_has_paid(tmp_path):
 
 def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch):
     """The power of the tests above: every third release is not recorded, and known only in this life."""
-    right, count = Curator._record, iter(range(10**6))
+    right, count = Teller.record, iter(range(10**6))
 
     def forgets(self, receipt, released):
         if next(count) % 3 == 2:
             from discreet.curator.released import learn
 
-            learn(released, self._known)
+            learn(released, self.known)
         else:
             right(self, receipt, released)
 
-    monkeypatch.setattr(Curator, "_record", forgets)
+    monkeypatch.setattr(Teller, "record", forgets)
     table, questions = table_and_questions(3, 40)
     one = in_one_life(table, questions, tmp_path / "one.sqlite", PLENTY)
     count = iter(range(10**6))
@@ -377,18 +378,18 @@ def test_after_kills_in_a_stream_of_10_000_questions_all_is_well(tmp_path, repet
 
 def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, monkeypatch):
     """The power test: what was answered and not yet recorded dies with the curator."""
-    right, waiting = Curator._record, []
+    right, waiting = Teller.record, []
 
     def later(self, receipt, released):
         from discreet.curator.released import learn
 
         waiting.append((receipt, released))
-        learn(released, self._known)
+        learn(released, self.known)
         if len(waiting) == 5:
             for each in waiting:
                 right(self, *each)
             waiting.clear()
 
-    monkeypatch.setattr(Curator, "_record", later)
+    monkeypatch.setattr(Teller, "record", later)
     broken, _ = first_broken(tmp_path, how_many=200, kills=3, longest=0.5)
     assert broken

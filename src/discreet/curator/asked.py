@@ -54,6 +54,14 @@ class Reading:
         return self.select is not None and (self.select.limit is not None or self.select.having != everyone)
 
 
+def single(reading: Reading) -> Linear | None:
+    """The query of a question that is one number and not a mean; None of any other."""
+    if len(reading.parts) != 1 or reading.group or reading.chosen or reading.parts[0].values is not None:
+        return None
+    total = reading.parts[0].total
+    return total if isinstance(total, Linear) else None
+
+
 def read_question(question: Askable, domain: Domain, table: str) -> Reading:
     """The parts of a question; raises BadQuery if it makes no sense for this table."""
     match question:

@@ -8,33 +8,28 @@ from threading import RLock
 from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.answer import Answer
-from discreet.curator.asked import Askable, Reading, read_question
+from discreet.curator.asked import Askable, Reading, read_question, single
 from discreet.curator.bars import bars_of
 from discreet.curator.free import Free, free_now
 from discreet.curator.layout import laid_out
-from discreet.curator.measuring import mechanism_of
+from discreet.curator.models import Models
 from discreet.curator.promise import Plan
-from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
-from discreet.curator.wish import Asked, Wish, least_events, read_wish, targets_of
+from discreet.curator.teller import Teller
+from discreet.curator.wish import Asked, Wish, least_events, modelled, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import Known
-from discreet.ledger import Balance, Budget, Ledger, Receipt, Spend
+from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.budget import as_budget
 from discreet.ledger.ledger import ANYONE
-from discreet.mechanism.public import public
-from discreet.parameter import Number, probability, text
+from discreet.parameter import Number, probability, text, whole
 from discreet.picture import error_text
-from discreet.plan.plan import Steps, measured, plan_steps
+from discreet.plan.plan import Origin, Steps, plan_steps
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
-from discreet.query.linear import Linear
-from discreet.query.product import Product
 from discreet.query.wire import query_to_plain
-from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
 
 # How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
@@ -65,6 +60,7 @@ class Curator:
         budget: Budget | None = None,
         ledger: Ledger | str | os.PathLike[str],
         analyst: str = ANYONE,
+        expected_questions: int | None = None,
     ) -> None:
         if not isinstance(table, Table):
             raise BadParameter(
@@ -74,15 +70,16 @@ class Curator:
         self._owned = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._lock = RLock()
-        # What was left when we last looked.
-        self._left: Budget | None = None
-        self._known, self._seen, self._prints = Known.nothing(table.domain, table.unit), 0, Prints(table.domain)
+        self._teller = Teller(table, self.ledger)
+        if expected_questions is not None:
+            whole("expected_questions", expected_questions, least=1, next_step="Say about how many will be asked.")
+        self._models = Models(self._teller, expected_questions)
         try:
             if budget is not None:
-                self._set_cap(budget)
+                self._teller.set_cap(budget)
             self._known.pure = self._gate().kind == "pure"
-            self._refresh()
-            self._tell_total()
+            self._teller.refresh()
+            self._teller.tell_total()
         except BaseException:
             self.close()
             raise
@@ -112,12 +109,24 @@ class Curator:
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._lock:
-            self._refresh()
-            bars = self._bars(reading, wish)
-            if wish.nothing or _meets(bars, wish):
-                return self._answer(reading, wish, bars, (), nonnegative)
-            paid = self._meet(reading, wish, self._asker(analyst), key)
-            return self._answer(reading, wish, self._bars(reading, wish), paid, nonnegative)
+            self._teller.refresh()
+            asked = modelled(reading, wish)
+            if asked is None or not self._known.surely_unknown(asked):
+                bars = self._bars(reading, wish)
+                if _meets(bars, wish):
+                    return self._answer(reading, wish, bars, (), nonnegative)
+                if wish.nothing:
+                    return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
+            checked = None
+            if asked is not None:
+                checked = self._models.ask(asked, wish.target, reading.text, self._asker(analyst))
+            if checked is not None and checked.steps is None:
+                bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
+                return self._answer(reading, wish, [bar], (), origin="model")
+            paid = [] if checked is None or checked.steps is None else [checked.steps]
+            paid += self._meet(reading, wish, self._asker(analyst), key)
+            cost = None if checked is None else checked.cost
+            return self._answer(reading, wish, self._bars(reading, wish), paid, nonnegative, cost=cost)
 
     def ask_many(
         self,
@@ -128,14 +137,21 @@ class Curator:
         analyst: str | None = None,
         key: str | None = None,
     ) -> list[Answer]:
-        """The answers to several questions, planned together and paid at once: cheaper than one after the other."""
+        """The answers to several questions, planned together and paid at once: cheaper than one after the other.
+
+        Where a model is far cheaper, it answers, and one noisy maximum of its errors on this batch certifies that all
+        are good enough; then all errors hold together.
+        """
         readings = [read_question(each, self.table.domain, self.table.name) for each in questions]
         wish = read_wish(error=error, confidence=confidence, epsilon=None, joint=False)
         with self._lock:
             paid: list[Steps] = []
-            self._refresh()
+            self._teller.refresh()
             asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
             steps = plan_steps(asked, self._known)
+            certified = self._certified(readings, wish, steps, self._asker(analyst))
+            if certified is not None:
+                return certified
             if steps.steps:
                 why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
                 if self._measure(steps, why, self._asker(analyst), key, wish, readings):
@@ -158,10 +174,13 @@ class Curator:
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._lock:
-            self._refresh()
+            self._teller.refresh()
             bars = self._bars(reading, wish)
             if wish.nothing:
                 _require_known(bars)
+            by_model = modelled(reading, wish)
+            if by_model is not None and not _meets(bars, wish) and self._models.serves(by_model, wish.target):
+                return self._model_plan(reading, wish)
             asked = targets_of(reading, wish, self._known, self._gate())
             steps = self._steps(asked, wish)
             event = steps.event(self.table.domain, self.table.unit)
@@ -179,7 +198,7 @@ class Curator:
                 steps.origin,
                 event,
                 as_budget(gate, gate.charge(event)),
-                self._fits(event),
+                self._teller.fits(event, self.analyst),
                 note,
                 steps,
             )
@@ -192,7 +211,7 @@ class Curator:
     @property
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
-        return self._balance().spent
+        return self._teller.balance(self.analyst).spent
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """What can be answered for free now: of which columns every cell, range and subset, and with what error a cell.
@@ -201,7 +220,7 @@ class Curator:
         """
         chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
         with self._lock:
-            self._refresh()
+            self._teller.refresh()
             return free_now(self._known, chance)
 
     def history(self) -> list[Spend]:
@@ -209,7 +228,8 @@ class Curator:
         return self.ledger.history(table=self.table.name)
 
     def close(self) -> None:
-        """Give back the ledger's files, if this curator opened them."""
+        """Give back what was set aside for a model, and the ledger's files if this curator opened them."""
+        self._models.close()
         if self._owned:
             self.ledger.close()
 
@@ -222,7 +242,7 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator: {self.table.name}; {self.remaining} left>"
 
-    # What has effects is below, in the order in which it happens.
+    # What may pay is below.
 
     def _meet(self, reading: Reading, wish: Wish, analyst: str, key: str | None) -> list[Steps]:
         """Measure until the wish is met. Only a mean takes more than one round."""
@@ -244,18 +264,17 @@ class Curator:
     def _steps(self, asked: Asked, wish: Wish) -> Steps:
         """What to do next. For a price only this question counts; for an error, those to come count too."""
         steps = plan_steps(asked, self._known, ahead=wish.epsilon is None)
-        if wish.epsilon is None and not self._fits(steps.event(self.table.domain, self.table.unit)):
+        if wish.epsilon is None and not self._teller.fits(
+            steps.event(self.table.domain, self.table.unit), self.analyst
+        ):
             # Towards the end of a budget there are no questions to come.
             return plan_steps(asked, self._known, ahead=False)
         return steps
 
-    def _fits(self, event: Event) -> bool:
-        return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self._accounts())
-
     def _foresee(self, reading: Reading, wish: Wish) -> None:
         """Refuse a mean that cannot be had with what is left, before paying for another look at its rows."""
         for event in least_events(reading, wish, self._known):
-            if not self._fits(event):
+            if not self._teller.fits(event, self.analyst):
                 raise BudgetExceeded(
                     f"a mean with error {error_text(wish.error or inf)} needs more than is left, because few rows have "
                     f"a value. Ask with a larger error, or for more rows.{self._for_free([reading], wish)}"
@@ -264,73 +283,57 @@ class Curator:
     def _measure(
         self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
     ) -> bool:
-        """Pay, read, release, record, and only then know. Whether something was paid: a repeated request is not."""
-        event = steps.event(self.table.domain, self.table.unit)
-        # Built before paying: what cannot be drawn must not be charged.
-        mechanisms = [mechanism_of(step, self.table) for step in steps.steps]
-        receipt = self._spend(event, why, analyst, key, wish, readings)
-        if receipt.released is None:
-            released = [
-                mechanism.release(self.table.evaluate(measured(step)))
-                for step, mechanism in zip(steps.steps, mechanisms, strict=True)
-            ]
-            self._record(receipt, Released(steps.steps, np.concatenate(released)))
-        self._refresh()
-        return receipt.released is None
-
-    def _spend(
-        self, event: Event, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
-    ) -> Receipt:
+        """Take some steps. Whether something was paid: a repeated request is not."""
         # The same request may be planned otherwise when it comes again: what counts is what was asked.
         asked = [query_to_plain(each) for reading in readings for part in reading.parts for each in part.questions]
         body = None if key is None else dumps([asked, repr(wish)]).encode()
         try:
-            return self.ledger.spend(
-                event, why, table=self.table.name, analyst=analyst, key=key, body=body, error=wish.error or None
-            )
+            return self._teller.measure(steps, why, analyst=analyst, key=key, body=body, error=wish.error or None)
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
+
+    def _model_plan(self, reading: Reading, wish: Wish) -> Plan:
+        session, gate = self._teller.session, self._gate()
+        assert session is not None, "a model that serves has a session"
+        hit = as_budget(gate, gate.charge(session.coin.hit))
+        note = f"Should the check fail, it is measured, and costs {hit} more than that."
+        free = as_budget(gate, gate.nothing)
+        return Plan(reading.text, float(session.error), wish.confidence, "model", Nothing(), free, True, note)
+
+    def _certified(self, readings: Sequence[Reading], wish: Wish, steps: Steps, analyst: str) -> list[Answer] | None:
+        """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
+        asked = [modelled(reading, wish) for reading in readings]
+        if len(asked) < 2 or any(each is None for each in asked):
+            return None
+        questions = [each for each in asked if each is not None]
+        why = f"the largest error of a model on {len(questions)} questions"
+        found = self._models.certify(questions, wish.target, steps.price, why, analyst)
+        if found is None:
+            return None
+        bars = [Bars(np.array([float(value)]), np.array([found.error])) for value in found.values]
+        return [
+            self._answer(reading, wish, [bar], (), origin="model", cost=found.cost)
+            for reading, bar in zip(readings, bars, strict=True)
+        ]
+
+    # What only looks is below.
 
     def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
         """What can be had without paying, as the end of a refusal."""
         error = max(float(bar.errors.max()) for each in readings for bar in self._bars(each, wish))
-        if error == inf:
-            return "\n    Nothing that follows from earlier answers says more about it; see known()."
-        return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
+        if error < inf:
+            return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
+        if any(self._models.guess(asked) is not None for each in readings if (asked := single(each)) is not None):
+            return "\n    A model answers it for free, without any guarantee: ask without an error."
+        return "\n    Nothing that follows from earlier answers says more about it; see known()."
 
-    def _record(self, receipt: Receipt, released: Released) -> None:
-        self.ledger.record(receipt, to_bytes(self.table.name, self._prints, released))
-
-    def _refresh(self) -> None:
-        """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
-        if self.ledger.head.sequence == self._seen:
-            return
-        for entry in self.ledger.entries(self._seen):
-            self._left = None
-            if entry.released is not None:
-                released = from_bytes(entry.released, self.table.name, self._prints)
-                if released is not None:
-                    learn(released, self._known)
-            self._seen = entry.sequence
-
-    def _tell_total(self) -> None:
-        """The number of rows, where no person can move it: it is public, and is read once."""
-        total = Linear([Product(())])
-        if sensitivity_of(total, self.table.domain, self.table.unit).l1 > 0 or self._known.lattice.block(()).version:
-            return
-        receipt = self.ledger.spend(Nothing(), "the number of rows, which is public", table=self.table.name)
-        rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
-        self._record(receipt, Released((), rows))
-        self._refresh()
-
-    def _set_cap(self, budget: Budget) -> None:
-        shared = self.table.schema.shares_people_with
-        if shared:
-            self.ledger.cap(budget, tables=(self.table.name, *shared))
-        else:
-            self.ledger.cap(budget, table=self.table.name)
-
-    # What only looks is below.
+    def _guess(self, reading: Reading, wish: Wish, bars: Sequence[Bars]) -> Answer | None:
+        """What a model says of a question of which nothing is known: its error is infinite, for it has no guarantee."""
+        asked = single(reading)
+        value = None if asked is None or bars[0].errors.min() < inf else self._models.guess(asked)
+        if value is None:
+            return None
+        return self._answer(reading, wish, [Bars(np.array([round(value)]), np.array([inf]))], (), origin="model")
 
     def _bars(self, reading: Reading, wish: Wish) -> list[Bars]:
         joint = wish.joint_of(reading, self.table.domain)
@@ -343,33 +346,34 @@ class Curator:
         bars: Sequence[Bars],
         paid: Sequence[Steps],
         nonnegative: bool = False,
+        *,
+        origin: Origin | None = None,
+        cost: Event | None = None,
     ) -> Answer:
-        if wish.nothing:
+        if wish.nothing and origin is None:
             _require_known(bars)
         if nonnegative:
             bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
         value, error, columns = laid_out(reading, bars, self.table.domain)
         steps = Steps(tuple(step for each in paid for step in each.steps))
-        cost = steps.event(self.table.domain, self.table.unit) if paid else Nothing()
-        if self._left is None:
-            self._left = self.remaining
-        return Answer(value, error, wish.confidence, cost, self._neighbors, columns, steps.origin, remaining=self._left)
+        if cost is None:
+            cost = steps.event(self.table.domain, self.table.unit) if paid else Nothing()
+        if self._teller.left is None:
+            self._teller.left = self.remaining
+        left = self._teller.left
+        return Answer(
+            value, error, wish.confidence, cost, self._neighbors, columns, origin or steps.origin, remaining=left
+        )
 
     def _asker(self, analyst: str | None) -> str:
         return self.analyst if analyst is None else text("analyst", analyst)
 
-    def _accounts(self) -> list[Balance]:
-        return self.ledger.balances(table=self.table.name, analyst=self.analyst)
-
-    def _balance(self) -> Balance:
-        """The account of the table itself, or the narrowest over it."""
-        over = [one for one in self._accounts() if one.scope.analyst is None]
-        if not over:
-            self.ledger.remaining(table=self.table.name, analyst=self.analyst)
-        return min(over, key=lambda one: len(one.scope.tables or ()) or inf)
-
     def _gate(self) -> Gate:
-        return self._balance().gate
+        return self._teller.gate(self.analyst)
+
+    @property
+    def _known(self) -> Known:
+        return self._teller.known
 
 
 def _require_known(bars: Sequence[Bars]) -> None:

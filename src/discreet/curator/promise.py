@@ -29,7 +29,7 @@ class Plan:
 
     @property
     def free(self) -> bool:
-        """Whether it is known already."""
+        """Whether nothing will be paid: it is known, or a model answers."""
         return isinstance(self.cost, Nothing)
 
     def __str__(self) -> str:
@@ -38,6 +38,7 @@ class Plan:
             "known": "it is known: free",
             "measured": "pieces of the lattice are topped up",
             "direct": "the numbers are measured by themselves",
+            "model": "a model answers, and is checked: free if it passes",
             "mixed": "some pieces of the lattice are topped up and some numbers are measured by themselves",
         }[self.origin]
         lines = [f"± {error_text(self.error)} ({100 * self.confidence:g} %): {how}."]

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.curator.session import Session, session_from_plain, session_to_plain
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.known.known import Known
 from discreet.plan.plan import Alone, Directly, Lattice, Step, Whole, measured
@@ -23,12 +24,19 @@ from discreet.schema.domain import Domain
 MAGIC = b"discreet curator 1\n"
 
 
+# What a record is of: steps that were taken; a number that a procedure heard; a session that begins, changes or ends;
+# steps that were taken because a model failed its check.
+Kind = Literal["steps", "heard", "session", "hit"]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Released:
-    """The numbers of some steps, one after the other; without steps, the public number of rows."""
+    """The numbers of some steps, one after the other; of no steps, the public number of rows."""
 
     steps: tuple[Step, ...]
     values: NDArray[np.int64]
+    kind: Kind = "steps"
+    session: Session | None = None
 
 
 class Prints(dict[str, str]):
@@ -44,7 +52,11 @@ class Prints(dict[str, str]):
 
 def to_bytes(table: str, prints: Prints, released: Released) -> bytes:
     """The bytes to record: a line of JSON, and the integers."""
-    header = {"table": table, "steps": [_step_to_plain(step, prints) for step in released.steps]}
+    header: dict[str, Any] = {"table": table, "steps": [_step_to_plain(step, prints) for step in released.steps]}
+    if released.kind != "steps":
+        header["is"] = released.kind
+    if released.session is not None:
+        header["session"] = session_to_plain(released.session)
     return MAGIC + json.dumps(header).encode() + b"\n" + released.values.astype("<i8").tobytes()
 
 
@@ -57,16 +69,20 @@ def from_bytes(released: bytes, table: str, prints: Prints) -> Released | None:
     if header["table"] != table:
         return None
     steps = tuple(_step_from_plain(plain, prints) for plain in header["steps"])
-    return Released(steps, np.frombuffer(released[end + 1 :], dtype="<i8").astype(np.int64))
+    session = session_from_plain(header["session"]) if "session" in header else None
+    values = np.frombuffer(released[end + 1 :], dtype="<i8").astype(np.int64)
+    return Released(steps, values, header.get("is", "steps"), session)
 
 
 def learn(released: Released, known: Known) -> None:
     """Add what was released to what is known, in the order of the ledger."""
     if not released.steps:
-        known.told_total(int(released.values[0]))
+        if released.kind == "steps":
+            known.told_total(int(released.values[0]))
         return
     start = 0
     for step in released.steps:
+        known.cost += step.price
         size = size_of(step, known.domain)
         numbers = released.values[start : start + size]
         if len(numbers) != size:

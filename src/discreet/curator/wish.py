@@ -8,7 +8,7 @@ from math import inf, prod
 
 import numpy as np
 
-from discreet.curator.asked import Part, Reading
+from discreet.curator.asked import Part, Reading, single
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter
 from discreet.known.bars import estimate, number_bars
@@ -19,7 +19,7 @@ from discreet.plan.target import Target
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gate import GRAIN, Gate
 from discreet.privacy.gaussian import gaussian_limit
-from discreet.query.linear import Marginal
+from discreet.query.linear import Linear, Marginal
 from discreet.schema.domain import Domain
 from discreet.source.effect import sensitivity_of
 
@@ -45,11 +45,21 @@ class Wish:
         """Whether nothing may be paid."""
         return self.error is None and self.epsilon is None
 
+    @property
+    def target(self) -> Target:
+        """What one number must reach."""
+        return Target(inf if self.error is None else self.error, self.confidence)
+
     def joint_of(self, reading: Reading, domain: Domain) -> int:
         """How many bars must hold together: those of all cells, if so wished or if the numbers choose the rows."""
         if not (self.joint or reading.chosen):
             return 1
         return prod(domain[name].size for name in reading.group) * len(reading.parts)
+
+
+def modelled(reading: Reading, wish: Wish) -> Linear | None:
+    """The query that a model might answer: one number, for an error that holds by itself; None of any other."""
+    return None if wish.error is None or wish.joint else single(reading)
 
 
 @lru_cache(maxsize=1024, typed=True)

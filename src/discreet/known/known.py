@@ -96,6 +96,7 @@ class Known:
     told: dict[Hashable, Told] = field(default_factory=dict)
     wholes: list[Whole] = field(default_factory=list)
     paid: dict[Columns, float] = field(default_factory=dict)
+    cost: float = 0.0
     version: int = 0
     _estimates: Shelf[Hashable, tuple[int, Estimate]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
     _solutions: Shelf[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
@@ -203,6 +204,17 @@ class Known:
         if before is None or before.scale is None or scale < before.scale:
             numbers = np.zeros(1) if values is None else values.astype(np.float64)
             self.told[question] = Told(numbers, laplace_variance(scale), scale=scale)
+
+    def surely_unknown(self, question: Linear) -> bool:
+        """Whether nothing can be known of a question, quickly: it has a piece of all its columns, never measured.
+
+        If this is false, it may still be unknown.
+        """
+        columns = question.scope
+        if len(question.products) != 1 or question in self.told or columns in self.groups or not columns:
+            return False
+        block = self.lattice.blocks.get(columns)
+        return block is None or not block.precision.any()
 
     def is_joined(self, question: Question) -> bool:
         """Whether the estimate has learnt from a direct measurement of this question."""

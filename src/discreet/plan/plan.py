@@ -24,7 +24,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import sensitivity_of
 
-Origin = Literal["known", "measured", "direct", "mixed"]
+Origin = Literal["known", "measured", "direct", "mixed", "model"]
 Step = Lattice | Directly | Whole | Alone
 Measured = Measurement | Question
 

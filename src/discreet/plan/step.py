@@ -74,11 +74,11 @@ def _directly(question: Question, target: Target, known: Known, error: float) ->
     sigma = None
     if variance < HELPFUL * target.variance:
         sigma = sigma_for(1 / (1 / target.variance - 1 / variance))
-    sigma = sigma or _exact_sigma(target)
+    sigma = sigma or exact_sigma(target)
     return Directly(question, sigma, float(moves / sigma**2))
 
 
-def _exact_sigma(target: Target) -> Fraction:
+def exact_sigma(target: Target) -> Fraction:
     """The most noise whose rounded draws keep the error: |round(Y)| ≤ t exactly when |Y| < t + 1/2."""
     most = int(target.error) + 0.5
     sigma = Fraction(most / target.error * target.variance**0.5).limit_denominator(2**20)

@@ -1,0 +1,296 @@
+"""When the lattice gets dear: a model answers, a coin checks it against the rows, and only failed checks cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+
+from discreet.curator.session import STEEPNESS, Session
+from discreet.curator.teller import Teller
+from discreet.errors import BudgetExceeded, Refusal
+from discreet.known.known import quantile
+from discreet.known.lattice import Columns, subsets
+from discreet.mechanism.gaussian import half_width
+from discreet.model.cliques import fits
+from discreet.model.mixture import Mixture
+from discreet.model.tree import Tree
+from discreet.plan.build import PROBE, Built, build, model_of, run
+from discreet.plan.forecast import WORTH, Stream, lattice_units, model_units
+from discreet.plan.plan import Steps, plan_steps
+from discreet.plan.probe import counted
+from discreet.plan.request import Quantile, Request
+from discreet.plan.step import Directly, exact_sigma
+from discreet.plan.structure import MOST_CELLS, UNLIKELY, surprise_of
+from discreet.plan.target import Target
+from discreet.privacy.event import Compose, Event, Gaussian, Nothing
+from discreet.query.linear import Linear
+
+# Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
+SHARE_FOR_HITS, MOST_HITS = 0.15, 16
+# So many answers that passed their check are remembered, for whoever asks again.
+MOST_PASSED = 2**17
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a question put to the model: its answer, which passed; or the steps that were taken on a hit."""
+
+    value: int
+    error: float
+    steps: Steps | None = None
+    cost: Event | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certified:
+    """A model's answers to a batch, all of which are within one error at once."""
+
+    values: tuple[int, ...]
+    error: float
+    cost: Event
+
+
+class Models:
+    """The model of one table, if there is one: decides when to build it, builds it, checks it."""
+
+    def __init__(self, teller: Teller, expected_questions: int | None) -> None:
+        self.teller, self.expected_questions = teller, expected_questions
+        self.stream = Stream()
+        self._holds: dict[str, int] = {}
+        self._passed: dict[Linear, int] = {}
+        self._fitted: tuple[Built, int, Tree | Mixture] | None = None
+        self._checked_version = -1
+
+    def ask(self, question: Linear, target: Target, why: str, analyst: str) -> Checked | None:
+        """The model's answer if it has one that passes; None if it is for the lattice."""
+        session = self.teller.session
+        if session is None:
+            session = self._considered(question, target, analyst)
+        if session is None or not self._serves(session, question, target):
+            return None
+        return self._check(session, question, why, analyst)
+
+    def serves(self, question: Linear, target: Target) -> bool:
+        """Whether the model that there is would answer, without a look at any row."""
+        session = self.teller.session
+        return session is not None and self._serves(session, question, target)
+
+    def guess(self, question: Linear) -> float | None:
+        """What the model says, unchecked; None if there is no model of these columns."""
+        session = self.teller.session
+        if session is None or session.built is None or not set(question.scope) <= set(session.built.columns):
+            return None
+        return self._model(session.built).answer(question)
+
+    def _serves(self, session: Session, question: Linear, target: Target) -> bool:
+        built = session.built
+        return (
+            built is not None
+            and session.keeps(target.error, target.confidence)
+            and target.joint == 1
+            and set(question.scope) <= set(built.columns)
+            and counted(self.teller.table.domain, question)
+        )
+
+    # Deciding, and building.
+
+    def _considered(self, question: Linear, target: Target, analyst: str) -> Session | None:
+        """Watch the questions; build a model when it pays. Nothing here depends on a row."""
+        teller = self.teller
+        if teller.gate(analyst).kind != "renyi" or not counted(teller.table.domain, question):
+            return None
+        self.stream.see(question)
+        to_come = None if self.expected_questions is None else max(0, self.expected_questions - self.stream.asked)
+        unit = 1 / target.variance
+        if not self.stream.pays(teller.table.domain, to_come=to_come, spent=teller.known.cost / unit):
+            return None
+        session = self._draft(target, to_come, analyst)
+        price = model_units(tuple(sorted(self.stream.columns)), teller.table.domain) * unit
+        least = Compose((session.coin.opening, session.coin.hit, Gaussian(Fraction(1), Fraction(price))))
+        if not teller.fits(least, analyst):
+            return None
+        return self._open(session, target, analyst)
+
+    def _draft(self, target: Target, to_come: int | None, analyst: str) -> Session:
+        """A session for a target, with as many hits as are worth it; only a Rényi gate has a price for the coin."""
+        count, asked = len(self.stream.columns), self.stream.asked
+        lattice = lattice_units(count, self.stream.width, asked + (asked if to_come is None else to_come))
+        hit = (STEEPNESS / quantile(target.confidence)) ** 2
+        hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
+        hits = hits if self.teller.gate(analyst).kind == "renyi" else 0
+        chance = Fraction(target.confidence).limit_denominator(10**9)
+        rows = self.teller.table.unit.contributions
+        return Session(Fraction(target.error).limit_denominator(10**6), chance, rows, hits, None)
+
+    def _open(self, session: Session, target: Target, analyst: str) -> Session:
+        """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again."""
+        built = self._built(target, analyst)
+        found = replace(session, built=built)
+        if built is None:
+            self.teller.note(found, Nothing(), "no model is good enough", analyst=analyst)
+        elif not found.hits_left:
+            self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
+        else:
+            # Closes the orders at which a pass is not free, before the first toss.
+            self.teller.note(found, found.coin.opening, "a model answers, and a coin checks it", analyst=analyst)
+        return found
+
+    def _built(self, target: Target, analyst: str) -> Built | None:
+        def answer(request: Request) -> int:
+            return self.teller.answer(request, analyst=analyst)
+
+        try:
+            return run(build(self.teller.known, target, self.stream), answer)
+        except BudgetExceeded:
+            return None
+        finally:
+            self.teller.forget_sealed()
+
+    def _model(self, built: Built) -> Tree | Mixture:
+        known = self.teller.known
+        if self._fitted is not None and self._fitted[0] == built and self._checked_version == known.version:
+            return self._fitted[2]
+        self._checked_version = known.version
+        stamp = self._stamp(built)
+        if self._fitted is None or self._fitted[:2] != (built, stamp):
+            self._fitted = built, stamp, model_of(built, known)
+            self._passed.clear()
+        return self._fitted[2]
+
+    def _stamp(self, built: Built) -> int:
+        """Changes when something is learnt that the model is fitted to."""
+        scopes: Sequence[Columns] = built.scopes if built.kind == "tree" else list(combinations(built.columns, 2))
+        inside = dict.fromkeys(
+            chosen for scope in [*scopes, *((name,) for name in built.columns)] for chosen in subsets(scope)
+        )
+        blocks = self.teller.known.lattice.blocks
+        return sum(blocks[chosen].version for chosen in inside if chosen in blocks)
+
+    # Checking.
+
+    def _check(self, session: Session, question: Linear, why: str, analyst: str) -> Checked | None:
+        assert session.built is not None, "only a session with a model serves"
+        model = self._model(session.built)
+        passed = self._passed.get(question)
+        if passed is not None:
+            return Checked(passed, float(session.error))
+        hold = self._held(session, analyst)
+        if hold is None:
+            return None
+        expected = max(0, round(model.answer(question)))
+        exact = self.teller.table.evaluate(question)
+        if not session.coin.toss(exact, expected):
+            if len(self._passed) >= MOST_PASSED:
+                self._passed.clear()
+            self._passed[question] = expected
+            return Checked(expected, float(session.error))
+        steps = self._hit(session, question, why, analyst, hold)
+        cost = Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
+        return Checked(expected, float(session.error), steps, cost)
+
+    def _held(self, session: Session, analyst: str) -> int | None:
+        """What was set aside for the next hit: without it no coin is tossed, for a hit must be paid."""
+        hold = self._holds.get(analyst)
+        if hold is not None and hold in self.teller.ledger.holds:
+            return hold
+        try:
+            hold = self.teller.ledger.reserve(
+                self._worst(session), "the next failed check", table=self.teller.table.name, analyst=analyst
+            )
+        except Refusal:
+            return None
+        self._holds[analyst] = hold
+        self.teller.refresh()
+        return hold
+
+    def _worst(self, session: Session) -> Event:
+        """What a hit and the measurement after it may cost: a count is always affordable then."""
+        sigma = self._directly(session, Linear([])).sigma
+        return Compose((session.coin.hit, Gaussian(sigma, Fraction(session.rows) ** 2)))
+
+    def _directly(self, session: Session, question: Linear) -> Directly:
+        sigma = exact_sigma(Target(float(session.error), session.after_hit))
+        return Directly(question, sigma, float(session.rows**2 / sigma**2))
+
+    def _hit(self, session: Session, question: Linear, why: str, analyst: str, hold: int) -> Steps:
+        """Pay, measure, learn. Which steps are taken depends on what is known and left, not on the rows."""
+        target = Target(float(session.error), session.after_hit)
+        steps = plan_steps([(question, target)], self.teller.known)
+        event = Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
+        if not steps.steps or not self.teller.fits(event, analyst):
+            # What was set aside pays for this, whatever else there is.
+            steps = Steps((self._directly(session, question),))
+        after = replace(session, hits_left=session.hits_left - 1)
+        self.teller.measure_after_hit(steps, after, why, analyst=analyst, hold=hold)
+        self.close(analyst)
+        self._learn(after, question, analyst)
+        return steps
+
+    def _learn(self, session: Session, question: Linear, analyst: str) -> None:
+        """Let pairs and triples join the tree that the measurement after a hit shows to be off."""
+        built = session.built
+        if built is None or built.kind != "tree":
+            return
+        known = self.teller.known
+        model, scopes = self._model(built), list(built.scopes)
+        sizes = {name: known.domain[name].size for name in built.columns}
+        for size in (2, 3):
+            for chosen in combinations(question.scope, size):
+                new = not any(set(chosen) <= set(scope) for scope in scopes)
+                if new and surprise_of(known, model, chosen) < UNLIKELY and fits(scopes, chosen, sizes, MOST_CELLS):
+                    scopes.append(chosen)
+        if len(scopes) > len(built.scopes):
+            grown = replace(session, built=replace(built, scopes=tuple(scopes)))
+            self.teller.note(grown, Nothing(), "a model learns from a failed check", analyst=analyst)
+
+    # A batch at once.
+
+    def certify(
+        self, questions: Sequence[Linear], target: Target, price: float, why: str, analyst: str
+    ) -> Certified | None:
+        """A model's answers to a whole batch, if one noisy maximum of their errors says that all are good enough.
+
+        `price` is what the batch would cost otherwise. Tried only where that is far more.
+        """
+        unit = 1 / target.variance
+        if (
+            self.teller.known.pure
+            or price <= WORTH * PROBE * unit
+            or not all(counted(self.teller.table.domain, each) for each in questions)
+        ):
+            return None
+        built = self._built_for(questions, target, price / unit, analyst)
+        if built is None:
+            return None
+        model = self._model(built)
+        expected = tuple(max(0, round(value)) for value in model.answers(questions).tolist())
+        sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
+        request = Quantile(tuple(questions), expected, sigma, -1, why)
+        event = request.event(self.teller.table.domain, self.teller.table.unit)
+        if not self.teller.fits(event, analyst):
+            return None
+        try:
+            heard = self.teller.answer(request, analyst=analyst)
+        finally:
+            self.teller.forget_sealed()
+        # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
+        error = heard + half_width(sigma, 2 * target.confidence - 1)
+        return Certified(expected, error, event) if error <= target.error else None
+
+    def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
+        session, scope = self.teller.session, sorted({name for each in questions for name in each.scope})
+        if session is not None:
+            built = session.built
+            return built if built is not None and set(scope) <= set(built.columns) else None
+        for each in questions:
+            self.stream.see(each)
+        if units <= WORTH * model_units(tuple(sorted(self.stream.columns)), self.teller.table.domain):
+            return None
+        return self._open(self._draft(target, None, analyst), target, analyst).built
+
+    def close(self, analyst: str | None = None) -> None:
+        """Give back what was set aside."""
+        for name in [analyst] if analyst is not None else list(self._holds):
+            hold = self._holds.pop(name, None)
+            if hold is not None:
+                self.teller.ledger.close_hold(hold)

@@ -1,0 +1,179 @@
+"""Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.curator.measuring import mechanism_of
+from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
+from discreet.curator.session import Session
+from discreet.known.known import Known
+from discreet.ledger import Balance, Budget, Ledger, Receipt
+from discreet.mechanism.protocol import Mechanism
+from discreet.mechanism.public import public
+from discreet.mechanism.surprise import largest_surprise, surprise_quantile
+from discreet.plan.plan import Steps, measured
+from discreet.plan.request import Choose, Measure, Quantile, Request
+from discreet.privacy.event import Compose, Event, Nothing
+from discreet.privacy.gate import Gate
+from discreet.query.linear import Linear
+from discreet.query.product import Product
+from discreet.source.effect import sensitivity_of
+from discreet.source.exact import Exact
+from discreet.source.table import Table
+
+
+class Teller:
+    """One table and one ledger. What is `known`, and the `session` that is open, follow from the ledger alone."""
+
+    def __init__(self, table: Table, ledger: Ledger) -> None:
+        self.table, self.ledger = table, ledger
+        self.known = Known.nothing(table.domain, table.unit)
+        self.session: Session | None = None
+        # What was left when we last looked; None if something was spent since.
+        self.left: Budget | None = None
+        self._seen, self._prints = 0, Prints(table.domain)
+        # True values of questions that a procedure asks again and again, sealed: they are read once.
+        self._sealed: tuple[tuple[Linear, ...], Exact] | None = None
+
+    def refresh(self) -> None:
+        """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
+        if self.ledger.head.sequence == self._seen:
+            return
+        for entry in self.ledger.entries(self._seen):
+            self.left = None
+            if entry.released is not None:
+                released = from_bytes(entry.released, self.table.name, self._prints)
+                if released is not None:
+                    learn(released, self.known)
+                    if released.kind == "session" or released.session is not None:
+                        self.session = released.session
+            self._seen = entry.sequence
+
+    def spend(
+        self,
+        event: Event,
+        why: str,
+        *,
+        analyst: str,
+        key: str | None = None,
+        body: bytes | None = None,
+        hold: int | None = None,
+        error: float | None = None,
+    ) -> Receipt:
+        """Pay, durably, or raise BudgetExceeded."""
+        return self.ledger.spend(
+            event, why, table=self.table.name, analyst=analyst, key=key, body=body, hold=hold, error=error
+        )
+
+    def record(self, receipt: Receipt, released: Released) -> None:
+        """Keep what was released, durably, before anybody is told."""
+        self.ledger.record(receipt, to_bytes(self.table.name, self._prints, released))
+
+    def measure(
+        self,
+        steps: Steps,
+        why: str,
+        *,
+        analyst: str,
+        key: str | None = None,
+        body: bytes | None = None,
+        error: float | None = None,
+    ) -> bool:
+        """Take some steps. Whether something was paid: a repeated request is not."""
+        event = steps.event(self.table.domain, self.table.unit)
+        # Built before paying: what cannot be drawn must not be charged.
+        mechanisms = self._mechanisms(steps)
+        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, error=error)
+        if receipt.released is None:
+            self.record(receipt, Released(steps.steps, self._released(steps, mechanisms)))
+        self.refresh()
+        return receipt.released is None
+
+    def measure_after_hit(self, steps: Steps, session: Session, why: str, *, analyst: str, hold: int) -> None:
+        """Pay for a hit, from what was set aside for it, and for the steps that the model did not save."""
+        mechanisms = self._mechanisms(steps)
+        event = Compose((session.coin.hit, steps.event(self.table.domain, self.table.unit)))
+        receipt = self.spend(event, why, analyst=analyst, hold=hold)
+        self.record(receipt, Released(steps.steps, self._released(steps, mechanisms), "hit", session))
+        self.refresh()
+
+    def note(self, session: Session, event: Event, why: str, *, analyst: str) -> None:
+        """Begin, change or end a session, for whoever reads the ledger."""
+        receipt = self.spend(event, why, analyst=analyst)
+        self.record(receipt, Released((), np.zeros(0, dtype=np.int64), "session", session))
+        self.refresh()
+
+    def answer(self, request: Request, *, analyst: str) -> int:
+        """Do what a procedure asks for."""
+        match request:
+            case Measure(steps, why):
+                self.measure(steps, why, analyst=analyst)
+                return 0
+            case Choose(questions, expected, epsilon, why):
+                moves = sensitivity_of(questions, self.table.domain, self.table.unit)
+                chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
+                return self._hear(chosen, questions, why, analyst)
+            case Quantile(questions, expected, sigma, rank, why):
+                moves = sensitivity_of(questions, self.table.domain, self.table.unit)
+                heard = surprise_quantile(sigma=sigma, sensitivity=moves, expected=expected, rank=rank)
+                return self._hear(heard, questions, why, analyst)
+
+    def _hear(self, mechanism: Mechanism[int], questions: tuple[Linear, ...], why: str, analyst: str) -> int:
+        receipt = self.spend(mechanism.event, why, analyst=analyst)
+        if self._sealed is None or self._sealed[0] is not questions:
+            self._sealed = questions, self.table.evaluate(questions)
+        heard = mechanism.release(self._sealed[1])
+        self.record(receipt, Released((), np.array([heard], dtype=np.int64), "heard"))
+        self.refresh()
+        return heard
+
+    def forget_sealed(self) -> None:
+        """Let go of the true values that a procedure has used."""
+        self._sealed = None
+
+    def _mechanisms(self, steps: Steps) -> list[Mechanism[NDArray[np.int64]]]:
+        return [mechanism_of(step, self.table) for step in steps.steps]
+
+    def _released(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> NDArray[np.int64]:
+        pairs = zip(steps.steps, mechanisms, strict=True)
+        return np.concatenate([mechanism.release(self.table.evaluate(measured(step))) for step, mechanism in pairs])
+
+    def tell_total(self) -> None:
+        """The number of rows, where no person can move it: it is public, and is read once."""
+        total = Linear([Product(())])
+        moves = sensitivity_of(total, self.table.domain, self.table.unit)
+        if moves.l1 > 0 or self.known.lattice.block(()).version:
+            return
+        receipt = self.ledger.spend(Nothing(), "the number of rows, which is public", table=self.table.name)
+        rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
+        self.record(receipt, Released((), rows))
+        self.refresh()
+
+    def set_cap(self, budget: Budget) -> None:
+        """Cap what may be spent on the table, together with those that share people with it."""
+        shared = self.table.schema.shares_people_with
+        if shared:
+            self.ledger.cap(budget, tables=(self.table.name, *shared))
+        else:
+            self.ledger.cap(budget, table=self.table.name)
+
+    # What only looks is below.
+
+    def accounts(self, analyst: str) -> list[Balance]:
+        """The accounts that a spend must fit."""
+        return self.ledger.balances(table=self.table.name, analyst=analyst)
+
+    def fits(self, event: Event, analyst: str) -> bool:
+        """Whether an event can be paid now."""
+        return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self.accounts(analyst))
+
+    def balance(self, analyst: str) -> Balance:
+        """The account of the table itself, or the narrowest over it."""
+        over = [one for one in self.accounts(analyst) if one.scope.analyst is None]
+        if not over:
+            self.ledger.remaining(table=self.table.name, analyst=analyst)
+        return min(over, key=lambda one: len(one.scope.tables or ()) or float("inf"))
+
+    def gate(self, analyst: str) -> Gate:
+        """The currency in which it is counted."""
+        return self.balance(analyst).gate

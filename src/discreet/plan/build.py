@@ -1,0 +1,175 @@
+"""How a model is built: look at single columns, at pairs, join what they do not explain, and ask how wrong it is.
+
+A procedure (`request.py`): it says what it wants measured, chosen or probed, and reads no row itself.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from discreet.known.known import Known
+from discreet.known.lattice import Columns
+from discreet.model.cliques import fits
+from discreet.model.looks import looks_of, total_of
+from discreet.model.mixture import Mixture, fit_mixture
+from discreet.model.tree import Tree
+from discreet.plan.forecast import PAIR, SINGLE, Stream
+from discreet.plan.plan import Steps
+from discreet.plan.probe import probes
+from discreet.plan.request import Choose, Measure, Procedure, Quantile
+from discreet.plan.step import Lattice, lattice_step
+from discreet.plan.structure import MOST_CELLS, fitted, joined, surprise_of
+from discreet.plan.target import Target
+from discreet.query.linear import Linear
+from discreet.query.product import Factor, product
+
+Kind = Literal["tree", "mixture"]
+
+# Units for a piece of a pair that has joined, for one selection, for one probe, and for each pair of a mixture.
+TOP_UP, SELECTION, PROBE, MIXED = 2.0, 1.0, 6.7, 0.25
+# A probe asks so many public questions, and looks at the error that so large a share of them stays below.
+PROBES, SHARE = 20_000, 0.999
+# In parts of the wanted error: a model that is this good opens, one this bad is given up.
+GOOD, HOPELESS = 0.45, 1.5
+# A piece that was selected teaches something if chance would put it there once in so many times.
+TELLING = 2.7e-3
+# Selections end when two in a row teach nothing, or after so many; cycles of selections and a probe end after so many.
+MOST_SELECTIONS, MOST_CYCLES = 12, 3
+# No more candidates than this are compared at once.
+MOST_CANDIDATES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A model by what it takes to make it again: its kind, its columns and the scopes that it is fitted to."""
+
+    kind: Kind
+    columns: Columns
+    scopes: tuple[Columns, ...]
+
+
+def model_of(built: Built, known: Known) -> Tree | Mixture:
+    """The model: a function of what is known, so that whoever reads the same ledger has the same."""
+    if built.kind == "tree":
+        return fitted(known, built.scopes, built.columns)
+    scopes = [*combinations(built.columns, 2), *((name,) for name in built.columns)]
+    total, _ = total_of(known.lattice)
+    return fit_mixture(known.domain, looks_of(known.lattice, scopes), total=max(total, 1.0))
+
+
+def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | None]:
+    """Build a model of the columns that were asked about, good enough for the target; None if no model is.
+
+    Singles and pairs first, all pairs roughly; pairs that are not explained join a tree and are measured well; pairs
+    and triples that it is most wrong about are selected and join it; probes decide. A mixture is tried where the tree
+    does not do.
+    """
+    columns = tuple(sorted(stream.columns))
+    unit = 1 / target.variance
+    yield from _look(known, [(), *((name,) for name in columns)], SINGLE * unit, "single columns, for a model")
+    yield from _look(known, list(combinations(columns, 2)), PAIR * unit, "pairs of columns, for a model")
+    scopes, tree = joined(known, columns)
+    yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+    scopes, tree = joined(known, columns, scopes)
+    yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+    tree = fitted(known, scopes, columns, tree)
+    best = float("inf")
+    for _ in range(MOST_CYCLES):
+        scopes, tree = yield from _select(known, tree, columns, scopes, unit)
+        off = yield from _probe(tree, stream, columns, target, unit)
+        if off <= GOOD * target.error:
+            return Built("tree", columns, tuple(scopes))
+        if off > HOPELESS * target.error or off > 0.9 * best:
+            break
+        best = off
+    return (yield from _mix(known, target, stream, columns, unit))
+
+
+def _mix(known: Known, target: Target, stream: Stream, columns: Columns, unit: float) -> Procedure[Built | None]:
+    """Try a mixture of products: first with what is known, and if that is promising with better pairs."""
+    built = Built("mixture", columns, ())
+    off = yield from _probe(model_of(built, known), stream, columns, target, unit)
+    if off > HOPELESS * target.error:
+        return None
+    if off > GOOD * target.error:
+        yield from _look(known, list(combinations(columns, 2)), MIXED * unit, "pairs of columns, for a mixture")
+        off = yield from _probe(model_of(built, known), stream, columns, target, unit)
+    return built if off <= GOOD * target.error else None
+
+
+def _look(known: Known, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
+    """Raise every piece of all columns of each scope to what so much buys, if it is not known as well."""
+    steps = [step for scope in scopes if (step := _raise(known, scope, units)) is not None]
+    if steps:
+        yield Measure(Steps(tuple(steps)), why)
+
+
+def _raise(known: Known, scope: Columns, units: float) -> Lattice | None:
+    view = known.lattice.view(scope)
+    if view is None:
+        return None
+    wanted = view.precision.copy()
+    top = (slice(1, None),) * len(scope)
+    price = view.price[top]
+    enough = np.divide(units, price, out=np.zeros_like(price), where=price > 0)
+    wanted[top] = np.maximum(wanted[top], enough)
+    # Less than a tenth more is not worth a look.
+    wanted[top] = np.where(wanted[top] > 1.1 * view.precision[top], wanted[top], view.precision[top])
+    return lattice_step(known, scope, wanted)
+
+
+def _select(
+    known: Known, tree: Tree, columns: Columns, scopes: list[Columns], unit: float
+) -> Procedure[tuple[list[Columns], Tree]]:
+    """Let the pairs and triples of which the tree is most wrong join it, until two in a row teach nothing."""
+    names = [name for name in columns if known.domain[name].size == 2]
+    candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
+    candidates = [each for each in candidates if not any(set(each) <= set(scope) for scope in scopes)]
+    questions = tuple(_character(each) for each in candidates)
+    dull = 0
+    for _ in range(MOST_SELECTIONS):
+        if dull == 2 or not candidates:
+            break
+        expected = tuple(np.rint(tree.characters(candidates)).astype(np.int64).tolist())
+        # A selection of bounded range e costs as much as a Gaussian with mu = e/2.
+        epsilon = Fraction(2 * (SELECTION * unit) ** 0.5).limit_denominator(10**9)
+        place = yield Choose(questions, expected, epsilon, "where a model is most wrong")
+        chosen = candidates[place]
+        yield from _look(known, [chosen], TOP_UP * unit, "where a model is most wrong")
+        sizes = {name: known.domain[name].size for name in columns}
+        if surprise_of(known, tree, chosen) < TELLING and fits(scopes, chosen, sizes, MOST_CELLS):
+            dull = 0
+            scopes = [*scopes, chosen]
+            tree = fitted(known, scopes, columns, tree)
+        else:
+            dull += 1
+    return scopes, tree
+
+
+def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, target: Target, unit: float) -> Procedure[int]:
+    """How far off the model is on public questions like those that were asked, but for a few of them."""
+    questions = probes(stream, columns, model, PROBES)
+    expected = tuple(np.rint(model.answers(questions)).astype(np.int64).tolist())
+    sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
+    return (yield Quantile(questions, expected, sigma, round(SHARE * len(questions)), "how wrong a model is"))
+
+
+def _character(columns: Columns) -> Linear:
+    """+1 for rows with an even number of second cells, −1 for the others."""
+    signs = np.array([1, -1], dtype=np.int64)
+    return Linear([product([Factor((name,), signs) for name in columns])])
+
+
+def run(procedure: Procedure[Built | None], answer: Callable[[Measure | Choose | Quantile], int]) -> Built | None:
+    """Run a procedure to its end, with someone who answers its requests."""
+    try:
+        request = next(procedure)
+        while True:
+            request = procedure.send(answer(request))
+    except StopIteration as done:
+        built: Built | None = done.value
+        return built

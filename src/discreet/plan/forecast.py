@@ -1,0 +1,112 @@
+"""What questions to come will cost, and whether a model would be cheaper: public arithmetic, before anything is paid.
+
+A unit is the price of one direct answer of the wanted error. All prices here are in units.
+"""
+
+from dataclasses import dataclass, field
+from math import comb, expm1, log1p
+
+from discreet.known.family import axes_of
+from discreet.known.lattice import Columns
+from discreet.query.linear import Linear
+from discreet.schema.domain import Domain
+
+# What a model pays for each piece of one column, for each piece of two, for each pair that joins it, and for the rest:
+# selections and probes. Measured on tables of 40 columns (bench/wide.py).
+SINGLE, PAIR, JOINED = 2.0, 1 / 16, 3.0
+REST = 115.0
+# A model is built if it promises to save so many times its price.
+WORTH = 2.0
+# A stream has shown its columns when so many questions in a row brought no new one.
+SETTLED = 8
+# Questions on fewer columns than this are cheap for the lattice, and say nothing about a need for a model.
+WIDE = 3
+
+
+def lattice_units(columns: int, width: float, questions: float) -> float:
+    """About what the lattice pays for so many random questions, each on `width` of so many two-valued columns.
+
+    L(Q) = 4^−k (Σ_j √(C(k, j) N_j))², N_j = C(d, j) (1 − (1 − C(k, j)/C(d, j))^Q): the optimum when every piece that is
+    touched is measured once, as well as all questions need; online pays about a tenth more.
+
+    where d is `columns`, k is `width` and Q is `questions`.
+
+    >>> round(lattice_units(40, 8, 1)), round(lattice_units(40, 8, 10**5), -2)
+    (1, 6000.0)
+    """
+    whole = min(round(width), columns)
+    if questions <= 0:
+        return 0.0
+    total = 0.0
+    for size in range(whole + 1):
+        mine, all_pieces = comb(whole, size), comb(columns, size)
+        missed = questions * log1p(-mine / all_pieces) if mine < all_pieces else float("-inf")
+        total += (mine * all_pieces * -expm1(missed)) ** 0.5
+    return float(total**2 / 4**whole)
+
+
+def model_units(columns: Columns, domain: Domain) -> float:
+    """About what a model of some columns costs to build: every piece of one and of two of them, and what joins it.
+
+    >>> from discreet.schema.column import Boolean
+    >>> forty = Domain({f"b{i}": Boolean() for i in range(40)})
+    >>> round(model_units(tuple(forty), forty))
+    364
+    """
+    parts = [axis.parts - 1 for axis in axes_of(domain, columns)]
+    pairs = (sum(parts) ** 2 - sum(part**2 for part in parts)) / 2
+    return SINGLE * sum(parts) + PAIR * pairs + JOINED * len(parts) + REST
+
+
+@dataclass
+class Stream:
+    """What the questions so far say about those to come: how many columns each has, and which there are."""
+
+    asked: int = 0
+    widths: int = 0
+    columns: dict[str, int] = field(default_factory=dict)
+    factors: dict[str, dict[object, None]] = field(default_factory=dict)
+    since_new: int = 0
+
+    def see(self, question: Linear) -> None:
+        """Count a question that was not known; only wide ones tell something."""
+        scope = question.scope
+        if len(scope) < WIDE:
+            return
+        self.asked += 1
+        self.widths += len(scope)
+        new = [name for name in scope if name not in self.columns]
+        self.since_new = 0 if new else self.since_new + 1
+        for name in scope:
+            self.columns[name] = self.columns.get(name, 0) + 1
+        for each in question.products:
+            for factor in each.factors:
+                if len(factor.columns) == 1:
+                    seen = self.factors.setdefault(factor.columns[0], {})
+                    if len(seen) < 64:
+                        seen[factor] = None
+
+    @property
+    def width(self) -> float:
+        """How many columns a question has on average."""
+        return self.widths / self.asked if self.asked else 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether the columns seem to be all."""
+        return self.since_new >= SETTLED
+
+    def pays(self, domain: Domain, *, to_come: int | None, spent: float) -> bool:
+        """Whether a model is likely to be cheaper than the lattice.
+
+        If somebody said how many questions are `to_come`: when the forecast for them exceeds twice the model's price.
+        If not: once so many units were `spent` as a model costs, for who has asked much will ask more (ski rental).
+        """
+        if not self.settled:
+            return False
+        price = model_units(tuple(sorted(self.columns)), domain)
+        if to_come is None:
+            return spent >= price
+        count = len(self.columns)
+        ahead = lattice_units(count, self.width, self.asked + to_come) - lattice_units(count, self.width, self.asked)
+        return ahead > WORTH * price

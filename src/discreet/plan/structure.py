@@ -1,0 +1,120 @@
+"""Which columns a model joins: pairs whose noisy counts it cannot explain, as long as its tables stay small."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy.special import chdtrc
+
+from discreet.known.known import Known
+from discreet.known.lattice import Columns
+from discreet.known.reading import Numbers
+from discreet.model.cliques import fits
+from discreet.model.looks import looks_of, total_of
+from discreet.model.protocol import Look, Model
+from discreet.model.tree import Tree, fit_tree
+from discreet.schema.domain import Domain
+
+# The tables of a model have at most so many cells together: two-valued columns in cliques of twelve.
+MOST_CELLS = 2**14
+# A pair that chance would put so far off once in so many times is not explained (beyond four standard deviations).
+UNLIKELY = 6.3e-5
+# So many pairs join before the model is fitted again: those that join explain others.
+AT_ONCE = 8
+MOST_ROUNDS = 40
+
+
+def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
+    """The distribution of largest entropy that agrees with what is known of some scopes and of every single column."""
+    every = [*scopes, *((name,) for name in columns)]
+    total, _ = total_of(known.lattice)
+    return fit_tree(known.domain, looks_of(known.lattice, every), total=max(total, 1.0), scopes=every, start=start)
+
+
+def joined(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
+    """Join pairs until what is known of every pair is explained, or the tables would be too large."""
+    found = list(scopes)
+    model = fitted(known, found, columns)
+    pairs = [pair for pair in combinations(columns, 2) if not _covered(pair, found)]
+    for _ in range(MOST_ROUNDS):
+        suspects = surprising(known, model, [pair for pair in pairs if not _covered(pair, found)])
+        before = len(found)
+        # In the first round a forest: of pairs that close a ring, the weakest is explained by the others.
+        roots = {name: name for name in columns}
+        for pair, _ in suspects:
+            ends = [_root(roots, name) for name in pair]
+            if ends[0] != ends[1] and fits(found, pair, _sizes(known.domain, columns), MOST_CELLS):
+                found.append(pair)
+                roots[ends[0]] = ends[1]
+                if before and len(found) >= before + AT_ONCE:
+                    break
+        if len(found) == before:
+            break
+        model = fitted(known, found, columns, model)
+    return found, model
+
+
+def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[tuple[Columns, float]]:
+    """The pairs that a model does not explain, the most dependent first, with how unlikely they are by chance."""
+    found = []
+    for pair in pairs:
+        looks = [look for look in looks_of(known.lattice, [pair]) if look.columns == pair]
+        if not looks:
+            continue
+        marginal = model.marginal(pair)
+        distance = sum(_distance(look, marginal, known.domain) for look in looks)
+        freedom = sum(_freedom(look, known.domain) for look in looks)
+        chance = float(chdtrc(freedom, distance))
+        if chance < UNLIKELY:
+            found.append((pair, _dependence(marginal, distance - freedom, looks), chance))
+    found.sort(key=lambda one: (-one[1], one[0]))
+    return [(pair, chance) for pair, _, chance in found]
+
+
+def surprise_of(known: Known, model: Model, columns: Columns) -> float:
+    """How unlikely what is known of some columns together would be by chance, if the model were right."""
+    looks = [look for look in looks_of(known.lattice, [columns]) if look.columns == columns]
+    marginal = model.marginal(columns)
+    distance = sum(_distance(look, marginal, known.domain) for look in looks)
+    return float(chdtrc(sum(_freedom(look, known.domain) for look in looks), distance)) if looks else 1.0
+
+
+def _distance(look: Look, marginal: Numbers, domain: Domain) -> float:
+    residual = look.residual(marginal, domain)
+    return float(look.weight * np.sum(residual * residual))
+
+
+def _freedom(look: Look, domain: Domain) -> int:
+    """In how many directions the noise of a look can be: contrasts of a category add up to zero."""
+    from discreet.known.family import axes_of
+
+    free = 1
+    for axis, part in zip(axes_of(domain, look.columns), look.parts or (), strict=True):
+        free *= axis.rows(part) if axis.levels else axis.cells - 1
+    return free
+
+
+def _dependence(marginal: Numbers, excess: float, looks: Sequence[Look]) -> float:
+    """About how much two columns tell of each other beyond the model: as if the noise of the pair were taken off.
+
+    The squared distance in rows, over the spread of each column; so skewed columns that always go together count.
+    """
+    weight = max(look.weight for look in looks)
+    one, other = marginal.sum(axis=1), marginal.sum(axis=0)
+    total = max(float(marginal.sum()), 1.0)
+    spreads = [max(1.0 - float(np.sum((side / total) ** 2)), 1e-3) for side in (one, other)]
+    return max(excess, 0.0) / weight / (spreads[0] * spreads[1])
+
+
+def _covered(pair: Columns, scopes: Iterable[Columns]) -> bool:
+    return any(set(pair) <= set(scope) for scope in scopes)
+
+
+def _root(roots: dict[str, str], name: str) -> str:
+    while roots[name] != name:
+        name = roots[name]
+    return name
+
+
+def _sizes(domain: Domain, columns: Columns) -> dict[str, int]:
+    return {name: domain[name].size for name in columns}
