@@ -7,6 +7,7 @@ the smallest table that holds it, and tables in between where several scopes can
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
@@ -99,38 +100,57 @@ def _cells(columns: Iterable[str], sizes: dict[str, int]) -> int:
 def _hang_below(
     clique: int, wanted: list[Columns], columns: list[Columns], parents: list[int], sizes: dict[str, int]
 ) -> None:
-    """Add nodes for subsets of a clique, each below the smallest that holds it, with tables in between that pay.
-
-    Walking an edge takes as many steps as its upper table has cells.
-    """
-    tables = {columns[clique], *wanted}
-    leaves = sorted(tables - {columns[clique]})
-
-    def above(scope: Columns, among: Iterable[Columns]) -> Columns:
-        found = [table for table in among if table != scope and set(scope) < set(table)]
-        return min(found, key=lambda table: (_cells(table, sizes), table))
-
-    def steps(among: set[Columns]) -> int:
-        return sum(_cells(above(table, among), sizes) for table in among if table != columns[clique])
-
-    best = steps(tables)
-    while len(leaves) > 2:
-        tries = sorted(
-            {tuple(n for n in table if n != name) for table in tables for name in table if len(table) > 2} - tables
-        )
-        if not tries:
-            break
-        counted = [(steps(tables | {each}), each) for each in tries]
-        least, chosen = min(counted)
-        if least >= best:
-            break
-        best, tables = least, tables | {chosen}
+    """Add nodes for subsets of a clique, each below the smallest that holds it, with tables in between that pay."""
+    names = columns[clique]
+    whole = (1 << len(names)) - 1
+    tables = {sum(1 << names.index(name) for name in scope) for scope in wanted} - {whole}
+    nodes = {whole: clique}
+    above = _between(whole, sorted(tables), [sizes[name] for name in names])
     # Larger tables first, so that a parent is there before its children.
-    first = {columns[clique]: clique}
-    for table in sorted(tables - {columns[clique]}, key=lambda each: (-len(each), each)):
-        parents.append(first[above(table, tables)])
-        columns.append(table)
-        first[table] = len(columns) - 1
+    for table in sorted(above, key=lambda mask: (-mask.bit_count(), mask)):
+        parents.append(nodes[above[table]])
+        columns.append(tuple(name for at, name in enumerate(names) if table >> at & 1))
+        nodes[table] = len(columns) - 1
+
+
+def _between(whole: int, tables: list[int], sizes: list[int]) -> dict[int, int]:
+    """For each table, as bits for its columns, the smallest table that holds it; with new tables in between.
+
+    Walking an edge takes as many steps as its upper table has cells. So a table in between takes the steps of the one
+    above it once more, and saves steps for all that go below it.
+    """
+
+    @cache
+    def cells(table: int) -> int:
+        return prod(size for at, size in enumerate(sizes) if table >> at & 1)
+
+    def smallest(table: int) -> int:
+        holding = [other for other in (whole, *above) if other & table == table and other != table]
+        return min(holding, key=lambda other: (cells(other), other))
+
+    above = dict.fromkeys(tables, whole)
+    above = {table: smallest(table) for table in tables}
+    while len(above) > 2:
+        tries = {
+            table ^ 1 << at
+            for table in (whole, *above)
+            for at in range(len(sizes))
+            if table >> at & 1 and table.bit_count() > 2
+        }
+        saved = []
+        for new in tries.difference(above):
+            below = [cells(up) for table, up in above.items() if table & new == table]
+            if len(below) > 1:
+                gain = sum(max(0, steps - cells(new)) for steps in below) - cells(smallest(new))
+                saved.append((-gain, new))
+        if not saved or min(saved)[0] >= 0:
+            break
+        new = min(saved)[1]
+        above = {**above, new: smallest(new)}
+        for table, up in above.items():
+            if table & new == table != new and (cells(new), new) < (cells(up), up):
+                above[table] = new
+    return above
 
 
 def _flatten(columns: Sequence[Columns], parents: Sequence[int], sizes: dict[str, int]) -> Layout:
