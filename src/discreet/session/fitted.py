@@ -62,11 +62,13 @@ class Fitted:
         for _ in range(_SWEEPS):
             missed = False
             for each in self.measured:
-                off = each.value - self.model.answer(each.query)
-                # The slab's edge with a little to spare, so that what meets it is not looked at again.
-                if abs(off) > each.scale:
+                # What no table can have is met as nearly as one can.
+                value, width = min(max(float(each.value), 0.0), self.rows), max(each.scale, 1.0)
+                off = value - self.model.answer(each.query)
+                if abs(off) > width:
                     missed = True
-                    self._move(each.query, each.value - (0.9 * each.scale if off > 0 else -0.9 * each.scale))
+                    # Within the slab by a little, so that what meets it is not looked at again.
+                    self._move(each.query, value - (0.9 * width if off > 0 else -0.9 * width))
             if not missed:
                 return
 
