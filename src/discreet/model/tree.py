@@ -80,7 +80,7 @@ class Tree:
         found = self._marginals.get(wanted)
         if found is None:
             shape = tuple([self.domain[name].size for name in wanted])
-            if prod(shape) <= FEW_CELLS:
+            if wanted and prod(shape) <= FEW_CELLS:
                 found = self.total * self._cell_by_cell(wanted, shape)
             else:
                 sizes = dict(zip(wanted, shape, strict=True)) | self.shape.size_of
