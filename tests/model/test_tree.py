@@ -416,6 +416,14 @@ def test_too_large_is_refused_before_it_is_made(monkeypatch):
         tree.marginal([names[0], names[13], names[26], names[39]])
 
 
+def test_a_tree_too_large_is_refused_before_it_is_made():
+    names = [f"c{at:02}" for at in range(40)]
+    domain = Domain({name: Integers(0, 9, missing="drop") for name in names})
+    looks = [Look(pair, None, np.ones((10, 10)), 1.0) for pair in combinations(names, 2)]
+    with pytest.raises(TooLarge, match=str(10**40)):
+        fit_tree(domain, looks, total=ROWS)
+
+
 def test_a_conjunction_on_many_columns_needs_no_marginal():
     names = [f"c{at:02}" for at in range(40)]
     domain = Domain({name: Integers(0, 9, missing="drop") for name in names})

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.errors import BadParameter, BadQuery
+from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.known.shelf import Shelf
 from discreet.model import entropic
 from discreet.model.ancestral import draw
@@ -26,6 +26,8 @@ from discreet.model.terms import Terms
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 
+# No tree with more cells than this is made: fitting it takes some 250 MB.
+MOST_CELLS = 2**22
 # What marginals are kept: numbers of eight bytes, so 32 MB.
 MOST_KEPT = 2**22
 # Marginals of so few cells are answered cell by cell.
@@ -198,6 +200,11 @@ def fit_tree(
     given = measured if scopes is None else [tuple(sorted(scope)) for scope in scopes]
     sizes |= {name: domain[name].size for scope in given for name in scope}
     shape = triangulate(given, sizes)
+    if shape.cells > MOST_CELLS:
+        raise TooLarge(
+            f"the cliques of these looks have {shape.cells} cells; the limit is {MOST_CELLS}. Leave out scopes: "
+            "`cliques.fits` says beforehand which can be added."
+        )
     for scope in measured:
         if shape.place(scope) < 0:
             raise BadQuery(f"a look is at {scope}, which no clique holds. Name it among the scopes.")
