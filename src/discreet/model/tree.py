@@ -26,7 +26,7 @@ from discreet.model.terms import Terms
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 
-# No tree with more cells than this is made: fitting it takes some 250 MB.
+# No tree with more cells than this is made: fitting it takes a few hundred MB.
 MOST_CELLS = 2**22
 # What marginals are kept: numbers of eight bytes, so 32 MB.
 MOST_KEPT = 2**22
