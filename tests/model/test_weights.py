@@ -20,7 +20,7 @@ from discreet.model.weights import (
 from discreet.query import col, count
 from discreet.schema import Boolean, Domain, Integers
 
-ERRORS = [0.05, 0.2, 0.6]
+ERRORS = [pytest.param(0.05, marks=pytest.mark.long), 0.1, 0.3, 0.6]
 
 
 def tables(cells):

@@ -223,6 +223,13 @@ def reused_noise_loss(one, other, design):
         return (here / there).log()
 
 
+@cache
+def above(least, scale):
+    """Pr[X ≥ least], remembered: it is asked for again and again."""
+    with precision(BITS):
+        return laplace_tail(least, scale)
+
+
 def _reused(heard, design):
     first, second, _ = scales_of(design)
     reach = int(84 * first) + 2
@@ -231,7 +238,7 @@ def _reused(heard, design):
         chance = laplace_mass(z, first)
         for value, guess, answer in zip(heard.values, heard.guesses, heard.said, strict=True):
             if answer is None:
-                chance = chance * (1 - laplace_tail(design.threshold + z - value, second))
+                chance = chance * (1 - above(design.threshold + z - value, second))
             elif answer - guess < design.threshold + z:
                 chance = chance * 0
             else:

@@ -1,12 +1,13 @@
 """How likely a sparse vector fails one of many comparisons, from the exact tails of its discrete noise.
 
 All comparisons of a run share the noise of its threshold; given that, they are independent. So the probability that at
-least one of k goes wrong is Σ_z Pr[a = z] (1 − (1 − p(z))^k), with p(z) the tail of the noise of one comparison. It is
-summed here over the values of z, or over blocks of them with the worst end of each, which only makes it larger.
+least one of k goes wrong is at most Σ_z Pr[a = z] (1 − (1 − p(z))^k), with p(z) the tail of the noise of one comparison
+and a the noise of the threshold: of several runs, that of the worst one, since how long a run lasts may depend on it.
+It is summed here over the values of z, or over blocks of them with the worst end of each, which only makes it larger.
 """
 
 from collections.abc import Callable
-from math import ceil, exp
+from math import ceil, exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,11 @@ def tail(least: Numbers | float, scale: float) -> Numbers:
 def pass_chance(*, scales: tuple[float, float], threshold: int, error: int, queries: int, runs: int) -> float:
     """At most: Pr[a model that is off by more than `error` passes at least one of so many tests].
 
-    A test of a model that is off by v passes if v + b < T + a; worst is v = error + 1 every time. Runs with thresholds
-    of their own share the tests; most is lost if they share them alike, since 1 − (1 − p)^k is concave in k.
+    A test of a model that is off by v passes if v + b < T + a; worst is v = error + 1 every time, behind the highest
+    of the runs' thresholds.
     """
     first, second = scales
-    return runs * _joint(first, lambda z: tail(error + 2 - threshold - z, second), queries / runs, rising=True)
+    return _joint(first, lambda z: tail(error + 2 - threshold - z, second), queries, runs, rising=True)
 
 
 def alarm_chance(*, scales: tuple[float, float], threshold: int, off: int, queries: int, runs: int) -> float:
@@ -51,19 +52,23 @@ def alarm_chance(*, scales: tuple[float, float], threshold: int, off: int, queri
     def either_side(z: Numbers) -> Numbers:
         return np.minimum(tail(threshold + z - off, second) + tail(threshold + z + off, second), 1.0)
 
-    return runs * _joint(first, either_side, queries / runs, rising=False)
+    return _joint(first, either_side, queries, runs, rising=False)
 
 
-def _joint(scale: float, chance: Callable[[Numbers], Numbers], times: float, *, rising: bool) -> float:
-    """Σ_z Pr[a = z] (1 − (1 − chance(z))^times), with a chance that rises or falls with z."""
-    reach = ceil(_REACH * scale) + 1
+def _joint(scale: float, chance: Callable[[Numbers], Numbers], times: int, runs: int, *, rising: bool) -> float:
+    """Σ_z Pr[a = z] (1 − (1 − chance(z))^times), with a the largest of so many draws if the chance rises with z.
+
+    If it falls, a is the smallest of them.
+    """
+    reach = ceil((_REACH + log(runs)) * scale) + 1
     width = ceil(reach / _BLOCKS)
     starts = np.arange(-reach, reach + 1, width, dtype=np.float64)
-    mass = tail(starts, scale) - tail(starts + width, scale)
-    worst = chance(starts + width - 1 if rising else starts)
+    edges = tail(np.append(starts, starts[-1] + width), scale)
+    # Pr[largest < edge] = (1 − tail)^runs, Pr[smallest ≥ edge] = tail^runs.
     with np.errstate(divide="ignore"):
-        fails = -np.expm1(times * np.log1p(-worst))
-    beyond = 2.0 * float(tail(float(reach + 1), scale))
+        mass = np.diff(np.exp(runs * np.log1p(-edges))) if rising else -np.diff(np.exp(runs * np.log(edges)))
+        fails = -np.expm1(times * np.log1p(-chance(starts + width - 1 if rising else starts)))
+    beyond = 2.0 * runs * float(tail(float(reach + 1), scale))
     return min(1.0, float(mass @ fails) * _ROUNDING + beyond)
 
 

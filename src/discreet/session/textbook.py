@@ -114,7 +114,8 @@ def _largest_noise(epsilon: Fraction, updates: int, terms: Terms) -> int:
 def _design(setting: Setting, plan: Plan, terms: Terms, rows: int, epsilon: Fraction | None) -> Design:
     assert epsilon is not None, "the plan was found to fit"
     noise = _largest_noise(epsilon, plan.updates, terms)
-    threshold = floor(plan.threshold * rows)
+    # A row more, because the model's answers are rounded to whole rows: a gap is never smaller than was reckoned with.
+    threshold = ceil(plan.threshold * rows) + 1
     if threshold + 2 * noise >= rows:
         raise _hopeless(setting, terms, rows)
     return Design(
