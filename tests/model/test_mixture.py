@@ -320,6 +320,8 @@ def test_what_makes_no_sense_is_refused(monkeypatch):
     for ask in (model.answer, lambda query: model.answers([query])):
         with pytest.raises(BadQuery, match="other columns"):
             ask(Linear([box({"a": np.array([True, False, False])})]))
+    with pytest.raises(BadParameter, match="start"):
+        fit_mixture(SMALL.project(["a"]), [], total=1.0, start=model)
     with pytest.raises(BadParameter, match="total"):
         fit_mixture(SMALL, [], total=-3.0)
     with pytest.raises(BadQuery, match="parts"):
