@@ -3,7 +3,10 @@
 import copy
 import os
 import pickle
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -343,6 +346,39 @@ def test_after_a_crash_the_model_is_rebuilt_and_going_on_is_paid_in_full(ledger)
     assert again.cost == AboveThreshold(Fraction(5))
     assert spent.epsilon - ledger.remaining(table="people").epsilon == 5
     assert again.updates_left == 6
+
+
+CRASH = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from discreet.ledger import Ledger
+from session.test_weights import PMW, questions, table_of
+session = PMW(table_of(), ledger=Ledger(sys.argv[1]), epsilon=5, updates=6)
+for where in list(questions())[:6]:
+    if session.updates_left:
+        answer = session.ask(where)
+        print(answer.value, answer.origin, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_process_that_is_killed_leaves_all_it_told_and_no_threshold(tmp_path):
+    address = tmp_path / "killed.sqlite"
+    with Ledger(address) as ledger:
+        ledger.cap(Budget(epsilon=20), table="people")
+    tests = str(Path(__file__).parents[1])
+    killed = subprocess.run(
+        [sys.executable, "-c", CRASH, str(address), tests], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -9, killed.stderr
+    told = [line.split() for line in killed.stdout.splitlines()]
+    measured = [int(value) for value, origin in told if origin == "measured"]
+    assert measured
+    with Ledger(address) as ledger:
+        with pytest.raises(Refusal, match=f"made {len(measured)} updates"):
+            PMW(table_of(), ledger=ledger, epsilon=5, updates=6)
+        again = PMW(table_of(), ledger=ledger, epsilon=5, updates=6, reopen=True)
+        assert [found.value for found in again._fitted.measured] == measured
 
 
 def test_sessions_of_other_names_and_tables_do_not_meet(ledger):

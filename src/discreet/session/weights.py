@@ -232,7 +232,7 @@ class PMW:
         design = self.design
         why = f'session "{self.name}": {design.updates} updates, error {design.error}'
         receipt = self.ledger.spend(
-            design.event, why, table=self.table.name, analyst=self.analyst, error=float(design.error)
+            design.event, why, table=self.table.name, analyst=self.analyst, error=float(max(design.error, 1))
         )
         if rows is None:
             rows = self._public_rows() if self._rows_are_public else self._noisy_rows()
