@@ -60,7 +60,7 @@ class PMW:
     >>> session.close(), ledger.close()
     (None, None)
 
-    [000, Algorithm 2; 003, Algorithm 2; HR10]
+    [000, Algorithm 2; 003, Algorithm 2]; proofs: weights.md
     """
 
     def __init__(
