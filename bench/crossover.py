@@ -379,8 +379,8 @@ def main():
         f"n = {ROWS:,} rows of {COLUMNS} yes/no columns, six classes of people (made by the script, sha256 "
         f"{print_of}); epsilon {EPSILON}, delta {DELTA:g} where one is needed; one row is replaced. Errors are "
         f"fractions of n: medians of {times} runs (of more where they take no time; of one for PMW, for the curator, "
-        f"and beyond 5,000 questions). MWEM has {ROUNDS} rounds, with delta {2 * ROUNDS}, whatever n. When PMW has used "
-        "its updates, its model answers the rest, without a promise.",
+        f"and beyond 5,000 questions). MWEM has {ROUNDS} rounds, with delta {2 * ROUNDS}, whatever n. When PMW has "
+        "used its updates, its model answers the rest, without a promise.",
         "",
         *rows_text(every, columns),
         *crossover_text(found),
