@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -139,10 +139,11 @@ def test_ten_thousand_candidates_take_milliseconds():
     expected = np.arange(10_000, dtype=np.int64)
     mechanism = largest_surprise(epsilon=1, sensitivity=1, expected=expected)
     exact = sealed(expected + (np.arange(10_000) == 7) * 1_000)
-    mechanism.release(exact)
-    start = perf_counter()
-    assert [mechanism.release(exact) for _ in range(20)] == [7] * 20
-    assert (perf_counter() - start) / 20 < 0.05
+    # The compiler is loaded after so many draws as take as long.
+    assert {mechanism.release(exact) for _ in range(30)} == {7}
+    start = process_time()
+    assert {mechanism.release(exact) for _ in range(20)} == {7}
+    assert (process_time() - start) / 20 < 0.02
 
 
 def test_the_errors_hold():

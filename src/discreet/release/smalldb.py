@@ -22,8 +22,8 @@ from discreet.source.table import Table
 
 Notes = Literal["001", "003"]
 
-# Queries times cells: the matrix is held in memory, eight bytes each.
-MOST_EFFECTS = 2**25
+# Queries times cells: the matrix is held in memory, eight bytes each. Each imbalance is a question to the source.
+MOST_EFFECTS, MOST_IMBALANCES = 2**25, 2**16
 
 
 def small_db(
@@ -62,6 +62,7 @@ def small_db(
     effects = np.array([cells_of(query, table) for query in asked])
     # What cannot be listed is refused before its imbalances are made.
     small_table(effects, epsilon=epsilon, sensitivity=1, rows=few)
+    _require_few(sum(len(answers(weights, few)) for weights in effects), few)
     pairs = zip(asked, effects, strict=True)
     imbalances = [few * query - a * EVERYONE for query, weights in pairs for a in answers(weights, few)]
     moves = sensitivity_of(imbalances, table.domain, table.unit)
@@ -138,6 +139,14 @@ def _read_rows(rows: int | None, alpha: Number | None, queries: int) -> int:
     raise BadParameter(
         f"rows is {rows!r} and alpha is {alpha!r}; the size must be given in one way. Give rows=8, or alpha=0.3."
     )
+
+
+def _require_few(imbalances: int, rows: int) -> None:
+    if imbalances > MOST_IMBALANCES:
+        raise TooLarge(
+            f"{rows} rows can give {imbalances} different answers, each of which is a question to the table; the limit "
+            f"is {MOST_IMBALANCES}. Take fewer rows, or ask for less."
+        )
 
 
 def _read_queries(queries: "Sequence[Linear] | Workload[Linear]", table: Table) -> list[Linear]:
