@@ -304,6 +304,15 @@ def test_rows_are_drawn_from_the_distribution():
     assert all(len(codes) == 0 for codes in model.rows(0).values())
 
 
+def test_rows_of_columns_with_many_cells_are_drawn_from_the_distribution():
+    wide = Domain({"e": Integers(0, 19, missing="drop"), "a": Boolean()})
+    model = random_mixture(9, wide)
+    law = {cell: value / model.total for cell, value in np.ndenumerate(table_of(model))}
+    rows = model.rows(20_000)
+    assert_follows(zip(rows["e"].tolist(), rows["a"].tolist(), strict=True), law)
+    assert rejects(zip((19 - rows["e"]).tolist(), rows["a"].tolist(), strict=True), law)
+
+
 def test_a_cell_that_cannot_be_is_never_drawn():
     tables = np.array([[0.0, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0], [0.0, 0.0]])
     model = Mixture(SMALL.project(["d"]), 1.0, np.array([0.25, 0.75]), tables)

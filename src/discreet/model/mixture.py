@@ -32,6 +32,8 @@ FIRST_STEPS = 60
 AT_ONCE = 2**20
 # Cells of a column that are looked through one by one.
 FEW = 64
+# Up to so many cells of a column are compared one after the other, before a search is faster.
+FEW_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,12 +117,15 @@ class Mixture:
         component = np.minimum(np.searchsorted(np.cumsum(self.weights), _uniform(count), side="right"), last)
         rows: Coded = {}
         for name, place in self._places.items():
-            # The steps of component k lie between k and k + 1, so one search serves all components.
-            steps = (np.cumsum(self.tables[place], axis=0).clip(max=1.0) + np.arange(last + 1)).T
-            size = steps.shape[1]
-            steps[:, -1] = np.arange(last + 1) + 1.0
-            rows[name] = np.searchsorted(steps.ravel(), component + _uniform(count), side="right") - component * size
-            np.clip(rows[name], 0, size - 1, out=rows[name])
+            steps, drawn = np.cumsum(self.tables[place], axis=0)[:-1], _uniform(count)
+            if len(steps) < FEW_STEPS:
+                rows[name] = np.zeros(count, dtype=np.int64)
+                for step in steps:
+                    rows[name] += drawn >= step[component]
+            else:
+                # Those of component k lie between k and k + 1, so one search serves all components.
+                edges = (steps.clip(max=1.0) + np.arange(last + 1)).T.ravel()
+                rows[name] = np.searchsorted(edges, component + drawn, side="right") - component * len(steps)
         return rows
 
     def _mean(self, product: Product) -> float:
