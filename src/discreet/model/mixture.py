@@ -125,7 +125,9 @@ class Mixture:
             else:
                 # Those of component k lie between k and k + 1, so one search serves all components.
                 edges = (steps.clip(max=1.0) + np.arange(last + 1)).T.ravel()
-                rows[name] = np.searchsorted(edges, component + drawn, side="right") - component * len(steps)
+                found = np.searchsorted(edges, component + drawn, side="right") - component * len(steps)
+                # A sum that was rounded up to k + 1 may have passed edges of the next component.
+                rows[name] = np.minimum(found, len(steps))
         return rows
 
     def _mean(self, product: Product) -> float:
