@@ -26,7 +26,7 @@ from discreet.privacy.event import Compose, Event, Gaussian, Nothing
 from discreet.query.linear import Linear
 
 # Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
-SHARE_FOR_HITS, MOST_HITS = 0.15, 16
+SHARE_FOR_HITS, MOST_HITS = 0.2, 16
 # So many answers that passed their check are remembered, for whoever asks again.
 MOST_PASSED = 2**17
 
@@ -159,10 +159,10 @@ class Models:
 
     def _stamp(self, built: Built) -> int:
         """Changes when something is learnt that the model is fitted to."""
-        scopes: Sequence[Columns] = built.scopes if built.kind == "tree" else list(combinations(built.columns, 2))
-        inside = dict.fromkeys(
-            chosen for scope in [*scopes, *((name,) for name in built.columns)] for chosen in subsets(scope)
-        )
+        every = combinations(built.columns, min(3, len(built.columns)))
+        scopes: list[Columns] = list(built.scopes if built.kind == "tree" else every)
+        scopes += [(name,) for name in built.columns]
+        inside = dict.fromkeys(chosen for scope in scopes for chosen in subsets(scope))
         blocks = self.teller.known.lattice.blocks
         return sum(blocks[chosen].version for chosen in inside if chosen in blocks)
 

@@ -9,7 +9,7 @@ from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.plan.build import Built
 
 # The log-odds of a check fall by so much from an answer that is right to one that is off by the whole error.
-STEEPNESS = 22
+STEEPNESS = 34
 # Of the failures that are allowed, this share is for answers that pass the check, the rest for those measured on a hit.
 PASSED = Fraction(9, 10)
 

@@ -7,40 +7,50 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import prod
 from typing import Literal
 
 import numpy as np
 
+from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
 from discreet.model.cliques import fits
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture, fit_mixture
 from discreet.model.tree import Tree
-from discreet.plan.forecast import PAIR, SINGLE, Stream
+from discreet.plan.forecast import PAIR, SINGLE, TOTAL, Stream
 from discreet.plan.plan import Steps
 from discreet.plan.probe import probes
 from discreet.plan.request import Choose, Measure, Procedure, Quantile
 from discreet.plan.step import Lattice, lattice_step
-from discreet.plan.structure import MOST_CELLS, fitted, joined, surprise_of
+from discreet.plan.structure import MOST_CELLS, fitted, joined, surprise_of, surprising
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, product
 
 Kind = Literal["tree", "mixture"]
 
-# Units for a piece of a pair that has joined, for one selection, for one probe, and for each pair of a mixture.
-TOP_UP, SELECTION, PROBE, MIXED = 2.0, 1.0, 6.7, 0.25
+# Units for a piece of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
+# mixture: first, and if that is promising once more.
+TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 6.7, (1 / 24, 1 / 16)
 # A probe asks so many public questions, and looks at the error that so large a share of them stays below.
-PROBES, SHARE = 20_000, 0.999
+PROBES, SHARE = 10_000, 0.999
 # In parts of the wanted error: a model that is this good opens, one this bad is given up.
-GOOD, HOPELESS = 0.45, 1.5
-# A piece that was selected teaches something if chance would put it there once in so many times.
-TELLING = 2.7e-3
-# Selections end when two in a row teach nothing, or after so many; cycles of selections and a probe end after so many.
-MOST_SELECTIONS, MOST_CYCLES = 12, 3
-# No more candidates than this are compared at once.
+GOOD, HOPELESS = 0.6, 1.5
+# A mixture of what is known of pairs that is this bad will not be saved by triples.
+MIXABLE = 4.0
+# A piece that was selected teaches something if chance would put it there less often than this.
+TELLING = 0.01
+# Selections end when so many in a row teach nothing, or after so many; then a probe decides. If it is not good enough,
+# everything in the tree is measured better, by this factor, and there are more selections; so many times.
+MOST_DULL, MOST_SELECTIONS, BETTER, MOST_CYCLES = 3, 24, 1.5, 3
+# No more candidates than this are compared at once, and no more triples measured.
 MOST_CANDIDATES = 20_000
+# A pair that is off moves more answers, and moves them more, than a triple that is off by as much.
+EMPHASIS = {2: 3, 3: 2}
+# If a tree leaves more of the pairs unexplained than this, its columns depend on something that none of them shows.
+UNEXPLAINED = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,49 +66,75 @@ def model_of(built: Built, known: Known) -> Tree | Mixture:
     """The model: a function of what is known, so that whoever reads the same ledger has the same."""
     if built.kind == "tree":
         return fitted(known, built.scopes, built.columns)
-    scopes = [*combinations(built.columns, 2), *((name,) for name in built.columns)]
     total, _ = total_of(known.lattice)
-    return fit_mixture(known.domain, looks_of(known.lattice, scopes), total=max(total, 1.0))
+    # Few columns have no triples, and of those that there are none may have been looked at.
+    scopes = combinations(built.columns, min(3, len(built.columns)))
+    return fit_mixture(known.domain, looks_of(known.lattice, list(scopes)), total=max(total, 1.0))
 
 
 def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | None]:
     """Build a model of the columns that were asked about, good enough for the target; None if no model is.
 
-    Singles and pairs first, all pairs roughly; pairs that are not explained join a tree and are measured well; pairs
-    and triples that it is most wrong about are selected and join it; probes decide. A mixture is tried where the tree
-    does not do.
+    Singles first, and all pairs roughly; pairs that are not explained join a tree and are measured well; pairs and
+    triples that it is most wrong about are selected and join it; a probe decides. Where a tree does not do, a mixture
+    is tried.
     """
     columns = tuple(sorted(stream.columns))
     unit = 1 / target.variance
-    yield from _look(known, [(), *((name,) for name in columns)], SINGLE * unit, "single columns, for a model")
+    yield from _look(known, [()], TOTAL * unit, "the number of rows, for a model")
+    yield from _look(known, [(name,) for name in columns], SINGLE * unit, "single columns, for a model")
     yield from _look(known, list(combinations(columns, 2)), PAIR * unit, "pairs of columns, for a model")
     scopes, tree = joined(known, columns)
-    yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
-    scopes, tree = joined(known, columns, scopes)
+    left = surprising(known, tree, [pair for pair in combinations(columns, 2) if pair not in scopes])
+    if len(left) <= UNEXPLAINED * len(columns) * (len(columns) - 1) / 2:
+        found = yield from _grow(known, target, stream, columns, scopes, tree)
+        if found is not None:
+            return found
+    return (yield from _mix(known, target, stream, columns))
+
+
+def _grow(
+    known: Known, target: Target, stream: Stream, columns: Columns, scopes: list[Columns], tree: Tree
+) -> Procedure[Built | None]:
+    """A tree that is good enough, or None."""
+    unit = 1 / target.variance
+    for _ in range(2):
+        yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+        scopes, tree = joined(known, columns, scopes)
     yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
     tree = fitted(known, scopes, columns, tree)
-    best = float("inf")
-    for _ in range(MOST_CYCLES):
+    for cycle in range(MOST_CYCLES):
+        if cycle:
+            better = BETTER**cycle * unit
+            yield from _look(known, [(name,) for name in columns], SINGLE * better, "single columns, for a model")
+            yield from _look(known, scopes, TOP_UP * better, "pairs that a model does not explain")
+            tree = fitted(known, scopes, columns, tree)
         scopes, tree = yield from _select(known, tree, columns, scopes, unit)
-        off = yield from _probe(tree, stream, columns, target, unit)
+        off = yield from _probe(tree, stream, columns, unit)
         if off <= GOOD * target.error:
             return Built("tree", columns, tuple(scopes))
-        if off > HOPELESS * target.error or off > 0.9 * best:
+        if off > HOPELESS * target.error:
             break
-        best = off
-    return (yield from _mix(known, target, stream, columns, unit))
+    return None
 
 
-def _mix(known: Known, target: Target, stream: Stream, columns: Columns, unit: float) -> Procedure[Built | None]:
-    """Try a mixture of products: first with what is known, and if that is promising with better pairs."""
+def _mix(known: Known, target: Target, stream: Stream, columns: Columns) -> Procedure[Built | None]:
+    """A mixture of products that is good enough, or None. Pairs alone do not tell one mixture from another."""
+    unit = 1 / target.variance
+    triples = list(combinations(columns, 3))
+    pieces = sum(prod(axis.parts - 1 for axis in axes_of(known.domain, triple)) for triple in triples)
     built = Built("mixture", columns, ())
-    off = yield from _probe(model_of(built, known), stream, columns, target, unit)
-    if off > HOPELESS * target.error:
+    off = yield from _probe(model_of(built, known), stream, columns, unit)
+    if off > MIXABLE * target.error or pieces > MOST_CANDIDATES:
         return None
-    if off > GOOD * target.error:
-        yield from _look(known, list(combinations(columns, 2)), MIXED * unit, "pairs of columns, for a mixture")
-        off = yield from _probe(model_of(built, known), stream, columns, target, unit)
-    return built if off <= GOOD * target.error else None
+    for units in MIXED:
+        yield from _look(known, triples, units * unit, "triples of columns, for a mixture")
+        off = yield from _probe(model_of(built, known), stream, columns, unit)
+        if off <= GOOD * target.error:
+            return built
+        if off > HOPELESS * target.error:
+            break
+    return None
 
 
 def _look(known: Known, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
@@ -125,16 +161,17 @@ def _raise(known: Known, scope: Columns, units: float) -> Lattice | None:
 def _select(
     known: Known, tree: Tree, columns: Columns, scopes: list[Columns], unit: float
 ) -> Procedure[tuple[list[Columns], Tree]]:
-    """Let the pairs and triples of which the tree is most wrong join it, until two in a row teach nothing."""
+    """Let the pairs and triples of which the tree is most wrong join it, until some in a row teach nothing."""
     names = [name for name in columns if known.domain[name].size == 2]
     candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
-    candidates = [each for each in candidates if not any(set(each) <= set(scope) for scope in scopes)]
-    questions = tuple(_character(each) for each in candidates)
+    candidates = [each for each in candidates if each not in set(scopes)]
+    emphasis = np.array([EMPHASIS[len(each)] for each in candidates], dtype=np.int64)
+    questions = tuple(EMPHASIS[len(each)] * _character(each) for each in candidates)
     dull = 0
     for _ in range(MOST_SELECTIONS):
-        if dull == 2 or not candidates:
+        if dull == MOST_DULL or not candidates:
             break
-        expected = tuple(np.rint(tree.characters(candidates)).astype(np.int64).tolist())
+        expected = tuple((emphasis * np.rint(tree.characters(candidates)).astype(np.int64)).tolist())
         # A selection of bounded range e costs as much as a Gaussian with mu = e/2.
         epsilon = Fraction(2 * (SELECTION * unit) ** 0.5).limit_denominator(10**9)
         place = yield Choose(questions, expected, epsilon, "where a model is most wrong")
@@ -150,7 +187,7 @@ def _select(
     return scopes, tree
 
 
-def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, target: Target, unit: float) -> Procedure[int]:
+def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, unit: float) -> Procedure[int]:
     """How far off the model is on public questions like those that were asked, but for a few of them."""
     questions = probes(stream, columns, model, PROBES)
     expected = tuple(np.rint(model.answers(questions)).astype(np.int64).tolist())

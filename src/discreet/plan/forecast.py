@@ -11,10 +11,10 @@ from discreet.known.lattice import Columns
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 
-# What a model pays for each piece of one column, for each piece of two, for each pair that joins it, and for the rest:
-# selections and probes. Measured on tables of 40 columns (bench/wide.py).
-SINGLE, PAIR, JOINED = 2.0, 1 / 16, 3.0
-REST = 115.0
+# What a model pays for the number of rows, for each piece of one column, for each piece of two; for each column about
+# so much for the pairs that join; and for the rest, selections and probes. Measured on 40 columns (bench/wide.py).
+TOTAL, SINGLE, PAIR = 16.0, 4.0, 1 / 8
+JOINED, REST = 2.0, 70.0
 # A model is built if it promises to save so many times its price.
 WORTH = 2.0
 # A stream has shown its columns when so many questions in a row brought no new one.
@@ -51,11 +51,11 @@ def model_units(columns: Columns, domain: Domain) -> float:
     >>> from discreet.schema.column import Boolean
     >>> forty = Domain({f"b{i}": Boolean() for i in range(40)})
     >>> round(model_units(tuple(forty), forty))
-    364
+    424
     """
     parts = [axis.parts - 1 for axis in axes_of(domain, columns)]
     pairs = (sum(parts) ** 2 - sum(part**2 for part in parts)) / 2
-    return SINGLE * sum(parts) + PAIR * pairs + JOINED * len(parts) + REST
+    return TOTAL + SINGLE * sum(parts) + PAIR * pairs + JOINED * len(parts) + REST
 
 
 @dataclass

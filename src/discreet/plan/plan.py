@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 from math import inf
 from typing import Literal
 
@@ -17,7 +18,7 @@ from discreet.plan.fill import fill_jointly
 from discreet.plan.pure import Alone, Whole, pure_step
 from discreet.plan.step import Directly, Lattice, aimed, direct_step, kinds_of, lattice_step, step_for
 from discreet.plan.target import Target
-from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing
+from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
 from discreet.schema.domain import Domain
@@ -28,6 +29,8 @@ Origin = Literal["known", "measured", "direct", "mixed", "model"]
 Step = Lattice | Directly | Whole | Alone
 Measured = Measurement | Question
 
+# So many equal events in a row are written as one.
+LONG_RUN = 8
 # A batch is planned jointly up to so many numbers in its table of energies.
 MOST_ENERGIES = 2**24
 
@@ -51,8 +54,17 @@ class Steps:
 
     def event(self, domain: Domain, unit: Unit) -> Event:
         """What will be done, as the ledger writes it."""
-        events = [event_of(step, domain, unit) for step in self.steps]
+        events = _folded([event_of(step, domain, unit) for step in self.steps])
         return Nothing() if not events else events[0] if len(events) == 1 else Compose(tuple(events))
+
+
+def _folded(events: Sequence[Event]) -> list[Event]:
+    """The same events, with long runs of one as a `Repeat`: a model looks at thousands of pieces alike."""
+    found: list[Event] = []
+    for event, run in groupby(events):
+        times = sum(1 for _ in run)
+        found += [Repeat(event, times)] if times >= LONG_RUN else [event] * times
+    return found
 
 
 def measured(step: Step) -> Measured:

@@ -51,6 +51,7 @@ class Sensitivity:
         )
 
 
+@lru_cache(maxsize=4096)
 def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of one sum of per-row weights between `lowest` and `highest`.
 
@@ -62,6 +63,7 @@ def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool
     return matrix_sensitivity([[lowest, highest]], unit, droppable=droppable)
 
 
+@lru_cache(maxsize=4096)
 def histogram_sensitivity(
     cells: int, unit: Unit, *, weights: tuple[int, int] = (1, 1), droppable: bool = False
 ) -> Sensitivity:

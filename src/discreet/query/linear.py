@@ -90,7 +90,7 @@ class Linear:
         return int(sum(each.contract(counts, names) for each in self.products))
 
     def _check(self, domain: Domain) -> None:
-        for factor in {factor for each in self.products for factor in each.factors}:
+        for factor in (factor for each in self.products for factor in each.factors):
             shape = tuple(domain[name].size for name in factor.columns)
             if shape != factor.weights.shape:
                 raise BadQuery(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from discreet.errors import BadQuery, BadSchema, did_you_mean
@@ -57,7 +58,7 @@ class Domain:
         """How many different rows there are: the product of the shape, exactly."""
         return prod(self.shape)
 
-    @property
+    @cached_property
     def drops(self) -> bool:
         """Whether some row of a table may belong to no cell, because a column says "drop"."""
         return any(column.drops for _, column in self.columns)

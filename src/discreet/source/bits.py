@@ -77,6 +77,8 @@ class Bits:
         return counts
 
     def _sum(self, each: Product) -> int:
+        if each.factors and all(_is_sign(factor) for factor in each.factors):
+            return each.coefficient * self._signs(each)
         masks: list[Bitmap] = []
         weights: list[Digits] = []
         for factor in each.factors:
@@ -93,6 +95,12 @@ class Bits:
             bitmaps = [bitmap for _, bitmap in term if bitmap is not None]
             total += prod(multiple for multiple, _ in term) * self._ones_in([*masks, *bitmaps])
         return each.coefficient * total
+
+    def _signs(self, each: Product) -> int:
+        """The sum of a product of signs: it is +1 or −1, as the number of its pluses is like that of its factors."""
+        pluses = [self._find(factor)[1][1] for factor in each.factors]
+        odd = self._ones_in([bitmap for bitmap in pluses if bitmap is not None], np.bitwise_xor)
+        return (1 if len(pluses) % 2 == 0 else -1) * (self._rows - 2 * odd)
 
     def _find(self, factor: Factor) -> Digits:
         digits = self._kept.get(factor)
@@ -141,8 +149,8 @@ class Bits:
     def _and(self, bitmaps: Sequence[Bitmap]) -> Bitmap:
         return bitmaps[0] if len(bitmaps) == 1 else np.bitwise_and.reduce(bitmaps)
 
-    def _ones_in(self, bitmaps: Sequence[Bitmap]) -> int:
-        """The number of rows that are in all of these bitmaps."""
+    def _ones_in(self, bitmaps: Sequence[Bitmap], combine: Any = np.bitwise_and) -> int:
+        """The number of rows that are in all of these bitmaps; with xor, in an odd number of them."""
         if not bitmaps:
             return self._rows
         total = 0
@@ -151,7 +159,7 @@ class Bits:
             both, ones = self._both[: block.stop - start], self._ones[: block.stop - start]
             met = bitmaps[0][block]
             for bitmap in bitmaps[1:]:
-                met = np.bitwise_and(met, bitmap[block], out=both)
+                met = combine(met, bitmap[block], out=both)
             total += int(np.bitwise_count(met, out=ones).sum())
         return total
 
@@ -162,7 +170,14 @@ def terms(query: Linear) -> int:
 
 
 def _terms(each: Product) -> int:
+    if each.factors and all(map(_is_sign, each.factors)):
+        return 1
     return prod(_digits(factor) + (factor.range[0] != 0) for factor in each.factors)
+
+
+def _is_sign(factor: Factor) -> bool:
+    """Whether every weight is +1 or −1. (A factor is not constant, so it has both.)"""
+    return factor.range == (-1, 1) and bool(np.all(factor.weights != 0))
 
 
 def _digits(factor: Factor) -> int:

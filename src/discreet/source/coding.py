@@ -65,6 +65,13 @@ def _locate(column: Column, values: NDArray[Any]) -> NDArray[np.int64]:
     kind = values.dtype.kind
     if kind == "O" or kind not in "biufUM":
         return _locate_objects(column, values)
+    if isinstance(column, Categories) and values.dtype.itemsize == 1:
+        # Looked up, not sorted: of one byte there are few values.
+        held = values.view(np.uint8)
+        seen = np.flatnonzero(np.bincount(held, minlength=256)).astype(np.uint8)
+        fates = np.zeros(256, dtype=np.int64)
+        fates[seen] = [column.locate(value) for value in seen.view(values.dtype)]
+        return fates[held]
     if isinstance(column, Categories):
         distinct, where = np.unique(values, return_inverse=True)
         places: NDArray[np.int64] = np.array([column.locate(value) for value in distinct], dtype=np.int64)[where]

@@ -28,8 +28,11 @@ class Kept:
 
     def find(self, columns: Columns) -> Counts | None:
         """The marginal of these sorted columns, if it is kept or follows from one that is."""
+        if columns in self._marginals:
+            self._marginals.move_to_end(columns)
+            return self._marginals[columns]
         held = min(
-            (names for names in self._marginals if set(columns) <= set(names)),
+            (names for names in self._marginals if len(names) > len(columns) and set(columns) <= set(names)),
             key=lambda names: self._marginals[names].size,
             default=None,
         )
@@ -37,8 +40,6 @@ class Kept:
             return None
         self._marginals.move_to_end(held)
         counts = self._marginals[held]
-        if held == columns:
-            return counts
         summed: Counts = counts.sum(axis=tuple(axis for axis, name in enumerate(held) if name not in columns))
         self.keep(columns, summed)
         return summed
