@@ -14,11 +14,14 @@ if TYPE_CHECKING:
         known,
         ledger,
         mechanism,
+        model,
         noise,
         plan,
         privacy,
         query,
+        release,
         schema,
+        session,
         source,
         verify,
     )
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     )
     from discreet.ledger import Budget, Ledger
     from discreet.meaning import explain
+    from discreet.model import multiplicative_weights
     from discreet.once import ask, count, histogram
     from discreet.query import (
         Linear,
@@ -63,12 +67,16 @@ if TYPE_CHECKING:
         prefixes,
         ranges,
     )
+    from discreet.release import small_db
+    from discreet.release.mwem import mwem
     from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema, Unit
+    from discreet.session import PMW
     from discreet.source import Table, open
 
 __version__ = "0.1.0"
 
-__all__ = [
+# In plain order, capitals first: what is wholly in capitals here is a class like the others.
+__all__ = [  # noqa: RUF022
     "Answer",
     "AnswerLost",
     "BadData",
@@ -93,6 +101,7 @@ __all__ = [
     "Marginal",
     "Mistake",
     "NoEntropy",
+    "PMW",
     "Predicate",
     "Ratio",
     "Refusal",
@@ -119,7 +128,10 @@ __all__ = [
     "load_adult",
     "marginals",
     "mechanism",
+    "model",
     "monotone_conjunctions",
+    "multiplicative_weights",
+    "mwem",
     "noise",
     "open",
     "plan",
@@ -128,13 +140,16 @@ __all__ = [
     "privacy",
     "query",
     "ranges",
+    "release",
     "schema",
+    "session",
+    "small_db",
     "source",
     "verify",
 ]
 
 _STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify"]
-_STAGES += ["known", "plan", "ledger", "curator"]
+_STAGES += ["known", "model", "plan", "ledger", "session", "curator", "release"]
 _HOMES = {
     "answer": "Answer",
     "curator": "Curator",
@@ -143,10 +158,13 @@ _HOMES = {
     "LedgerDamaged LedgerFailed Mistake NoEntropy Refusal SealBroken SourceFailed TooLarge",
     "ledger": "Budget Ledger",
     "meaning": "explain",
+    "model": "multiplicative_weights",
     "once": "ask count histogram",
     "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "
     "monotone_conjunctions point_histogram prefixes ranges",
+    "release": "mwem small_db",
     "schema": "Bins Boolean Categories Domain Integers Schema Unit",
+    "session": "PMW",
     "source": "Table open",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -85,7 +85,7 @@ def mwem(
     >>> abs(model.answer(old) - 400) < 2
     True
 
-    [Hardt, Ligett, McSherry 2012, Fig. 1]; proofs: mechanism/surprise.md, mechanism/laplace.md
+    [HLM12, Fig. 1]; proofs: mechanism/surprise.md, mechanism/laplace.md
     """
     asked = list(queries)
     _require_counts(asked, table)

@@ -54,7 +54,7 @@ def small_db(
     >>> rows.total, sorted(rows.codes["old"].tolist())
     (60.0, [0, 1, 1])
 
-    [001 Alg. 5; 003 Thm. 5]; proof: mechanism/smalldb.md
+    [BLR08; 001 Alg. 5; 003 Thm. 5]; proof: mechanism/smalldb.md
     """
     asked = _read_queries(queries, table)
     few = _read_rows(rows, alpha, len(asked))

@@ -47,12 +47,11 @@ class PMW:
     to go on, `reopen=True` pays for a new session that begins with that model.
 
     >>> import tempfile, discreet as dp
-    >>> from discreet.session.weights import PMW
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = dp.Ledger(f"{folder.name}/budget.sqlite")
     >>> ledger.cap(dp.Budget(epsilon=2), table="data")
     >>> people = dp.open({"age": [31] * 5000 + [64] * 9000}, domain=dp.Domain({"age": dp.Integers(0, 99)}))
-    >>> session = PMW(people, ledger=ledger, epsilon=1, updates=10)
+    >>> session = dp.PMW(people, ledger=ledger, epsilon=1, updates=10)
     >>> session.error, session.ask("age < 50").origin, session.updates_left
     (1001, 'measured', 9)
     >>> session.ask("age >= 50").origin, session.ask("age < 50").origin, ledger.remaining(table="data")
@@ -60,7 +59,7 @@ class PMW:
     >>> session.close(), ledger.close()
     (None, None)
 
-    [000, Algorithm 2; 003, Algorithm 2]; proofs: weights.md
+    [HR10; 000, Algorithm 2; 003, Algorithm 2]; proofs: weights.md
     """
 
     def __init__(
