@@ -84,7 +84,7 @@ def eager(**others):
         patch.setattr(discreet.plan.forecast, "WORTH", 1e-6)
         patch.setattr(discreet.plan.forecast, "SETTLED", 6)
         patch.setattr(discreet.plan.build, "PROBES", 300)
-        patch.setattr(discreet.plan.build, "MOST_SELECTIONS", 2)
+        patch.setattr(discreet.plan.build, "SELECTIONS", (2, 1), raising=False)
         patch.setattr(discreet.curator.models, "SHARE_FOR_HITS", 1e6)
         patch.setattr(discreet.curator.models, "MOST_HITS", 3)
         for name, value in others.items():
