@@ -24,6 +24,7 @@ from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Repeat, Se
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
+from discreet.release.asked import listed, require_table
 from discreet.release.batch import Batch
 from discreet.release.paid import EVERYONE, Plain, paid, public_total
 from discreet.source.effect import sensitivity_of
@@ -87,7 +88,8 @@ def mwem(
 
     [HLM12, Fig. 1]; proofs: mechanism/surprise.md, mechanism/laplace.md
     """
-    asked = list(queries)
+    require_table(table)
+    asked = listed(queries)
     _require_counts(asked, table)
     if step not in ("projected", "textbook"):
         raise BadParameter(f'step is {step!r}; it must be "projected" or "textbook". Leave it out for the better one.')
@@ -216,10 +218,6 @@ def _counting(table: Table, share: Fraction) -> Mechanism[Integers]:
 
 
 def _require_counts(queries: Sequence[Linear], table: Table) -> None:
-    if not queries or not all(isinstance(query, Linear) for query in queries):
-        raise BadQuery(
-            f"queries lists {len(queries)} things; it must list at least one count. Give [count(domain, …)]."
-        )
     for query in queries:
         low, high = query.range(table.domain)
         if low < 0 or high > 1:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.errors import BadParameter, TooLarge
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.smalldb import answers, small_table
@@ -16,6 +16,7 @@ from discreet.model.rows import Rows
 from discreet.parameter import Number, positive, probability, whole
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
+from discreet.release.asked import listed, require_table
 from discreet.release.paid import EVERYONE, Plain, cells_of, paid, public_total
 from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
@@ -151,13 +152,13 @@ def _require_few(imbalances: int, rows: int) -> None:
 
 def _read_queries(queries: "Sequence[Linear] | Workload[Linear]", table: Table) -> list[Linear]:
     """The queries as a list, if their matrix can be held."""
-    many = queries.size if isinstance(queries, Workload) else len(queries)
+    require_table(table)
+    # A workload that is too long is not listed.
+    few = queries if isinstance(queries, Workload) else listed(queries)
+    many = few.size if isinstance(few, Workload) else len(few)
     if many * table.domain.size > MOST_EFFECTS:
         raise TooLarge(
             f"{many} queries on {table.domain.size} cells are a matrix of {8 * many * table.domain.size} bytes; the "
             f"limit is {8 * MOST_EFFECTS}. Ask for less, or open the table with fewer columns."
         )
-    listed = list(queries)
-    if not listed or not all(isinstance(query, Linear) for query in listed):
-        raise BadQuery(f"queries lists {len(listed)} things; it must list at least one query, say [count(domain, …)].")
-    return listed
+    return listed(few)

@@ -209,7 +209,10 @@ class PMW:
         if setting != "calibrated":
             return self._from_textbook(setting, terms, price, bar, most)
         if [price, bar, most].count(None) > 1:
-            raise BadParameter("two of epsilon, error and updates are needed; the third follows. Give another one.")
+            raise BadParameter(
+                f"two of epsilon, error and updates are needed, and the third follows; they are {epsilon}, {error} and "
+                f"{updates}. Give, for example, epsilon=1 and updates=20."
+            )
         return solved(gate, terms, error=bar, updates=most, epsilon=price)
 
     def _from_textbook(
