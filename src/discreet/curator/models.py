@@ -11,16 +11,14 @@ from discreet.errors import BudgetExceeded, Refusal
 from discreet.known.known import quantile
 from discreet.known.lattice import Columns, subsets
 from discreet.mechanism.gaussian import half_width
-from discreet.model.cliques import fits
 from discreet.model.mixture import Mixture
 from discreet.model.tree import Tree
-from discreet.plan.build import PROBE, Built, build, model_of, run
+from discreet.plan.build import PROBE, Built, build, mend, model_of, run
 from discreet.plan.forecast import WORTH, Stream, lattice_units, model_units
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.probe import counted
 from discreet.plan.request import Quantile, Request
 from discreet.plan.step import Directly, exact_sigma
-from discreet.plan.structure import MOST_CELLS, UNLIKELY, surprise_of
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Nothing
 from discreet.query.linear import Linear
@@ -227,21 +225,25 @@ class Models:
         return steps
 
     def _learn(self, session: Session, question: Linear, analyst: str) -> None:
-        """Let pairs and triples join the tree that the measurement after a hit shows to be off."""
+        """Let what a tree is most wrong about among the columns of a failed check join it."""
         built = session.built
-        if built is None or built.kind != "tree":
+        model = None if built is None else self._model(built)
+        if built is None or not isinstance(model, Tree):
             return
-        known = self.teller.known
-        model, scopes = self._model(built), list(built.scopes)
-        sizes = {name: known.domain[name].size for name in built.columns}
-        for size in (2, 3):
-            for chosen in combinations(question.scope, size):
-                new = not any(set(chosen) <= set(scope) for scope in scopes)
-                if new and surprise_of(known, model, chosen) < UNLIKELY and fits(scopes, chosen, sizes, MOST_CELLS):
-                    scopes.append(chosen)
-        if len(scopes) > len(built.scopes):
-            grown = replace(session, built=replace(built, scopes=tuple(scopes)))
-            self.teller.note(grown, Nothing(), "a model learns from a failed check", analyst=analyst)
+        target = Target(float(session.error), float(session.confidence))
+
+        def answer(request: Request) -> int:
+            return self.teller.answer(request, analyst=analyst)
+
+        try:
+            grown = run(mend(self.teller.known, built, model, question, target), answer)
+        except BudgetExceeded:
+            return
+        finally:
+            self.teller.forget_sealed()
+        if grown != built:
+            changed = replace(session, built=grown)
+            self.teller.note(changed, Nothing(), "a model learns from a failed check", analyst=analyst)
 
     # A batch at once.
 

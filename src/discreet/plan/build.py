@@ -4,7 +4,7 @@ A procedure (`request.py`): it says what it wants measured, chosen or probed, an
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod
@@ -22,9 +22,9 @@ from discreet.model.tree import Tree
 from discreet.plan.forecast import PAIR, SINGLE, TOTAL, Stream
 from discreet.plan.plan import Steps
 from discreet.plan.probe import probes
-from discreet.plan.request import Choose, Measure, Procedure, Quantile
+from discreet.plan.request import Choose, Done, Measure, Procedure, Quantile, Request
 from discreet.plan.step import Lattice, lattice_step
-from discreet.plan.structure import MOST_CELLS, fitted, joined, surprise_of, surprising
+from discreet.plan.structure import MOST_CELLS, fitted, joined, surprising
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, product
@@ -33,24 +33,24 @@ Kind = Literal["tree", "mixture"]
 
 # Units for a piece of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
 # mixture: first, and if that is promising once more.
-TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 6.7, (1 / 24, 1 / 16)
+TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 10.0, (1 / 24, 1 / 16)
 # A probe asks so many public questions, and looks at the error that so large a share of them stays below.
 PROBES, SHARE = 10_000, 0.999
 # In parts of the wanted error: a model that is this good opens, one this bad is given up.
-GOOD, HOPELESS = 0.6, 1.5
+GOOD, HOPELESS = 0.7, 1.5
 # A mixture of what is known of pairs that is this bad will not be saved by triples.
 MIXABLE = 4.0
-# A piece that was selected teaches something if chance would put it there less often than this.
-TELLING = 0.01
-# Selections end when so many in a row teach nothing, or after so many; then a probe decides. If it is not good enough,
-# everything in the tree is measured better, by this factor, and there are more selections; so many times.
-MOST_DULL, MOST_SELECTIONS, BETTER, MOST_CYCLES = 3, 24, 1.5, 3
+# So many selections, then a probe decides. If the model is not good enough, everything in it is measured better, by
+# this factor, and there are more selections.
+SELECTIONS, BETTER = (40, 16, 16), 1.3
+# After a failed check so many pairs and triples of the question's columns are selected.
+MENDED = 4
 # No more candidates than this are compared at once, and no more triples measured.
 MOST_CANDIDATES = 20_000
 # A pair that is off moves more answers, and moves them more, than a triple that is off by as much.
 EMPHASIS = {2: 3, 3: 2}
 # If a tree leaves more of the pairs unexplained than this, its columns depend on something that none of them shows.
-UNEXPLAINED = 0.03
+UNEXPLAINED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ def _grow(
         scopes, tree = joined(known, columns, scopes)
     yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
     tree = fitted(known, scopes, columns, tree)
-    for cycle in range(MOST_CYCLES):
+    for cycle, times in enumerate(SELECTIONS):
         if cycle:
             better = BETTER**cycle * unit
             yield from _look(known, [(name,) for name in columns], SINGLE * better, "single columns, for a model")
             yield from _look(known, scopes, TOP_UP * better, "pairs that a model does not explain")
             tree = fitted(known, scopes, columns, tree)
-        scopes, tree = yield from _select(known, tree, columns, scopes, unit)
+        scopes, tree = yield from _select(known, tree, columns, scopes, unit, times)
         off = yield from _probe(tree, stream, columns, unit)
         if off <= GOOD * target.error:
             return Built("tree", columns, tuple(scopes))
@@ -158,32 +158,40 @@ def _raise(known: Known, scope: Columns, units: float) -> Lattice | None:
     return lattice_step(known, scope, wanted)
 
 
+def mend(known: Known, built: Built, tree: Tree, question: Linear, target: Target) -> Procedure[Built]:
+    """Let what a tree is most wrong about, among the columns of a question that it did not answer, join it."""
+    scopes, _ = yield from _select(
+        known, tree, built.columns, list(built.scopes), 1 / target.variance, MENDED, among=question.scope
+    )
+    return replace(built, scopes=tuple(scopes))
+
+
 def _select(
-    known: Known, tree: Tree, columns: Columns, scopes: list[Columns], unit: float
+    known: Known,
+    tree: Tree,
+    columns: Columns,
+    scopes: list[Columns],
+    unit: float,
+    times: int,
+    *,
+    among: Columns | None = None,
 ) -> Procedure[tuple[list[Columns], Tree]]:
-    """Let the pairs and triples of which the tree is most wrong join it, until some in a row teach nothing."""
-    names = [name for name in columns if known.domain[name].size == 2]
+    """Let the pairs and triples of which the tree is most wrong join it, one after the other, where they have room."""
+    names = [name for name in among or columns if known.domain[name].size == 2]
     candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
     candidates = [each for each in candidates if each not in set(scopes)]
     emphasis = np.array([EMPHASIS[len(each)] for each in candidates], dtype=np.int64)
     questions = tuple(EMPHASIS[len(each)] * _character(each) for each in candidates)
-    dull = 0
-    for _ in range(MOST_SELECTIONS):
-        if dull == MOST_DULL or not candidates:
-            break
+    sizes = {name: known.domain[name].size for name in columns}
+    for _ in range(times if candidates else 0):
         expected = tuple((emphasis * np.rint(tree.characters(candidates)).astype(np.int64)).tolist())
         # A selection of bounded range e costs as much as a Gaussian with mu = e/2.
         epsilon = Fraction(2 * (SELECTION * unit) ** 0.5).limit_denominator(10**9)
-        place = yield Choose(questions, expected, epsilon, "where a model is most wrong")
-        chosen = candidates[place]
-        yield from _look(known, [chosen], TOP_UP * unit, "where a model is most wrong")
-        sizes = {name: known.domain[name].size for name in columns}
-        if surprise_of(known, tree, chosen) < TELLING and fits(scopes, chosen, sizes, MOST_CELLS):
-            dull = 0
+        chosen = candidates[(yield Choose(questions, expected, epsilon, "where a model is most wrong"))]
+        if chosen not in scopes and fits(scopes, chosen, sizes, MOST_CELLS):
+            yield from _look(known, [chosen], TOP_UP * unit, "where a model is most wrong")
             scopes = [*scopes, chosen]
             tree = fitted(known, scopes, columns, tree)
-        else:
-            dull += 1
     return scopes, tree
 
 
@@ -201,12 +209,12 @@ def _character(columns: Columns) -> Linear:
     return Linear([product([Factor((name,), signs) for name in columns])])
 
 
-def run(procedure: Procedure[Built | None], answer: Callable[[Measure | Choose | Quantile], int]) -> Built | None:
+def run(procedure: Procedure[Done], answer: Callable[[Request], int]) -> Done:
     """Run a procedure to its end, with someone who answers its requests."""
     try:
         request = next(procedure)
         while True:
             request = procedure.send(answer(request))
     except StopIteration as done:
-        built: Built | None = done.value
-        return built
+        made: Done = done.value
+        return made

@@ -13,12 +13,12 @@ from discreet.schema.domain import Domain
 
 # What a model pays for the number of rows, for each piece of one column, for each piece of two; for each column about
 # so much for the pairs that join; and for the rest, selections and probes. Measured on 40 columns (bench/wide.py).
-TOTAL, SINGLE, PAIR = 16.0, 4.0, 1 / 8
-JOINED, REST = 2.0, 70.0
+TOTAL, SINGLE, PAIR = 16.0, 4.0, 1 / 10
+JOINED, REST = 2.0, 90.0
 # A model is built if it promises to save so many times its price.
 WORTH = 2.0
 # A stream has shown its columns when so many questions in a row brought no new one.
-SETTLED = 8
+SETTLED = 6
 # Questions on fewer columns than this are cheap for the lattice, and say nothing about a need for a model.
 WIDE = 3
 

@@ -17,9 +17,11 @@ from discreet.schema.domain import Domain
 
 # The tables of a model have at most so many cells together: an answer takes a fraction of a millisecond.
 MOST_CELLS = 2**16
+# Pairs that were only glanced at may take so many of them, so that there is room for what is found to be wrong later.
+GLANCED_CELLS = 2**14
 # A pair that chance would put so far off less often than this is not explained. It is cheaper to measure a pair that
 # needs none than to miss one.
-UNLIKELY = 0.01
+UNLIKELY = 0.003
 # So many pairs join before the model is fitted again: those that join explain others.
 AT_ONCE = 8
 MOST_ROUNDS = 40
@@ -47,7 +49,7 @@ def joined(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tu
         roots = {name: name for name in columns}
         for pair, _ in suspects:
             ends = [_root(roots, name) for name in pair]
-            if ends[0] != ends[1] and fits(found, pair, _sizes(known.domain, columns), MOST_CELLS):
+            if ends[0] != ends[1] and fits(found, pair, _sizes(known.domain, columns), GLANCED_CELLS):
                 found.append(pair)
                 roots[ends[0]] = ends[1]
                 if before and len(found) >= before + AT_ONCE:
@@ -73,14 +75,6 @@ def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[tup
             found.append((pair, _dependence(marginal, distance - freedom, looks), chance))
     found.sort(key=lambda one: (-one[1], one[0]))
     return [(pair, chance) for pair, _, chance in found]
-
-
-def surprise_of(known: Known, model: Model, columns: Columns) -> float:
-    """How unlikely what is known of some columns together would be by chance, if the model were right."""
-    looks = [look for look in looks_of(known.lattice, [columns]) if look.columns == columns]
-    marginal = model.marginal(columns)
-    distance = sum(_distance(look, marginal, known.domain) for look in looks)
-    return float(chdtrc(sum(_freedom(look, known.domain) for look in looks), distance)) if looks else 1.0
 
 
 def _distance(look: Look, marginal: Numbers, domain: Domain) -> float:
