@@ -74,7 +74,10 @@ def response(releases, questions):
         unit[place] = 1
         known = releases.learnt(unit)
         columns.append(np.concatenate([known.estimate(known.family(each)).values.ravel() for each in questions]))
-    return np.array(columns).T
+    # Sometimes nothing was released at all.
+    known = releases.learnt(np.zeros(count, dtype=np.int64))
+    cells = sum(known.estimate(known.family(each)).values.size for each in questions)
+    return np.array(columns).reshape(count, cells).T
 
 
 @law(25)

@@ -95,7 +95,7 @@ class Models:
     def _considered(self, question: Linear, target: Target, analyst: str) -> Session | None:
         """Watch the questions; build a model when it pays. Nothing here depends on a row."""
         teller = self.teller
-        if teller.gate(analyst).kind != "renyi" or not counted(teller.table.domain, question):
+        if not self._tossable(analyst) or not counted(teller.table.domain, question):
             return None
         self.stream.see(question)
         to_come = None if self.expected_questions is None else max(0, self.expected_questions - self.stream.asked)
@@ -109,13 +109,17 @@ class Models:
             return None
         return self._open(session, target, analyst)
 
+    def _tossable(self, analyst: str) -> bool:
+        """Whether every cap over the analyst has a price for the coin."""
+        return all(account.gate.kind == "renyi" for account in self.teller.accounts(analyst))
+
     def _draft(self, target: Target, to_come: int | None, analyst: str) -> Session:
         """A session for a target, with as many hits as are worth it; only a Rényi gate has a price for the coin."""
         count, asked = len(self.stream.columns), self.stream.asked
         lattice = lattice_units(count, self.stream.width, asked + (asked if to_come is None else to_come))
         hit = (STEEPNESS / quantile(target.confidence)) ** 2
         hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
-        hits = hits if self.teller.gate(analyst).kind == "renyi" else 0
+        hits = hits if self._tossable(analyst) else 0
         chance = Fraction(target.confidence).limit_denominator(10**9)
         rows = self.teller.table.unit.contributions
         return Session(Fraction(target.error).limit_denominator(10**6), chance, rows, hits, None)
