@@ -178,9 +178,9 @@ def overdrawn(first, second):
             yield "more than declared"
         if one.stretches and squared_loss(one, moves) > one.sensitivity.l2_squared:
             yield "more than declared"
+    drawn = sum(squared_moves(one, other) for one, other in zip(first.releases, second.releases, strict=True))
     for order, grains in zip(ORDERS, first.grains, strict=True):
-        paid = grains * GRAIN
-        if loss_at(first, second, order) > paid:
+        if loss_at(first, second, drawn, order) > grains * GRAIN:
             yield "more than paid"
 
 
@@ -192,22 +192,22 @@ def squared_loss(release, moves):
     return total
 
 
-def loss_at(first, second, order):
+def squared_moves(one, other):
+    moves = [abs(a - b) for a, b in zip(one.values, other.values, strict=True)]
+    if len(one.draws) == 1 and len(one.draws[0][2]) < len(moves):
+        # A quantile moves no further than the furthest of its values.
+        moves = [max(moves)]
+    return squared_loss(one, moves)
+
+
+def loss_at(first, second, drawn, order):
     """The divergence of all that was drawn at an order, with that of hits at its worst; 0 where a coin closes it."""
-    total = Fraction(0)
-    for one, other in zip(first.releases, second.releases, strict=True):
-        moves = [abs(a - b) for a, b in zip(one.values, other.values, strict=True)]
-        if len(one.draws) == 1 and len(one.draws[0][2]) < len(moves):
-            # A quantile moves no further than the furthest of its values.
-            moves = [max(moves)]
-        total += order * squared_loss(one, moves) / 2
+    total = order * drawn / 2
     for place, rate in first.races:
         one, other = first.releases[place].values, second.releases[place].values
         moved = max(abs(a - b) for a, b in zip(one, other, strict=True))
         total += bounded_range_divergence(2 * rate * moved, order)
-    for toss in first.tosses:
-        charge = hit_divergence(toss.steepness, order)
-        if charge == inf:
-            return 0
-        total += charge * toss.hit
-    return total
+    charges = {toss.steepness: hit_divergence(toss.steepness, order) for toss in first.tosses}
+    if inf in charges.values():
+        return 0
+    return total + sum(charges[toss.steepness] for toss in first.tosses if toss.hit)

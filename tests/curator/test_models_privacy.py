@@ -62,22 +62,21 @@ BUILT = [
     *[("ask", question, {}) for question in conjunctions(2, seed=4)],
     ("ask_many", conjunctions(30, seed=5), WISH),
     *ask(conjunctions(2, seed=6), error=0.001),
-    *ask(["x0 AND x1 AND x2 OR x3", "SELECT COUNT(*) FROM data WHERE x5 AND NOT x8 AND x9"]),
+    *ask(["x0 AND x1 AND x2 OR x3", "SELECT COUNT(*) FROM data WHERE x5 AND NOT x6 AND x7"]),
 ]
 HIT = [*ask(split_pair()), *ask(conjunctions(12, seed=7)), ("ask_many", conjunctions(20, seed=8), WISH)]
 
 
-@pytest.mark.parametrize("unit", [ADD, REPLACE, PERSONS], ids=lambda unit: unit.describe)
-def test_neighbours_see_the_same_session_with_a_model_that_is_built(unit, tmp_path):
+def test_neighbours_see_the_same_session_with_a_model_that_is_built(tmp_path):
     with eager(WORTH=1e-3):
-        broken, first = broken_promises(neighbours(unit), BUILT, folder=tmp_path, budget=PLENTY)
+        broken, first = broken_promises(neighbours(PERSONS), BUILT, folder=tmp_path, budget=PLENTY)
     assert broken == []
     assert len(first.tosses) > 5
     assert first.chosen
     assert any(len(release.values) == 300 for release in first.releases)
 
 
-@pytest.mark.parametrize("unit", [ADD, REPLACE, PERSONS], ids=lambda unit: unit.describe)
+@pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
 def test_neighbours_see_the_same_hits(unit, tmp_path):
     with eager(WORTH=1e-3):
         broken, first = broken_promises(neighbours(unit, 1), HIT, folder=tmp_path, budget=PLENTY, begin=begin_badly)
@@ -101,7 +100,7 @@ def test_neighbours_of_many_sessions_see_the_same(seed, tmp_path):
 # --- Curators that are wrong -----------------------------------------------------------------------------------------
 
 
-def broken_in(tmp_path, *, questions=HIT, begin=begin_badly):
+def broken_in(tmp_path, *, questions=HIT[:3], begin=begin_badly):
     with eager():
         return broken_promises(neighbours(ADD), questions, folder=tmp_path, budget=PLENTY, begin=begin)[0]
 

@@ -34,6 +34,8 @@ from statistical import assert_rate_at_least
 
 QUESTIONS = conjunctions(80, seed=20)
 GAUSSIAN = Budget(epsilon=3, delta=1e-9)
+# A batch that a good model certifies but for one time in millions.
+LAX = {"error": 2 * ERROR, "confidence": SURE}
 
 
 @pytest.fixture(scope="module")
@@ -212,14 +214,14 @@ def test_a_batch_on_a_good_model_is_certified_with_one_gaussian(table, address):
     truths = truth_of(table, questions)
     with eager(WORTH=1e-3), Desk(table, address) as desk:
         entries = len(desk.history())
-        answers = desk.ask_many(questions, **WISH)
+        answers = desk.ask_many(questions, **LAX)
         (paid,) = desk.history()[entries:]
         assert isinstance(paid.event, Gaussian)
         assert certified(desk) == [paid]
         (error,) = {answer.error for answer in answers}
-        assert error <= ERROR
+        assert error <= 2 * ERROR
         assert {(answer.origin, answer.cost) for answer in answers} == {("model", paid.event)}
-        assert max(abs(answer.value - true) for answer, true in zip(answers, truths, strict=True)) <= 1.5 * error
+        assert max(abs(answer.value - true) for answer, true in zip(answers, truths, strict=True)) <= error + ERROR
         # The hits are for questions one by one.
         assert desk.session.hits_left == 3
 
@@ -255,7 +257,7 @@ def test_a_batch_on_a_bad_model_goes_the_usual_way(table, tmp_path):
 def test_a_gaussian_gate_has_models_for_batches_and_tosses_no_coin(table, tmp_path):
     questions = conjunctions(60, seed=26)
     with eager(WORTH=1e-3), Desk(table, tmp_path / "x.sqlite", budget=GAUSSIAN) as desk:
-        answers = desk.ask_many(questions, **WISH)
+        answers = desk.ask_many(questions, **LAX)
         assert {answer.origin for answer in answers} == {"model"}
         assert desk.session.built is not None
         assert desk.session.hits_left == 0
@@ -265,7 +267,7 @@ def test_a_gaussian_gate_has_models_for_batches_and_tosses_no_coin(table, tmp_pa
         assert not reserved
         # The same batch again is asked of the same model.
         entries = len(desk.history())
-        assert {answer.origin for answer in desk.ask_many(questions, **WISH)} == {"model"}
+        assert {answer.origin for answer in desk.ask_many(questions, **LAX)} == {"model"}
         assert len(desk.history()) == entries + 1
 
 
@@ -306,8 +308,8 @@ def test_a_certified_error_is_not_negative(table, address, monkeypatch):
 def test_the_answers_of_a_batch_are_free_of_the_order_in_which_it_is_asked(table, address):
     questions = conjunctions(60, seed=32)
     with eager(WORTH=1e-3), Desk(table, address) as desk:
-        values = [answer.value for answer in desk.ask_many(questions, **WISH)]
-        again = [answer.value for answer in desk.ask_many(questions[::-1], **WISH)]
+        values = [answer.value for answer in desk.ask_many(questions, **LAX)]
+        again = [answer.value for answer in desk.ask_many(questions[::-1], **LAX)]
         assert again == values[::-1]
 
 
