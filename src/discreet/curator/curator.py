@@ -44,6 +44,9 @@ class Curator:
     a row is read. Everything that is known is a function of the ledger, so a curator that starts again on the same
     ledger gives the same answers.
 
+    Where questions name many columns and there are many of them (`expected_questions` says about how many), a model may
+    be cheaper; under a Rényi gate the curator then builds one, and checks each of its answers (docs/many.md).
+
     >>> import tempfile, discreet as dp
     >>> folder = tempfile.TemporaryDirectory()
     >>> desk = Curator(dp.load_adult(), budget=Budget(epsilon=1, delta=1e-9), ledger=f"{folder.name}/budget.sqlite")
