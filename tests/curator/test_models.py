@@ -412,6 +412,16 @@ def test_where_the_next_hit_cannot_be_set_aside_no_coin_is_tossed(good):
     assert not good.ledger.holds
 
 
+def test_what_has_passed_is_said_again_when_the_budget_is_gone(good):
+    question = fresh(good)[0]
+    first = good.ask(question, **WISH)
+    good._models.close()
+    use_up(good)
+    reads = good.reads()
+    assert good.ask(question, **WISH).value == first.value
+    assert good.reads() == reads
+
+
 def test_when_the_budget_is_gone_the_model_still_guesses_without_a_guarantee(good, table):
     question = fresh(good)[0]
     use_up(good)

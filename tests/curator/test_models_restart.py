@@ -29,6 +29,7 @@ from curator.modelled import (
 from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget
+from discreet.plan.build import Built
 from discreet.privacy.event import Coin, Gaussian, Nothing
 from statistical import assert_rate_at_least
 
@@ -95,6 +96,15 @@ def test_a_model_that_learnt_from_hits_is_the_same_after_a_restart(table, tmp_pa
         assert len(session.built.scopes) > 1
     with Desk(table, address) as again:
         assert again.session == session
+        assert [again._models.guess(question).hex() for question in QUESTIONS] == guesses
+
+
+def test_a_mixture_is_the_same_after_a_restart(table, address):
+    with Desk(table, address) as desk:
+        open_session(desk, Built("mixture", NAMES, ()))
+        guesses = [desk._models.guess(question).hex() for question in QUESTIONS]
+    with Desk(table, address) as again:
+        assert again.session.built.kind == "mixture"
         assert [again._models.guess(question).hex() for question in QUESTIONS] == guesses
 
 
@@ -229,7 +239,8 @@ def test_a_batch_on_a_good_model_is_certified_with_one_gaussian(table, address):
 def test_all_errors_of_certified_batches_hold_together_as_often_as_promised(table, address):
     questions, confidence = conjunctions(8, seed=24), 0.75
     truths = truth_of(table, questions)
-    with eager(WORTH=1e-3), Desk(table, address) as desk:
+    # With so little noise every batch is certified.
+    with eager(WORTH=1e-3, PROBE=100.0), Desk(table, address) as desk:
         kept = 0
         for _ in range(72):
             answers = desk.ask_many(questions, error=2 * ERROR, confidence=confidence)

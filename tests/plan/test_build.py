@@ -222,14 +222,17 @@ def test_probes_are_like_the_questions_that_were_asked(table):
 
 
 @pytest.mark.xfail(
-    strict=True, reason="the lowest bit of the sequence alternates: of two weights a column, only 2 of 16 patterns come"
+    strict=True, reason="the lowest bit of the sequence alternates: with two weights a column, a scope has 2 of 16"
 )
-def test_probes_have_all_patterns_of_values(table):
+def test_probes_have_many_patterns_of_values(table):
     oracle = Oracle(table)
     model = model_of(oracle.build(), oracle.known)
-    found = probes(STREAM, NAMES, model, 400)
-    patterns = {tuple(int(factor.weights[1]) for factor in each.products[0].factors) for each in found}
-    assert len(patterns) == 16
+    patterns = {}
+    for question in probes(STREAM, NAMES, model, 2000):
+        chosen = tuple(int(factor.weights[1]) for factor in question.products[0].factors)
+        patterns.setdefault(question.scope, set()).add(chosen)
+    # Some thirty probes fall on each of the seventy scopes.
+    assert min(map(len, patterns.values())) > 4
 
 
 def test_of_a_column_that_nobody_asked_for_probes_ask_its_common_value(table):
