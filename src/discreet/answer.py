@@ -68,6 +68,8 @@ class Answer:
         692 ± 200 (95 %), measured; epsilon 0.9 left
         """
         if np.ndim(self.value) == 0:
+            if self._guessed:
+                return f"{self.value:,.0f}, {self._foot}"
             return f"{number_text(self.value, self.error)} {self._foot}"
         return f"{draw_text(self._picture, _SHOWN)}\n{self._foot}"
 
@@ -85,6 +87,10 @@ class Answer:
         return Picture({}, (Series("value", values.tolist(), np.broadcast_to(self.error, values.shape).tolist()),))
 
     @property
+    def _guessed(self) -> bool:
+        return self.origin == "model" and bool(np.isinf(self.error).all())
+
+    @property
     def _foot(self) -> str:
         """How sure it is, where it comes from, and what is left."""
         sure = f"({100 * self.confidence:g} %)"
@@ -92,7 +98,7 @@ class Answer:
             return sure
         if self.origin == "known":
             return f"{sure}, known: free"
-        if self.origin == "model" and np.isinf(self.error).all():
+        if self._guessed:
             return "a model's guess, without any guarantee"
         how = {"direct": "measured directly", "mixed": "measured"}.get(self.origin, self.origin)
         return f"{sure}, {how}; epsilon {float(self.remaining.epsilon):.3g} left"

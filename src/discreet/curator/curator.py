@@ -150,11 +150,11 @@ class Curator:
         with self._lock:
             paid: list[Steps] = []
             self._teller.refresh()
-            asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
-            steps = plan_steps(asked, self._known)
-            certified = self._certified(readings, wish, steps, self._asker(analyst))
+            certified = self._certified(readings, wish, self._asker(analyst))
             if certified is not None:
                 return certified
+            asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
+            steps = plan_steps(asked, self._known)
             if steps.steps:
                 why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
                 if self._measure(steps, why, self._asker(analyst), key, wish, readings):
@@ -298,19 +298,19 @@ class Curator:
     def _model_plan(self, reading: Reading, wish: Wish) -> Plan:
         session, gate = self._teller.session, self._gate()
         assert session is not None, "a model that serves has a session"
-        hit = as_budget(gate, gate.charge(session.coin.hit))
+        hit = as_budget(gate, gate.charge(session.coin.hit), self._teller.balance(self.analyst).room)
         note = f"Should the check fail, it is measured, and costs {hit} more than that."
         free = as_budget(gate, gate.nothing)
         return Plan(reading.text, float(session.error), wish.confidence, "model", Nothing(), free, True, note)
 
-    def _certified(self, readings: Sequence[Reading], wish: Wish, steps: Steps, analyst: str) -> list[Answer] | None:
+    def _certified(self, readings: Sequence[Reading], wish: Wish, analyst: str) -> list[Answer] | None:
         """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
         asked = [modelled(reading, wish) for reading in readings]
-        if len(asked) < 2 or any(each is None for each in asked):
-            return None
         questions = [each for each in asked if each is not None]
+        if len(questions) < max(2, len(readings)) or not any(map(self._known.surely_unknown, questions)):
+            return None
         why = f"the largest error of a model on {len(questions)} questions"
-        found = self._models.certify(questions, wish.target, steps.price, why, analyst)
+        found = self._models.certify(questions, wish.target, why, analyst)
         if found is None:
             return None
         bars = [Bars(np.array([float(value)]), np.array([found.error])) for value in found.values]

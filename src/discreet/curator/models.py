@@ -251,21 +251,23 @@ class Models:
 
     # A batch at once.
 
-    def certify(
-        self, questions: Sequence[Linear], target: Target, price: float, why: str, analyst: str
-    ) -> Certified | None:
+    def certify(self, questions: Sequence[Linear], target: Target, why: str, analyst: str) -> Certified | None:
         """A model's answers to a whole batch, if one noisy maximum of their errors says that all are good enough.
 
-        `price` is what the batch would cost otherwise. Tried only where that is far more.
+        Tried only where the forecast says that the lattice would cost far more.
         """
         unit = 1 / target.variance
+        scope = {name for each in questions for name in each.scope}
+        unknown = [each for each in questions if self.teller.known.surely_unknown(each)]
+        width = sum(len(each.scope) for each in questions) / len(questions)
+        units = lattice_units(len(scope), width, len(unknown))
         if (
             self.teller.known.pure
-            or price <= WORTH * PROBE * unit
+            or units <= WORTH * PROBE
             or not all(counted(self.teller.table.domain, each) for each in questions)
         ):
             return None
-        built = self._built_for(questions, target, price / unit, analyst)
+        built = self._built_for(questions, target, units, analyst)
         if built is None:
             return None
         model = self._model(built)

@@ -34,33 +34,34 @@ class Balance:
     @property
     def spent(self) -> Budget:
         """What was spent so far."""
-        return as_budget(self.gate, self.spent_grains, self._room)
+        return as_budget(self.gate, self.spent_grains, self.room)
 
     @property
     def held(self) -> Budget:
         """What sessions have set aside and not used."""
         held = tuple(both - spent for both, spent in zip(self.total_grains, self.spent_grains, strict=True))
-        return as_budget(self.gate, held, self._room)
+        return as_budget(self.gate, held, self.room)
 
     @property
     def remaining(self) -> Budget:
         """What one more release could cost."""
-        return as_budget(self.gate, self._room, self._room)
+        return as_budget(self.gate, self.room, self.room)
 
     @property
     def share_left(self) -> float:
         """The part of the cap that is left, in the currency in which it adds up: from 0 to 1."""
-        shares = (left / most for left, most in zip(self._room, self.gate.limit, strict=True) if most > 0)
+        shares = (left / most for left, most in zip(self.room, self.gate.limit, strict=True) if most > 0)
         return max(0.0, *shares)
 
     def counts_left(self, *, error: float, confidence: float = 0.95, contributions: int = 1) -> int:
         """About how many more counts with this error fit: the noise that has this half-width, paid again and again."""
         event = count_event(self.gate, error=error, confidence=confidence, contributions=contributions)
         amount = self.gate.charge(event)
-        return max(0, *(left // cost for left, cost in zip(self._room, amount, strict=True) if cost))
+        return max(0, *(left // cost for left, cost in zip(self.room, amount, strict=True) if cost))
 
     @property
-    def _room(self) -> Grains:
+    def room(self) -> Grains:
+        """What is left, in grains, one number for each order."""
         return tuple(most - have for most, have in zip(self.gate.limit, self.total_grains, strict=True))
 
 

@@ -63,7 +63,7 @@ class Dense:
         if domain.size > whole("most_cells", most_cells, least=1):
             raise TooLarge(
                 f"a dense model of this domain has {domain.size} cells and needs {8 * domain.size} bytes; the limit is "
-                f"{most_cells} cells. Choose fewer columns (domain.project), coarser ones, or another model."
+                f"{most_cells} cells. Open the table with fewer columns or coarser ones, or take another model."
             )
         self._domain, self._columns = domain, _layout(domain, order)
         self._shape = tuple(domain[name].size for name in self._columns)
