@@ -432,9 +432,6 @@ def test_when_the_budget_is_gone_the_model_still_guesses_without_a_guarantee(goo
     assert good.reads() == reads
 
 
-@pytest.mark.xfail(
-    strict=True, reason='number_text says "unknown" of whatever has an infinite error: the guess is lost'
-)
 def test_a_guess_says_its_number(good):
     answer = good.ask(fresh(good)[0])
     assert f"{answer.value:,.0f}" in str(answer)
