@@ -182,7 +182,11 @@ class Curator:
             if wish.nothing:
                 _require_known(bars)
             by_model = modelled(reading, wish)
-            if by_model is not None and not _meets(bars, wish) and self._models.serves(by_model, wish.target):
+            if (
+                by_model is not None
+                and not _meets(bars, wish)
+                and self._models.serves(by_model, wish.target, self.analyst)
+            ):
                 return self._model_plan(reading, wish)
             asked = targets_of(reading, wish, self._known, self._gate())
             steps = self._steps(asked, wish)

@@ -25,6 +25,8 @@ from discreet.query.linear import Linear
 
 # Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
 SHARE_FOR_HITS, MOST_HITS = 0.2, 16
+# A margin is never computed for less than this.
+LEAST_CONFIDENCE = 0.01
 # So many answers that passed their check are remembered, for whoever asks again.
 MOST_PASSED = 2**17
 
@@ -68,10 +70,12 @@ class Models:
             return None
         return self._check(session, question, why, analyst)
 
-    def serves(self, question: Linear, target: Target) -> bool:
+    def serves(self, question: Linear, target: Target, analyst: str) -> bool:
         """Whether the model that there is would answer, without a look at any row."""
         session = self.teller.session
-        return session is not None and self._serves(session, question, target)
+        if session is None or not self._serves(session, question, target):
+            return False
+        return self._holds.get(analyst) in self.teller.ledger.holds or self.teller.fits(self._worst(session), analyst)
 
     def guess(self, question: Linear) -> float | None:
         """What the model says, unchecked; None if there is no model of these columns."""
@@ -103,11 +107,14 @@ class Models:
         if not self.stream.pays(teller.table.domain, to_come=to_come, spent=teller.known.cost / unit):
             return None
         session = self._draft(target, to_come, analyst)
-        price = model_units(tuple(sorted(self.stream.columns)), teller.table.domain) * unit
-        least = Compose((session.coin.opening, session.coin.hit, Gaussian(Fraction(1), Fraction(price))))
-        if not teller.fits(least, analyst):
-            return None
-        return self._open(session, target, analyst)
+        return self._open(session, target, analyst) if self._affordable(session, target, analyst) else None
+
+    def _affordable(self, session: Session, target: Target, analyst: str) -> bool:
+        """Whether a model can be built with what is left, and checked at least once."""
+        columns = tuple(sorted(self.stream.columns))
+        price = Gaussian(Fraction(1), Fraction(model_units(columns, self.teller.table.domain) / target.variance))
+        checks = (session.coin.opening, self._worst(session)) if session.hits_left else ()
+        return self.teller.fits(Compose((*checks, price)), analyst)
 
     def _tossable(self, analyst: str) -> bool:
         """Whether every cap over the analyst has a price for the coin."""
@@ -120,9 +127,9 @@ class Models:
         hit = (STEEPNESS / quantile(target.confidence)) ** 2
         hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
         hits = hits if self._tossable(analyst) else 0
-        chance = Fraction(target.confidence).limit_denominator(10**9)
-        rows = self.teller.table.unit.contributions
-        return Session(Fraction(target.error).limit_denominator(10**6), chance, rows, hits, None)
+        # The decimal that somebody wrote, not the double next to it.
+        chance = Fraction(repr(target.confidence))
+        return Session(Fraction(target.error), chance, self.teller.table.unit.contributions, hits, None)
 
     def _open(self, session: Session, target: Target, analyst: str) -> Session:
         """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again."""
@@ -133,8 +140,12 @@ class Models:
         elif not found.hits_left:
             self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
         else:
-            # Closes the orders at which a pass is not free, before the first toss.
-            self.teller.note(found, found.coin.opening, "a model answers, and a coin checks it", analyst=analyst)
+            try:
+                # Closes the orders at which a pass is not free, before the first toss.
+                self.teller.note(found, found.coin.opening, "a model answers, and a coin checks it", analyst=analyst)
+            except BudgetExceeded:
+                found = replace(found, hits_left=0)
+                self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
         return found
 
     def _built(self, target: Target, analyst: str) -> Built | None:
@@ -219,11 +230,16 @@ class Models:
         target = Target(float(session.error), session.after_hit)
         steps = plan_steps([(question, target)], self.teller.known)
         event = Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
+        # What was set aside pays for this, whatever else is spent meanwhile: a hit must not go unpaid.
+        sure = Steps((self._directly(session, question),))
         if not steps.steps or not self.teller.fits(event, analyst):
-            # What was set aside pays for this, whatever else there is.
-            steps = Steps((self._directly(session, question),))
+            steps = sure
         after = replace(session, hits_left=session.hits_left - 1)
-        self.teller.measure_after_hit(steps, after, why, analyst=analyst, hold=hold)
+        try:
+            self.teller.measure_after_hit(steps, after, why, analyst=analyst, hold=hold)
+        except BudgetExceeded:
+            steps = sure
+            self.teller.measure_after_hit(steps, after, why, analyst=analyst, hold=hold)
         self.close(analyst)
         self._learn(after, question, analyst)
         return steps
@@ -277,12 +293,13 @@ class Models:
         event = request.event(self.teller.table.domain, self.teller.table.unit)
         if not self.teller.fits(event, analyst):
             return None
+        # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
+        margin = half_width(sigma, max(2 * target.confidence - 1, LEAST_CONFIDENCE))
         try:
             heard = self.teller.answer(request, analyst=analyst)
         finally:
             self.teller.forget_sealed()
-        # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
-        error = heard + half_width(sigma, 2 * target.confidence - 1)
+        error = max(0.0, heard + margin)
         return Certified(expected, error, event) if error <= target.error else None
 
     def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
@@ -294,7 +311,10 @@ class Models:
             self.stream.see(each)
         if units <= WORTH * model_units(tuple(sorted(self.stream.columns)), self.teller.table.domain):
             return None
-        return self._open(self._draft(target, None, analyst), target, analyst).built
+        session = self._draft(target, None, analyst)
+        if session.hits_left and not self._affordable(session, target, analyst):
+            session = replace(session, hits_left=0)
+        return self._open(session, target, analyst).built if self._affordable(session, target, analyst) else None
 
     def close(self, analyst: str | None = None) -> None:
         """Give back what was set aside."""

@@ -50,7 +50,7 @@ class Session:
 
     def keeps(self, error: float, confidence: float) -> bool:
         """Whether its answers are as good as somebody wants them."""
-        return self.open and self.error <= error and self.confidence >= confidence
+        return self.open and float(self.error) <= error and float(self.confidence) >= confidence
 
 
 def session_to_plain(session: Session) -> dict[str, Any]:

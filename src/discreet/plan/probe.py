@@ -25,8 +25,9 @@ def probes(stream: Stream, columns: Columns, model: Model, count: int) -> tuple[
         turn = int(row[-1] * 2**20)
         factors = []
         for place in chosen.tolist():
-            factors.append(choices[place][turn % len(choices[place])])
-            turn = turn * 69069 + 1
+            # The low bits of such a sequence hardly vary.
+            turn = (turn * 1_103_515_245 + 12_345) % 2**31
+            factors.append(choices[place][(turn >> 16) % len(choices[place])])
         found.append(Linear([product(factors)]))
     return tuple(found)
 
