@@ -374,9 +374,6 @@ def test_a_hold_survives_a_crash_and_a_new_curator_works_on(table, opened, tmp_p
 # What may go wrong between a toss and its payment.
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_hit plans by what is left now; if another process spends that first, a hit is seen unpaid"
-)
 def test_a_hit_is_paid_even_if_another_process_spends_the_rest_meanwhile(bad, table, monkeypatch):
     right = Teller.fits
 
@@ -443,7 +440,6 @@ def test_a_plan_says_that_a_model_answers_for_free(good):
     assert "Should the check fail" in plan.note
 
 
-@pytest.mark.xfail(strict=True, reason="plan() does not look whether the next hit can be set aside")
 def test_a_plan_does_not_promise_what_is_refused(good):
     question = fresh(good)[0]
     use_up(good)
@@ -470,27 +466,13 @@ def test_the_cap_is_never_passed(table, tmp_path):
         assert ledger.balances()[0].spent.epsilon <= 0.5
 
 
-@pytest.mark.parametrize(
-    "confidence",
-    [
-        0.99,
-        0.95,
-        pytest.param(
-            0.9,
-            marks=pytest.mark.xfail(
-                strict=True, reason="the double 0.9 is above 9/10, so Session.keeps denies what it was opened for"
-            ),
-        ),
-        pytest.param(0.8, marks=pytest.mark.xfail(strict=True, reason="the double 0.8 is above 4/5")),
-    ],
-)
+@pytest.mark.parametrize("confidence", [0.99, 0.95, 0.9, 0.8])
 def test_a_session_serves_the_wish_for_which_it_was_opened(confidence, table, tmp_path):
     with eager(), Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         session = desk._models._draft(Target(ERROR, confidence), 10, ANYONE)
         assert replace(session, built=ALONE).keeps(ERROR, confidence)
 
 
-@pytest.mark.xfail(strict=True, reason="the error of a session is rounded, perhaps up, and then denies its own wish")
 def test_a_session_serves_the_error_for_which_it_was_opened(table, tmp_path):
     with Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         for error in (1234.7, ROWS / 300, 0.1 * ROWS / 7):

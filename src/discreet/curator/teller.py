@@ -93,7 +93,9 @@ class Teller:
         """Pay for a hit, from what was set aside for it, and for the steps that the model did not save."""
         mechanisms = self._mechanisms(steps)
         event = Compose((session.coin.hit, steps.event(self.table.domain, self.table.unit)))
-        receipt = self.spend(event, why, analyst=analyst, hold=hold)
+        # The owner may have closed the hold; the hit is paid all the same.
+        held = hold if hold in self.ledger.holds else None
+        receipt = self.spend(event, why, analyst=analyst, hold=held)
         self.record(receipt, Released(steps.steps, self._released(steps, mechanisms), "hit", session))
         self.refresh()
 
