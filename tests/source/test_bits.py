@@ -226,3 +226,16 @@ def test_codes_take_one_byte_where_a_column_has_few_cells():
     frame = Frame(table(10), domain=DOMAIN)
     ((codes, _),) = frame.cells(tuple(SIZES))
     assert [code.dtype.name for code in codes] == ["int8", "int8", "int8", "int16", "int8"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 63, 64, 1000])
+def test_products_of_signs_are_exact_whatever_their_number(rows):
+    """They are counted by parity, and not by their digits."""
+    codes = {name: np.random.default_rng(place).integers(0, 2, rows) for place, name in enumerate("abcd")}
+    signs = {"a": [1, -1], "b": [-1, 1], "c": [1, -1], "d": [-1, 1]}
+    bits = Bits(codes, rows)
+    for ways in range(1, 5):
+        names = tuple("abcd"[:ways])
+        query = Linear([Product(tuple(Factor((name,), np.array(signs[name])) for name in names), 3)])
+        expected = 3 * int(np.prod([np.array(signs[name])[codes[name]] for name in names], axis=0).sum())
+        assert bits.answer(query) == expected
