@@ -86,12 +86,23 @@ def eager(**others):
         patch.setattr(discreet.plan.forecast, "WORTH", 1e-6)
         patch.setattr(discreet.plan.forecast, "SETTLED", 6)
         patch.setattr(discreet.plan.build, "PROBES", 300)
-        patch.setattr(discreet.plan.build, "SELECTIONS", (2, 1), raising=False)
+        patch.setattr(discreet.plan.build, "SELECTIONS", (2, 1))
         patch.setattr(discreet.curator.models, "SHARE_FOR_HITS", 1e6)
         patch.setattr(discreet.curator.models, "MOST_HITS", 3)
         for name, value in others.items():
             patch.setattr(discreet.curator.models, name, value)
         yield
+
+
+def open_ledger(table, folder):
+    """The address of a ledger in which a good model was built and its session is open."""
+    address = folder / "ledger.sqlite"
+    with eager(), Desk(table, address, budget=PLENTY) as desk:
+        for question in conjunctions(30):
+            desk.ask(question, **WISH)
+        assert desk.session.open
+        assert desk.session.built.columns == NAMES
+    return address
 
 
 class HeardLedger(Heard):

@@ -27,6 +27,7 @@ from curator.modelled import (
     copy_of,
     eager,
     is_hit,
+    open_ledger,
     open_session,
     paired_rows,
     split_pair,
@@ -56,14 +57,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def opened(table, tmp_path_factory):
-    """A ledger in which a good model was built and its session is open."""
-    address = tmp_path_factory.mktemp("opened") / "ledger.sqlite"
-    with eager(), Desk(table, address, budget=PLENTY) as desk:
-        for question in conjunctions(30):
-            desk.ask(question, **WISH)
-        assert desk.session.open
-        assert desk.session.built.columns == NAMES
-    return address
+    return open_ledger(table, tmp_path_factory.mktemp("opened"))
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from curator.modelled import (
     conjunctions,
     copy_of,
     eager,
+    open_ledger,
     open_session,
     paired_rows,
     split_pair,
@@ -46,13 +47,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def opened(table, tmp_path_factory):
-    """A ledger in which a good model was built and its session is open."""
-    address = tmp_path_factory.mktemp("opened") / "ledger.sqlite"
-    with eager(), Desk(table, address, budget=PLENTY) as desk:
-        for question in conjunctions(30):
-            desk.ask(question, **WISH)
-        assert desk.session.open
-    return address
+    return open_ledger(table, tmp_path_factory.mktemp("opened"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from discreet.plan.build import PROBE, Built, build, mend, model_of, run
 from discreet.plan.forecast import WORTH, Stream, lattice_units, model_units
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.probe import counted
-from discreet.plan.request import Quantile, Request
+from discreet.plan.request import Done, Procedure, Quantile, Request
 from discreet.plan.step import Directly, exact_sigma
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Nothing
@@ -73,7 +73,7 @@ class Models:
     def serves(self, question: Linear, target: Target, analyst: str) -> bool:
         """Whether the model that there is would answer, without a look at any row."""
         session = self.teller.session
-        if session is None or not self._serves(session, question, target):
+        if session is None or not self._serves(session, question, target) or not self._tossable(analyst):
             return False
         return self._holds.get(analyst) in self.teller.ledger.holds or self.teller.fits(self._worst(session), analyst)
 
@@ -133,7 +133,7 @@ class Models:
 
     def _open(self, session: Session, target: Target, analyst: str) -> Session:
         """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again."""
-        built = self._built(target, analyst)
+        built = self._run(build(self.teller.known, target, self.stream), analyst)
         found = replace(session, built=built)
         if built is None:
             self.teller.note(found, Nothing(), "no model is good enough", analyst=analyst)
@@ -148,12 +148,14 @@ class Models:
                 self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
         return found
 
-    def _built(self, target: Target, analyst: str) -> Built | None:
+    def _run(self, procedure: Procedure[Done], analyst: str) -> Done | None:
+        """What a procedure makes; None if the budget does not reach to its end."""
+
         def answer(request: Request) -> int:
             return self.teller.answer(request, analyst=analyst)
 
         try:
-            return run(build(self.teller.known, target, self.stream), answer)
+            return run(procedure, answer)
         except BudgetExceeded:
             return None
         finally:
@@ -251,17 +253,8 @@ class Models:
         if built is None or not isinstance(model, Tree):
             return
         target = Target(float(session.error), float(session.confidence))
-
-        def answer(request: Request) -> int:
-            return self.teller.answer(request, analyst=analyst)
-
-        try:
-            grown = run(mend(self.teller.known, built, model, question, target), answer)
-        except BudgetExceeded:
-            return
-        finally:
-            self.teller.forget_sealed()
-        if grown != built:
+        grown = self._run(mend(self.teller.known, built, model, question, target), analyst)
+        if grown not in (None, built):
             changed = replace(session, built=grown)
             self.teller.note(changed, Nothing(), "a model learns from a failed check", analyst=analyst)
 

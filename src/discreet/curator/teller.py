@@ -45,8 +45,7 @@ class Teller:
                 released = from_bytes(entry.released, self.table.name, self._prints)
                 if released is not None:
                     learn(released, self.known)
-                    if released.kind == "session" or released.session is not None:
-                        self.session = released.session
+                    self.session = released.session or self.session
             self._seen = entry.sequence
 
     def spend(

@@ -10,7 +10,7 @@ from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.kernels import SLIP, compiled
 from discreet.model.protocol import Coded, Columns, Numbers
 from discreet.model.runs import runs_of
-from discreet.noise.entropy import filler
+from discreet.model.uniform import uniform
 from discreet.parameter import whole
 from discreet.query.linear import Linear
 from discreet.query.product import Product
@@ -99,11 +99,8 @@ class Dense:
 
     def rows(self, number: int) -> Coded:
         """So many rows, drawn from the distribution."""
-        words = np.empty(whole("number", number), dtype=np.int64)
-        filler(words.size)(words)
         edges = np.cumsum(self._weights)
-        # 53 random bits make a number in (0, 1) that is exact in a double.
-        places = ((words >> 11 & (2**53 - 1)) + 0.5) * 2.0**-53 * edges[-1]
+        places = uniform(whole("number", number)) * edges[-1]
         cells = np.unravel_index(np.searchsorted(edges, places, side="right"), self._shape)
         return {name: codes.astype(np.int64) for name, codes in sorted(zip(self._columns, cells, strict=True))}
 

@@ -8,10 +8,12 @@ of the pieces are added up with compensation, so that the error does not grow wi
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from discreet.model import machine
 
 Weights = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -184,18 +186,4 @@ def compiled() -> Kernels:
     for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):
         any_order(piece)
     loops: tuple[Callable[..., float], ...] = (scale_runs, scale_cells, scale_mask, sum_runs, sum_cells, sum_mask)
-    return Kernels(*map(_machine_code, loops))
-
-
-def _machine_code(loop: Callable[..., float]) -> Callable[..., float]:
-    from numba import njit
-
-    cached: Literal[True, False]
-    for cached in (True, False):
-        try:
-            code: Callable[..., float] = njit(loop, nogil=True, cache=cached)
-        except RuntimeError:
-            # There is no folder to write to: compile anew in each process.
-            continue
-        return code
-    raise AssertionError("numba compiles without a cache")
+    return Kernels(*(machine.compiled(loop, any_order=False) for loop in loops))

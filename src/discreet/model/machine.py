@@ -1,4 +1,4 @@
-"""Kernels of the tree as machine code, made when first called: importing must not load a compiler."""
+"""Kernels as machine code, made when first called: importing must not load a compiler."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,12 +6,14 @@ from typing import Any
 
 
 @cache
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel as machine code, kept on disk between runs where that is possible."""
+def compiled(loop: Callable[..., Any], *, any_order: bool = True) -> Callable[..., Any]:
+    """A kernel as machine code, kept on disk between runs where that is possible.
+
+    Sums may be taken in `any_order`, the same each time: the machine code is fixed.
+    """
     from numba import njit
 
-    # Sums may be taken in any order, the same each time: the machine code is fixed.
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}}
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"} if any_order else False}
     try:
         machine_code: Callable[..., Any] = njit(loop, cache=True, **options)
     except RuntimeError:

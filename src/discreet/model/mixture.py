@@ -7,17 +7,15 @@ from different starting points, and their mean is the model: it is a mixture too
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from math import log, prod
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.errors import BadParameter, BadQuery
 from discreet.model.features import Features, features_of
-from discreet.model.protocol import Coded, Look, Numbers
-from discreet.noise.entropy import filler
+from discreet.model.protocol import Coded, Look, Numbers, shape_of
+from discreet.model.uniform import roots_of_primes, uniform
 from discreet.parameter import positive, whole
-from discreet.query.box import MOST_CELLS
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
@@ -69,11 +67,7 @@ class Mixture:
 
     def marginal(self, columns: Sequence[str]) -> Numbers:
         """The expected number of rows in each cell of some columns, with an axis for each in the order given."""
-        if isinstance(columns, str) or len(set(columns)) < len(columns):
-            raise BadQuery(f'columns is {columns!r}; it must be a list, each named once. Write ["age", "sex"].')
-        shape = tuple(self.domain[name].size for name in columns)
-        if prod(shape) > MOST_CELLS:
-            raise TooLarge(f"the marginal of {', '.join(columns)} has {prod(shape)} cells; the limit is {MOST_CELLS}.")
+        shape = shape_of(self.domain, columns)
         tables = [self.tables[self._places[name]] for name in columns]
         # Two halves of about as many cells, so that one matrix product does nearly all the work.
         half = min(range(len(shape) + 1), key=lambda at: prod(shape[:at]) + prod(shape[at:]))
@@ -114,10 +108,10 @@ class Mixture:
         """So many rows, drawn from the distribution."""
         count = whole("number", number)
         last = len(self.weights) - 1
-        component = np.minimum(np.searchsorted(np.cumsum(self.weights), _uniform(count), side="right"), last)
+        component = np.minimum(np.searchsorted(np.cumsum(self.weights), uniform(count), side="right"), last)
         rows: Coded = {}
         for name, place in self._places.items():
-            steps, drawn = np.cumsum(self.tables[place], axis=0)[:-1], _uniform(count)
+            steps, drawn = np.cumsum(self.tables[place], axis=0)[:-1], uniform(count)
             if len(steps) < FEW_STEPS:
                 rows[name] = np.zeros(count, dtype=np.int64)
                 for step in steps:
@@ -234,7 +228,7 @@ def _starts(domain: Domain, features: Features, total: float, components: int, f
     single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=FIRST_STEPS)
     centre = np.log((single + LEAST * equal) / (1 + LEAST))
     # Multiples of square roots of primes, modulo 1: evenly spread in every few dimensions (Kronecker's sequence).
-    roots = np.sqrt(_primes(len(centre)))[:, None]
+    roots = roots_of_primes(len(centre))[:, None]
     starts = []
     for each in range(fits):
         index = np.arange(1, components + 1) + each * components
@@ -293,26 +287,3 @@ def _softmax_slope(tables: Numbers, along: Numbers, shape: tuple[int, ...]) -> N
 def _crossed(first: Numbers, second: Numbers) -> Numbers:
     """The products of every two rows, the second varying faster."""
     return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
-
-
-def _primes(count: int) -> NDArray[np.int64]:
-    """The first so many primes.
-
-    >>> _primes(5).tolist()
-    [2, 3, 5, 7, 11]
-    """
-    # The n-th prime is less than n (ln n + ln ln n) for n ≥ 6 [Rosser].
-    most = 15 if count < 6 else int(count * (log(count) + log(log(count)))) + 1
-    prime = np.ones(most + 1, dtype=np.bool_)
-    prime[:2] = False
-    for number in range(2, int(most**0.5) + 1):
-        prime[number * number :: number] = False
-    return np.flatnonzero(prime)[:count]
-
-
-def _uniform(count: int) -> Numbers:
-    """Numbers in (0, 1)."""
-    words = np.empty(count, dtype=np.int64)
-    filler(count)(words)
-    # 53 random bits are exact in a double.
-    return np.asarray(((words >> 11 & (2**53 - 1)) + 0.5) * 2.0**-53)

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import BadQuery, TooLarge
 from discreet.query.axis import axis_of
+from discreet.query.box import MOST_CELLS
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 
@@ -36,6 +39,16 @@ class Model(Protocol):
 
     def rows(self, number: int) -> Coded:
         """So many rows, drawn from the distribution."""
+
+
+def shape_of(domain: Domain, columns: Sequence[str]) -> tuple[int, ...]:
+    """How many cells each of some columns has; refuses a marginal that would be too large, before it is made."""
+    if isinstance(columns, str) or len(set(columns)) < len(columns):
+        raise BadQuery(f'columns is {columns!r}; it must be a list, each named once. Write ["age", "sex"].')
+    shape = tuple(domain[name].size for name in columns)
+    if prod(shape) > MOST_CELLS:
+        raise TooLarge(f"the marginal of {', '.join(columns)} has {prod(shape)} cells; the limit is {MOST_CELLS}.")
+    return shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)

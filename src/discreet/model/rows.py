@@ -7,11 +7,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import BadData, BadQuery, TooLarge
-from discreet.model.protocol import Coded, Numbers
+from discreet.errors import BadData, BadQuery
+from discreet.model.protocol import Coded, Numbers, shape_of
 from discreet.noise.entropy import filler
 from discreet.parameter import whole
-from discreet.query.box import MOST_CELLS
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 
@@ -61,11 +60,7 @@ class Rows:
 
     def marginal(self, columns: Sequence[str]) -> Numbers:
         """The number of rows in each cell of some columns, with an axis for each in the order given."""
-        if isinstance(columns, str) or len(set(columns)) < len(columns):
-            raise BadQuery(f'columns is {columns!r}; it must be a list, each named once. Write ["age", "sex"].')
-        shape = tuple(self.domain[name].size for name in columns)
-        if prod(shape) > MOST_CELLS:
-            raise TooLarge(f"the marginal of {', '.join(columns)} has {prod(shape)} cells; the limit is {MOST_CELLS}.")
+        shape = shape_of(self.domain, columns)
         cell = np.zeros(self.number, dtype=np.int64)
         for name, size in zip(columns, shape, strict=True):
             cell = cell * size + self.codes[name]

@@ -179,7 +179,7 @@ def _select(
     """Let the pairs and triples of which the tree is most wrong join it, one after the other, where they have room."""
     names = [name for name in among or columns if known.domain[name].size == 2]
     candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
-    candidates = [each for each in candidates if each not in set(scopes)]
+    candidates = [each for each in candidates if each not in scopes]
     emphasis = np.array([EMPHASIS[len(each)] for each in candidates], dtype=np.int64)
     questions = tuple(EMPHASIS[len(each)] * _character(each) for each in candidates)
     sizes = {name: known.domain[name].size for name in columns}

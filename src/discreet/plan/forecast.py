@@ -9,6 +9,7 @@ from math import comb, expm1, log1p
 from discreet.known.family import axes_of
 from discreet.known.lattice import Columns
 from discreet.query.linear import Linear
+from discreet.query.product import Factor
 from discreet.schema.domain import Domain
 
 # What a model pays for the number of rows, for each piece of one column, for each piece of two; for each column about
@@ -65,7 +66,7 @@ class Stream:
     asked: int = 0
     widths: int = 0
     columns: dict[str, int] = field(default_factory=dict)
-    factors: dict[str, dict[object, None]] = field(default_factory=dict)
+    factors: dict[str, dict[Factor, None]] = field(default_factory=dict)
     since_new: int = 0
 
     def see(self, question: Linear) -> None:

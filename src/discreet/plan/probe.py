@@ -4,6 +4,7 @@ import numpy as np
 
 from discreet.known.lattice import Columns
 from discreet.model.protocol import Model, Numbers
+from discreet.model.uniform import roots_of_primes
 from discreet.plan.forecast import Stream
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, product
@@ -33,7 +34,7 @@ def probes(stream: Stream, columns: Columns, model: Model, count: int) -> tuple[
 
 
 def _choices(stream: Stream, name: str, model: Model) -> list[Factor]:
-    seen = [factor for factor in stream.factors.get(name, {}) if isinstance(factor, Factor)]
+    seen = list(stream.factors.get(name, ()))
     if seen:
         return seen
     cells = model.marginal((name,))
@@ -42,14 +43,7 @@ def _choices(stream: Stream, name: str, model: Model) -> list[Factor]:
 
 def _spread(count: int, dimensions: int) -> Numbers:
     """Points that fill a cube evenly: multiples of the roots of primes, modulo 1."""
-    primes: list[int] = []
-    number = 2
-    while len(primes) < dimensions:
-        if all(number % prime for prime in primes):
-            primes.append(number)
-        number += 1
-    steps = np.sqrt(np.array(primes, dtype=np.float64)) % 1.0
-    points: Numbers = np.mod(np.outer(np.arange(1, count + 1), steps), 1.0)
+    points: Numbers = np.mod(np.outer(np.arange(1, count + 1), roots_of_primes(dimensions) % 1.0), 1.0)
     return points
 
 

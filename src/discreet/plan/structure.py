@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import chdtrc
 
+from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
@@ -47,7 +48,7 @@ def joined(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tu
         before = len(found)
         # In the first round a forest: of pairs that close a ring, the weakest is explained by the others.
         roots = {name: name for name in columns}
-        for pair, _ in suspects:
+        for pair in suspects:
             ends = [_root(roots, name) for name in pair]
             if ends[0] != ends[1] and fits(found, pair, _sizes(known.domain, columns), GLANCED_CELLS):
                 found.append(pair)
@@ -60,8 +61,8 @@ def joined(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tu
     return found, model
 
 
-def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[tuple[Columns, float]]:
-    """The pairs that a model does not explain, the most dependent first, with how unlikely they are by chance."""
+def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[Columns]:
+    """The pairs that a model does not explain, the most dependent first."""
     found = []
     for pair in pairs:
         looks = [look for look in looks_of(known.lattice, [pair]) if look.columns == pair]
@@ -70,11 +71,9 @@ def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[tup
         marginal = model.marginal(pair)
         distance = sum(_distance(look, marginal, known.domain) for look in looks)
         freedom = sum(_freedom(look, known.domain) for look in looks)
-        chance = float(chdtrc(freedom, distance))
-        if chance < UNLIKELY:
-            found.append((pair, _dependence(marginal, distance - freedom, looks), chance))
-    found.sort(key=lambda one: (-one[1], one[0]))
-    return [(pair, chance) for pair, _, chance in found]
+        if float(chdtrc(freedom, distance)) < UNLIKELY:
+            found.append((-_dependence(marginal, distance - freedom, looks), pair))
+    return [pair for _, pair in sorted(found)]
 
 
 def _distance(look: Look, marginal: Numbers, domain: Domain) -> float:
@@ -84,8 +83,6 @@ def _distance(look: Look, marginal: Numbers, domain: Domain) -> float:
 
 def _freedom(look: Look, domain: Domain) -> int:
     """In how many directions the noise of a look can be: contrasts of a category add up to zero."""
-    from discreet.known.family import axes_of
-
     free = 1
     for axis, part in zip(axes_of(domain, look.columns), look.parts or (), strict=True):
         free *= axis.rows(part) if axis.levels else axis.cells - 1
