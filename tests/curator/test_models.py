@@ -472,3 +472,11 @@ def test_a_session_serves_the_error_for_which_it_was_opened(table, tmp_path):
         for error in (1234.7, ROWS / 300, 0.1 * ROWS / 7):
             session = desk._models._draft(Target(error, SURE), 10, ANYONE)
             assert replace(session, built=ALONE).keeps(error, SURE)
+
+
+def test_an_analyst_whose_own_cap_has_no_price_for_the_coin_goes_the_usual_way(table, opened, tmp_path):
+    with Desk(table, copy_of(opened, tmp_path), analyst="ana") as desk:
+        desk.ledger.cap(GAUSSIAN, analyst="ana")
+        question = conjunctions(60, seed=31)[0]
+        assert desk.plan(question, **WISH).origin != "model"
+        assert desk.ask(question, **WISH).origin != "model"
