@@ -282,7 +282,9 @@ def test_a_batch_that_is_cheap_is_not_certified(table, address):
 
 def test_a_batch_may_be_asked_with_any_confidence(table, address):
     with eager(WORTH=1e-3), Desk(table, address) as desk:
-        desk.ask_many(conjunctions(60, seed=29), error=ERROR, confidence=0.5)
+        answers = desk.ask_many(conjunctions(60, seed=29), error=ERROR, confidence=0.5)
+        assert [answer.confidence for answer in answers] == [0.5] * 60
+        assert all(0 <= answer.error <= ERROR for answer in answers)
 
 
 def test_a_batch_for_which_no_session_can_be_opened_goes_the_usual_way(table, tmp_path):
