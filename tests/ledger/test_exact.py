@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
 from json import loads
+from math import isfinite
 from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -255,11 +256,18 @@ def event_from(recipe, caps, rooms):
 
 
 def sized(kind, room, recipe, *, pure):
-    """An event whose loss is the part and the grains of a room that a recipe says; pure, if only such can be priced."""
+    """An event whose loss is the part and the grains of a room that a recipe says; pure, if only such can be priced.
+
+    The room is measured at an order where it has a size: a hold for a coin is infinite at the orders that it closes,
+    and a budget that a coin was paid from has nothing there.
+    """
+    finite = [place for place, left in enumerate(room) if isfinite(left)]
+    if not finite:
+        return Nothing()
     if kind == "pure":
         return Pure(max(Fraction(0), room[0] * recipe.part + recipe.grains * GRAIN))
     per_gaussian = [Fraction(1)] if kind == "gaussian" else [order / 2 for order in ORDERS]
-    place = max(range(len(room)), key=lambda place: room[place] / per_gaussian[place])
+    place = max(finite, key=lambda place: room[place] / per_gaussian[place])
     amount = max(Fraction(0), room[place] * recipe.part + recipe.grains * GRAIN)
     if not pure:
         return Gaussian(1, amount / per_gaussian[place])
@@ -443,6 +451,19 @@ def test_whatever_happens_for_long_the_ledger_keeps_the_laws_of_exact_arithmetic
 
 
 # The worst cases, one by one.
+
+
+@pytest.mark.parametrize("as_large_as", ["hold", "caps"])
+@pytest.mark.parametrize("part", [Fraction(1), Fraction(1, 3)])
+@pytest.mark.parametrize("hits", [0, 1])
+def test_what_is_paid_from_a_hold_for_a_coin_keeps_the_laws_at_the_orders_that_are_open(hits, part, as_large_as):
+    """Such a hold is infinite at the orders that the coin closes."""
+    near = Near(0, part, Fraction(0), lambda event: event)
+    coin = Coin(Fraction(1, 1000), hits)
+    cap = SetCap(Cap(None, None, "renyi", Fraction(1), Fraction(1, 10**6)))
+    steps = [cap, Reserve(coin, "a", "ana"), SpendFrom(0, near, as_large_as), SpendFrom(0, coin, "hold"), Look()]
+    live_through([(0, step) for step in [*steps, SpendFrom(0, near, "hold"), Close(0), Spend(near, "a", "ana")]])
+
 
 KINDS = ("pure", "gaussian", "renyi")
 each_kind = pytest.mark.parametrize("kind", KINDS)
