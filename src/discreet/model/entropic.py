@@ -17,8 +17,7 @@ import numpy as np
 
 from discreet.model.evidence import Evidence
 from discreet.model.layout import Layout
-from discreet.model.machine import compiled
-from discreet.model.passes import differentiate, direct, spread
+from discreet.model.passes import compiled
 from discreet.model.protocol import Numbers
 
 # A step is solved to this part of what it would gain, in at most so many walks; δ moves by this factor.
@@ -63,7 +62,7 @@ class _Walker:
         self.where = np.concatenate(
             [np.arange(layout.walk.start[node], layout.walk.start[node + 1]) for node in nodes] or [np.zeros(0, int)]
         )
-        self._direct, self._spread, self._differentiate = map(compiled, (direct, spread, differentiate))
+        self._direct, self._spread, self._differentiate = compiled()
 
     def tables(self, potentials: Numbers) -> tuple[Numbers, Numbers]:
         """Conditionals and marginals."""

@@ -8,7 +8,7 @@ of the pieces are added up with compensation, so that the error does not grow wi
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,11 @@ def mask_summed(weights: Weights, offset: int, mask: Weights) -> float:
     return total
 
 
-# Below, `total` and `lost` are a sum with what its roundings lost (Kahan).
+def added(total: float, lost: float, part: float) -> tuple[float, float]:
+    """A sum and what its roundings lost, with one part more (Kahan)."""
+    part -= lost
+    grown = total + part
+    return grown, (grown - total) - part
 
 
 def scale_runs(weights: Weights, offsets: Places, starts: Places, stops: Places, factor: float) -> float:
@@ -111,10 +115,7 @@ def scale_runs(weights: Weights, offsets: Places, starts: Places, stops: Places,
         for r in range(len(starts)):
             stop = offsets[b] + stops[r]
             for start in range(offsets[b] + starts[r], stop, PIECE):
-                part = piece_scaled(weights, start, min(start + PIECE, stop), factor) - lost
-                grown = total + part
-                lost = (grown - total) - part
-                total = grown
+                total, lost = added(total, lost, piece_scaled(weights, start, min(start + PIECE, stop), factor))
     return total
 
 
@@ -125,10 +126,7 @@ def sum_runs(weights: Weights, offsets: Places, starts: Places, stops: Places) -
         for r in range(len(starts)):
             stop = offsets[b] + stops[r]
             for start in range(offsets[b] + starts[r], stop, PIECE):
-                part = piece_summed(weights, start, min(start + PIECE, stop)) - lost
-                grown = total + part
-                lost = (grown - total) - part
-                total = grown
+                total, lost = added(total, lost, piece_summed(weights, start, min(start + PIECE, stop)))
     return total
 
 
@@ -136,10 +134,7 @@ def scale_cells(weights: Weights, offsets: Places, cells: Cells, factor: float) 
     """Scale the single cells of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
-        part = cells_scaled(weights, offsets[b], cells, factor) - lost
-        grown = total + part
-        lost = (grown - total) - part
-        total = grown
+        total, lost = added(total, lost, cells_scaled(weights, offsets[b], cells, factor))
     return total
 
 
@@ -147,10 +142,7 @@ def sum_cells(weights: Weights, offsets: Places, cells: Cells) -> float:
     """Add up the single cells of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
-        part = cells_summed(weights, offsets[b], cells) - lost
-        grown = total + part
-        lost = (grown - total) - part
-        total = grown
+        total, lost = added(total, lost, cells_summed(weights, offsets[b], cells))
     return total
 
 
@@ -158,10 +150,7 @@ def scale_mask(weights: Weights, offsets: Places, mask: Weights, factors: Weight
     """Scale the masked stretch of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
-        part = mask_scaled(weights, offsets[b], mask, factors) - lost
-        grown = total + part
-        lost = (grown - total) - part
-        total = grown
+        total, lost = added(total, lost, mask_scaled(weights, offsets[b], mask, factors))
     return total
 
 
@@ -169,21 +158,16 @@ def sum_mask(weights: Weights, offsets: Places, mask: Weights) -> float:
     """Add up the masked stretch of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
-        part = mask_summed(weights, offsets[b], mask) - lost
-        grown = total + part
-        lost = (grown - total) - part
-        total = grown
+        total, lost = added(total, lost, mask_summed(weights, offsets[b], mask))
     return total
 
 
 @cache
 def compiled() -> Kernels:
     """All of them as machine code; kept on disk between runs where that is possible."""
-    from numba.extending import register_jitable
-
     # Only within a piece may sums be taken in another order: compensation must be done as it is written.
-    any_order: Any = register_jitable(fastmath={"reassoc", "nsz", "contract"})
     for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):
-        any_order(piece)
+        machine.part(piece)
+    machine.part(added, any_order=False)
     loops: tuple[Callable[..., float], ...] = (scale_runs, scale_cells, scale_mask, sum_runs, sum_cells, sum_mask)
     return Kernels(*(machine.compiled(loop, any_order=False) for loop in loops))

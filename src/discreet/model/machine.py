@@ -4,16 +4,24 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+# Sums may be taken in any order, the same each time: the machine code is fixed.
+_ANY_ORDER = {"contract", "reassoc", "nsz"}
+
+
+@cache
+def part(function: Callable[..., Any], *, any_order: bool = True) -> None:
+    """Let kernels call a function; within it, sums may be taken in `any_order`."""
+    from numba.extending import register_jitable
+
+    register_jitable(fastmath=_ANY_ORDER if any_order else False)(function)
+
 
 @cache
 def compiled(loop: Callable[..., Any], *, any_order: bool = True) -> Callable[..., Any]:
-    """A kernel as machine code, kept on disk between runs where that is possible.
-
-    Sums may be taken in `any_order`, the same each time: the machine code is fixed.
-    """
+    """A kernel as machine code, kept on disk between runs where that is possible; sums may be taken in `any_order`."""
     from numba import njit
 
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"} if any_order else False}
+    options: dict[str, Any] = {"nogil": True, "fastmath": _ANY_ORDER if any_order else False}
     try:
         machine_code: Callable[..., Any] = njit(loop, cache=True, **options)
     except RuntimeError:

@@ -5,14 +5,60 @@ the leaves to the root makes it from log-potentials with one exponential for eac
 back multiplies. Derivatives walk the same way with products alone.
 """
 
+from collections.abc import Callable
+from functools import cache
 from math import exp, log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.model import machine
 from discreet.model.layout import Walk
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Passes(NamedTuple):
+    """The walks, compiled."""
+
+    direct: Callable[..., None]
+    spread: Callable[..., None]
+    differentiate: Callable[..., None]
+
+
+def hand_up(walk: Walk, node: int, messages: Numbers, cells: Numbers) -> None:
+    """Add what a node says of each state of its separator to the cells of its parent; a root has none."""
+    parent = walk.parent[node]
+    if parent >= 0:
+        length, cell = walk.runs[node], walk.start[parent]
+        for run in range((walk.start[parent + 1] - cell) // length):
+            state = walk.shared[node] + walk.state[walk.maps[node] + run]
+            if walk.keeps[node]:
+                for at in range(length):
+                    cells[cell + at] += messages[state + at]
+            else:
+                message = messages[state]
+                for at in range(length):
+                    cells[cell + at] += message
+            cell += length
+
+
+def hand_down(walk: Walk, node: int, cells: Numbers, shares: Numbers) -> None:
+    """Add the cells of a node's parent up to the states of its separator; a root has none."""
+    parent = walk.parent[node]
+    if parent >= 0:
+        length, cell = walk.runs[node], walk.start[parent]
+        for run in range((walk.start[parent + 1] - cell) // length):
+            state = walk.shared[node] + walk.state[walk.maps[node] + run]
+            if walk.keeps[node]:
+                for at in range(length):
+                    shares[state + at] += cells[cell + at]
+            else:
+                share = 0.0
+                for at in range(length):
+                    share += cells[cell + at]
+                shares[state] += share
+            cell += length
 
 
 def direct(walk: Walk, logs: Numbers, directed: Numbers, messages: Numbers) -> None:
@@ -39,19 +85,7 @@ def direct(walk: Walk, logs: Numbers, directed: Numbers, messages: Numbers) -> N
                 scale = 1.0 / total
                 for cell in range(first, first + rest):
                     directed[cell] *= scale
-        parent = walk.parent[node]
-        if parent >= 0:
-            length, cell = walk.runs[node], walk.start[parent]
-            for run in range((walk.start[parent + 1] - cell) // length):
-                state = sent + walk.state[walk.maps[node] + run]
-                if walk.keeps[node]:
-                    for at in range(length):
-                        logs[cell + at] += messages[state + at]
-                else:
-                    message = messages[state]
-                    for at in range(length):
-                        logs[cell + at] += message
-                cell += length
+        hand_up(walk, node, messages, logs)
 
 
 def spread(walk: Walk, directed: Numbers, beliefs: Numbers, shares: Numbers) -> None:
@@ -59,22 +93,10 @@ def spread(walk: Walk, directed: Numbers, beliefs: Numbers, shares: Numbers) -> 
     shares[:] = 0.0
     for node in range(walk.parent.size - 1, -1, -1):
         start, states, rest = walk.start[node], walk.states[node], walk.rest[node]
-        sent, parent = walk.shared[node], walk.parent[node]
-        if parent < 0:
+        sent = walk.shared[node]
+        hand_down(walk, node, beliefs, shares)
+        if walk.parent[node] < 0:
             shares[sent] = 1.0
-        else:
-            length, cell = walk.runs[node], walk.start[parent]
-            for run in range((walk.start[parent + 1] - cell) // length):
-                state = sent + walk.state[walk.maps[node] + run]
-                if walk.keeps[node]:
-                    for at in range(length):
-                        shares[state + at] += beliefs[cell + at]
-                else:
-                    share = 0.0
-                    for at in range(length):
-                        share += beliefs[cell + at]
-                    shares[state] += share
-                cell += length
         if rest == 1:
             for state in range(states):
                 beliefs[start + state] = shares[sent + state]
@@ -105,36 +127,12 @@ def differentiate(
                 for cell in range(start + state * rest, start + (state + 1) * rest):
                     mean += directed[cell] * moved[cell]
                 means[sent + state] = mean
-        parent = walk.parent[node]
-        if parent >= 0:
-            length, cell = walk.runs[node], walk.start[parent]
-            for run in range((walk.start[parent + 1] - cell) // length):
-                state = sent + walk.state[walk.maps[node] + run]
-                if walk.keeps[node]:
-                    for at in range(length):
-                        moved[cell + at] += means[state + at]
-                else:
-                    mean = means[state]
-                    for at in range(length):
-                        moved[cell + at] += mean
-                cell += length
+        hand_up(walk, node, means, moved)
     shares[:] = 0.0
     for node in range(walk.parent.size - 1, -1, -1):
         start, states, rest = walk.start[node], walk.states[node], walk.rest[node]
-        sent, parent = walk.shared[node], walk.parent[node]
-        if parent >= 0:
-            length, cell = walk.runs[node], walk.start[parent]
-            for run in range((walk.start[parent + 1] - cell) // length):
-                state = sent + walk.state[walk.maps[node] + run]
-                if walk.keeps[node]:
-                    for at in range(length):
-                        shares[state + at] += change[cell + at]
-                else:
-                    share = 0.0
-                    for at in range(length):
-                        share += change[cell + at]
-                    shares[state] += share
-                cell += length
+        sent = walk.shared[node]
+        hand_down(walk, node, change, shares)
         if rest == 1:
             for state in range(states):
                 change[start + state] = shares[sent + state]
@@ -143,3 +141,11 @@ def differentiate(
                 share, mean = shares[sent + state], means[sent + state]
                 for cell in range(start + state * rest, start + (state + 1) * rest):
                     change[cell] = beliefs[cell] * (moved[cell] - mean) + share * directed[cell]
+
+
+@cache
+def compiled() -> Passes:
+    """All of them as machine code."""
+    for shared in (hand_up, hand_down):
+        machine.part(shared)
+    return Passes(*map(machine.compiled, (direct, spread, differentiate)))
