@@ -224,4 +224,6 @@ def test_nonsense_is_refused(bad):
 
 
 def test_two_rows_a_person_move_the_odds_twice():
-    assert model_coin(steepness=Fraction(1, 7), sensitivity=2, error=10).hit == Coin(Fraction(2, 7), 1)
+    """At the opening too: the orders that passes cost at are closed for both rows together."""
+    coin = model_coin(steepness=Fraction(1, 7), sensitivity=2, error=10)
+    assert (coin.opening, coin.hit) == (Coin(Fraction(2, 7), 0), Coin(Fraction(2, 7), 1))

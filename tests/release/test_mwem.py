@@ -100,6 +100,7 @@ def test_two_whole_rounds_are_as_private_as_they_say_over_all_small_tables(unit)
     plan = plan_rounds(2, moves, epsilon=Fraction(8))
     share = Fraction(2)
     assert plan.event == Repeat(Compose((Selection(share), Laplace(1 / share, Fraction(1)))), 2)
+    assert (plan.choose(np.zeros(2, dtype=np.int64)).event, plan.measure.event) == plan.event.event.events
     assert worst_delta(Composed(plan), unit, 8) < 1e-9
     # Not for less: a third of the budget is not enough for what is released.
     assert worst_delta(Composed(plan), unit, Fraction(8, 3)) > 1e-3
@@ -121,7 +122,7 @@ def test_with_a_delta_selection_and_measurement_cost_the_same_and_fit_the_budget
             raise AssertionError(other)
     accounting = accounting_for("gaussian")
     assert 0.99 < accounting.epsilon(cost(plan.event, accounting), Fraction(1, 10**9)) <= 1
-    assert plan.measure.event == Gaussian(sigma, squared)
+    assert (plan.choose(np.zeros(2, dtype=np.int64)).event, plan.measure.event) == plan.event.event.events
 
 
 def test_on_neighbouring_tables_the_same_noise_is_asked_for(monkeypatch):

@@ -5,12 +5,14 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from discreet import noise
 from discreet.errors import (
     BadParameter,
     BadQuery,
@@ -23,14 +25,15 @@ from discreet.errors import (
 )
 from discreet.ledger import Budget, Ledger
 from discreet.mechanism.sparse_vector import Run
-from discreet.privacy.event import AboveThreshold, Compose, Nothing
+from discreet.privacy.event import AboveThreshold, Compose, Laplace, Nothing
+from discreet.privacy.gate import gaussian_gate
 from discreet.query import Marginal, col, count
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.session import weights
 from discreet.session.weights import PMW
 from discreet.source.frame import Frame
 from discreet.source.table import Table
-from session.scripted import Notebook
+from session.scripted import Account, Notebook
 
 DOMAIN = Domain({"age": Integers(0, 7, missing="drop"), "a": Boolean(), "b": Boolean()})
 # Nothing is dropped, so the number of rows is public where rows are replaced.
@@ -184,6 +187,44 @@ def test_everything_is_paid_before_a_row_is_read(neighbors):
     ask_while_it_lasts(session)
     paid = [call[1] for call in notebook.calls if call[0] == "spend"]
     assert paid == [Nothing()] * 4
+
+
+@pytest.mark.parametrize("updates", [1, 4])
+def test_the_noise_has_the_scales_that_were_paid_for(updates, monkeypatch):
+    """Of the number of rows, the threshold, every comparison and every value that is told."""
+    scales, draw = [], noise.discrete_laplace
+
+    def listen(scale, size=None):
+        scales.append(scale)
+        return draw(scale, size=size)
+
+    monkeypatch.setattr(noise, "discrete_laplace", listen)
+    session = watched_session(Notebook(), Unit(), epsilon=2, updates=updates)
+    design = session.design
+    assert session.cost == Compose((Laplace(design.value_scale, Fraction(1)), AboveThreshold(design.epsilon)))
+    assert design.value_scale == updates / design.third
+    assert scales == [design.value_scale, 1 / design.first]
+    scales.clear()
+    session._run = Run(updates, -(10**9))
+    session.ask("age < 3")
+    assert scales == [2 * updates / (design.epsilon - design.first - design.third), design.value_scale]
+
+
+def test_every_run_has_a_threshold_of_its_own(monkeypatch):
+    """With delta there are as many runs as updates, and the price is that of fresh thresholds."""
+    gate = gaussian_gate(100, Fraction(1, 10**6))
+    monkeypatch.setattr(Notebook, "balances", lambda self, **_: [Account(gate)])
+    session = watched_session(Notebook(), Unit(), epsilon=50, updates=400)
+    assert (session.design.runs, session.design.hits) == (400, 1)
+    # So low that every comparison is a hit, and drawn from numbers that say which.
+    drawn = iter(range(-(10**9), 0))
+    session._mechanism = replace(session._mechanism, init=lambda: Run(1, next(drawn)))
+    session._run = session._mechanism.init()
+    seen = []
+    for where in list(questions())[:5]:
+        seen.append(session._run.noisy_threshold)
+        assert session.ask(where).origin == "measured"
+    assert seen == list(range(-(10**9), -(10**9) + 5))
 
 
 def test_a_session_costs_what_it_says_and_no_question_costs_more(ledger):

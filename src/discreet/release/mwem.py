@@ -20,7 +20,7 @@ from discreet.model.protocol import Numbers
 from discreet.model.weights import step_between
 from discreet.parameter import Number, positive, probability, whole
 from discreet.privacy.calibrate import calibrate
-from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Repeat, Selection
+from discreet.privacy.event import Compose, Event, Gaussian, Repeat, Selection
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
@@ -141,20 +141,19 @@ def plan_rounds(rounds: int, moves: Sensitivity, *, epsilon: Fraction, delta: Fr
     if delta == 0:
         share = epsilon / (2 * number)
         measure = laplace(epsilon=share, sensitivity=one)
-        single: Event = Laplace(most / share, most)
     else:
         # The zCDP of a selection is e²/8 and that of a Gaussian μ²/2: equal at e = 2μ.
         def event(noise: Fraction) -> Event:
             return Repeat(Compose((Selection(2 / noise), Gaussian(noise, Fraction(1)))), number)
 
         scale = calibrate(event, epsilon=epsilon, delta=delta, by="gaussian")
-        share, single = 2 / scale, Gaussian(scale * most, most**2)
+        share = 2 / scale
         measure = gaussian(sigma=scale * most, sensitivity=one)
 
     def choose(expected: Integers) -> Mechanism[int]:
         return largest_surprise(epsilon=share, sensitivity=one, expected=expected)
 
-    return Rounds(number, choose, measure, Repeat(Compose((Selection(share), single)), number))
+    return Rounds(number, choose, measure, Repeat(Compose((Selection(share), measure.event)), number))
 
 
 class Learner:
