@@ -27,9 +27,7 @@ from curator.modelled import (
     copy_of,
     eager,
     is_hit,
-    open_ledger,
     open_session,
-    paired_rows,
     split_pair,
     table_of,
     truth_of,
@@ -48,16 +46,6 @@ from discreet.query.sql import parse_predicate
 from statistical import assert_rate_at_least
 
 GAUSSIAN = Budget(epsilon=3, delta=1e-9)
-
-
-@pytest.fixture(scope="module")
-def table():
-    return table_of(paired_rows())
-
-
-@pytest.fixture(scope="module")
-def opened(table, tmp_path_factory):
-    return open_ledger(table, tmp_path_factory.mktemp("opened"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
@@ -20,11 +21,8 @@ from curator.modelled import (
     conjunctions,
     copy_of,
     eager,
-    open_ledger,
     open_session,
-    paired_rows,
     split_pair,
-    table_of,
     truth_of,
 )
 from discreet.curator.teller import Teller
@@ -38,16 +36,6 @@ QUESTIONS = conjunctions(80, seed=20)
 GAUSSIAN = Budget(epsilon=3, delta=1e-9)
 # A batch that a good model certifies but for one time in millions.
 LAX = {"error": 2 * ERROR, "confidence": SURE}
-
-
-@pytest.fixture(scope="module")
-def table():
-    return table_of(paired_rows())
-
-
-@pytest.fixture(scope="module")
-def opened(table, tmp_path_factory):
-    return open_ledger(table, tmp_path_factory.mktemp("opened"))
 
 
 @pytest.fixture
@@ -294,17 +282,23 @@ def test_a_batch_for_which_no_session_can_be_opened_goes_the_usual_way(table, tm
         assert {answer.origin for answer in answers} <= {"measured", "model"}
 
 
-def test_a_certified_error_is_not_negative(table, address, monkeypatch):
-    right = Teller.answer
+@pytest.mark.parametrize("confidence", [0.75, SURE])
+def test_a_certified_error_is_what_was_heard_and_the_margin_of_its_noise(table, address, monkeypatch, confidence):
+    """The noise is below minus the margin with probability 1 − confidence; an error is not negative."""
+    said, right = [int(ERROR / 5), -10 * int(ERROR)], Teller.answer
 
-    def low(self, request, *, analyst):
+    def scripted(self, request, *, analyst):
         right(self, request, analyst=analyst)
-        return -10 * int(ERROR)
+        return said[0]
 
-    monkeypatch.setattr(Teller, "answer", low)
+    monkeypatch.setattr(Teller, "answer", scripted)
     with eager(WORTH=1e-3), Desk(table, address) as desk:
-        answers = desk.ask_many(conjunctions(60, seed=31), **WISH)
-        assert min(answer.error for answer in answers) >= 0
+        batch = {"questions": conjunctions(60, seed=31), "error": 2 * ERROR, "confidence": confidence}
+        (error,) = {answer.error for answer in desk.ask_many(**batch)}
+        (paid,) = certified(desk)
+        margin = NormalDist().inv_cdf(confidence) * float(paid.event.sigma)
+        assert error == pytest.approx(said.pop(0) + margin, abs=1)
+        assert {answer.error for answer in desk.ask_many(**batch)} == {0}
 
 
 def test_the_answers_of_a_batch_are_free_of_the_order_in_which_it_is_asked(table, address):

@@ -1,0 +1,15 @@
+"""A table whose columns go in pairs, and a ledger in which a good model of it was built: made once, and then copied."""
+
+import pytest
+
+from curator.modelled import open_ledger, paired_rows, table_of
+
+
+@pytest.fixture(scope="session")
+def table():
+    return table_of(paired_rows())
+
+
+@pytest.fixture(scope="session")
+def opened(table, tmp_path_factory):
+    return open_ledger(table, tmp_path_factory.mktemp("opened"))
