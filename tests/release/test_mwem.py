@@ -15,7 +15,7 @@ from discreet.model.dense import Dense
 from discreet.privacy.accounting import total as cost
 from discreet.privacy.event import Compose, Gaussian, Laplace, Repeat, Selection
 from discreet.privacy.loss import accounting_for
-from discreet.privacy.sensitivity import matrix_sensitivity
+from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.query.ask import count, total
 from discreet.query.workload import monotone_conjunctions
 from discreet.release.batch import Batch
@@ -125,6 +125,15 @@ def test_with_a_delta_selection_and_measurement_cost_the_same_and_fit_the_budget
     assert (plan.choose(np.zeros(2, dtype=np.int64)).event, plan.measure.event) == plan.event.event.events
 
 
+@pytest.mark.parametrize("delta", [0, Fraction(1, 10**9)])
+def test_three_rows_a_person_are_three_times_the_noise(delta):
+    one, three = (Sensitivity(l1=Fraction(2 * m), l2_squared=Fraction(2 * m * m), linf=Fraction(m)) for m in (1, 3))
+    plain, wide = (plan_rounds(4, moves, epsilon=Fraction(1), delta=Fraction(delta)) for moves in (one, three))
+    assert wide.measure.error(0.95) == pytest.approx(3 * plain.measure.error(0.95), rel=0.02)
+    expected = np.zeros(2, dtype=np.int64)
+    assert wide.choose(expected).error(0.95) == pytest.approx(3 * plain.choose(expected).error(0.95))
+
+
 def test_on_neighbouring_tables_the_same_noise_is_asked_for(monkeypatch):
     """Noise frozen, and the query that is chosen the same in both: then all that is asked of the noise is the same."""
     calls = []
@@ -162,6 +171,13 @@ def test_the_model_is_nearer_to_the_table_than_a_uniform_one(step):
     after = largest_error(model, table, answers)
     assert model.total == 2000
     assert after < (0.25 if step == "projected" else 0.95) * before
+
+
+def test_where_the_number_of_rows_is_private_it_is_counted_with_noise():
+    """Off by 30, with epsilon 1 for it, once in 10^13."""
+    table, _ = binary(unit=dp.Unit())
+    queries = list(monotone_conjunctions(table.domain))
+    assert mwem(table, queries, epsilon=20, rounds=2).total == pytest.approx(2000, abs=30)
 
 
 def test_the_projected_step_learns_more_than_the_textbooks():

@@ -99,6 +99,7 @@ def test_all_answers_are_within_the_error_and_most_are_free(unit, ledger):
     for where in questions():
         answer = session.ask(where)
         assert abs(answer.value - truth(rows, where)) <= answer.error <= session.error
+        assert answer.error == (session.error if answer.origin == "model" else session.design.value_error)
         origins.append(answer.origin)
     assert set(origins) == {"model", "measured"}
     assert origins.count("measured") == 12 - session.updates_left
@@ -356,6 +357,17 @@ def test_a_run_is_over_if_anything_fails_after_noise_was_drawn(ledger, monkeypat
         session.ask("age >= 7")
     # What was drawn and not recorded is known to nobody: not to the model, and not to the next session.
     assert session._fitted.measured == []
+
+
+def test_a_run_is_over_if_a_draw_is_interrupted(ledger, monkeypatch):
+    """Half a comparison is nobody's to repeat: it would be a second look at the same threshold."""
+    session = PMW(table_of(), ledger=ledger, epsilon=20, updates=10)
+    monkeypatch.setattr(noise, "discrete_laplace", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        session.ask("age >= 7")
+    monkeypatch.undo()
+    with pytest.raises(Refusal, match="interrupted while it drew noise"):
+        session.ask("age >= 6")
 
 
 def test_a_source_that_fails_ends_nothing(ledger, monkeypatch):
