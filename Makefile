@@ -19,7 +19,7 @@ test: $(READY)
 	$(BIN)/pytest -n 2 -m "not long"
 
 test-long: $(READY)
-	$(BIN)/pytest -n 2 -m "long or hypothesis" --hypothesis-profile=searching
+	$(BIN)/pytest -n 2 --hypothesis-profile=searching
 
 check: $(READY)
 	$(BIN)/ruff check --fix .

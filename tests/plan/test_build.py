@@ -190,7 +190,7 @@ def test_one_that_does_not_get_good_enough_is_given_up(table, monkeypatch):
 def test_where_pairs_are_not_explained_a_mixture_is_tried(monkeypatch):
     """Two kinds of rows, which no column shows."""
     # Looked at so well that the outcome does not hang on the noise.
-    for name, value in {"UNEXPLAINED": -1.0, "MIXED": (4.0,), "MIXABLE": 100.0}.items():
+    for name, value in {"UNEXPLAINED": -1.0, "MIXED": (4.0,), "MIXABLE": 100.0, "PAIR": 4.0}.items():
         monkeypatch.setattr(discreet.plan.build, name, value)
     rng = np.random.default_rng(4)
     kind = rng.random(200_000) < 0.4

@@ -1,0 +1,74 @@
+"""What `make test` says of a change is about the change; `make test-long` searches for what nobody thought of.
+
+`make test` tries the same examples of a law every time, and each test draws the same noise every time: the words that
+the operating system would give come from a stream that starts at the test's name, or at the name of the fixture that
+many tests share. A child process draws its own, and so does all of `make test-long` (`--hypothesis-profile=searching`).
+Laws are checked for truth, not for speed: a busy machine must not fail them.
+"""
+
+import hashlib
+import os
+import threading
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("searching", deadline=None, print_blob=True)
+settings.load_profile("steady")
+
+
+class Words:
+    """Stands in for `os.urandom`: bytes that depend on a name and on how many were drawn since it was given."""
+
+    def __init__(self):
+        self.system, self.process, self.lock = os.urandom, os.getpid(), threading.Lock()
+        self.name, self.drawn = None, 0
+
+    def __call__(self, count):
+        """So many bytes."""
+        # A fork has the stream of its parent: two that draw the same are what no test should see.
+        if self.name is None or os.getpid() != self.process:
+            return self.system(count)
+        with self.lock:
+            self.drawn += 1
+            start = f"{self.drawn} of {self.name}"
+        return hashlib.shake_128(start.encode()).digest(count)
+
+    def under(self, name):
+        """While another stream is drawn from; then the first goes on."""
+        before = self.name, self.drawn
+        self.name, self.drawn = name, 0
+        try:
+            return (yield)
+        finally:
+            self.name, self.drawn = before
+
+
+WORDS = Words()
+
+
+def pytest_configure(config):
+    """Stand in from the start."""
+    if config.getoption("--hypothesis-profile", None) != "searching":
+        os.urandom = WORDS
+
+
+def pytest_unconfigure():
+    """Stand down at the end."""
+    os.urandom = WORDS.system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test has a stream of its own."""
+    return (yield from WORDS.under(item.nodeid))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """So has what many tests share, whichever of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    name = f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"
+    return (yield from WORDS.under(name))
