@@ -215,8 +215,7 @@ def test_forty_columns_are_learned_from_their_pairs():
         assert len(looks) == 40 + 780
         begun = time.process_time()
         model = fit_mixture(domain, looks, total=1e6)
-        # It takes two; on a busy machine it has taken eight.
-        assert time.process_time() - begun < 20
+        assert time.process_time() - begun < 5
         # Power: independent columns do not pass.
         alone = fit_mixture(domain, looks, total=1e6, components=1, fits=1)
         queries, expected = conjunctions(np.random.default_rng(7), domain, truth, 8, 400)

@@ -11,17 +11,33 @@ STEADY = pytest.mark.skipif("not hasattr(os.urandom, 'under')", reason="drawn an
 
 @pytest.fixture(scope="module")
 def shared():
-    return word()
+    return getattr(os.urandom, "name", None)
+
+
+def drawn(name, number=2):
+    stream = os.urandom.under(name)
+    next(stream)
+    words = [word() for _ in range(number)]
+    stream.close()
+    return words
 
 
 @STEADY
-def test_a_test_draws_what_it_drew_before():
-    assert [word(), word()] == [10136866172381088501, 18056370016076379255]
+def test_a_name_says_what_is_drawn():
+    assert drawn("one") == drawn("one")
+    assert len({*drawn("one"), *drawn("other")}) == 4
 
 
 @STEADY
-def test_a_fixture_that_tests_share_draws_the_same_whichever_comes_first(shared):
-    assert shared == 1813381828057748249
+def test_a_stream_goes_on_after_another():
+    assert len({word(), *drawn("another", 1), word()}) == 3
+    assert os.urandom.drawn == 2
+
+
+@STEADY
+def test_a_test_draws_under_its_name_and_a_fixture_that_tests_share_under_its_own(request, shared):
+    assert os.urandom.name == request.node.nodeid
+    assert shared == f"{request.node.nodeid.partition('::')[0]}::shared[0]"
 
 
 def test_a_child_draws_its_own():
