@@ -2,16 +2,11 @@
 
 One mixture that fits what was measured is one guess among many: they agree on the pairs and differ on three columns.
 Their mean is a mixture too, so it is consistent and never negative, and it is much nearer to the table than any of
-them: on a census table with all pairs measured, a mean of thirty is a third nearer than one.
-
-How many components a member has, and when it stops, is decided without looking at the table: what was measured is split
-in two that are independent, one to learn from and one to check with. A look y at x with variance v becomes y + z·r and
-y − z/r, with z of variance v: both are looks at x, and the products of their errors average to zero.
+them: on a census table of which all pairs were measured, the mean of thirty is a third nearer than one of them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,74 +19,22 @@ from discreet.parameter import positive, whole
 from discreet.schema.domain import Domain
 
 Singles = NDArray[np.float32]
+# Hears how much is done, from 0 to 1; it may raise to stop the work.
+Tell = Callable[[float], None]
 
 # How far from the product of the single columns the components start, in logarithms.
 SPREAD = 1.0
 # A cell starts with at least this part of an equal share: from nothing nothing can grow.
 LEAST = 0.01
-# The part of what was measured that is kept back to check with.
-CHECKED = 0.1
-# Members that are checked together, every how many steps, and after how many checks without a better one they stop.
-CHECKS, EVERY, PATIENCE = 4, 3, 6
-# Numbers of components that are tried, as long as more are better.
-COMPONENTS = (4, 16, 64, 256)
 # How quickly the means of slopes and of their squares forget. The second is far below the usual 0.999: slopes shrink
 # by orders of magnitude within a few dozen steps.
 FORGET = 0.9
+# The first step moves a logarithm by so much; steps get shorter in a straight line, down to this part of it.
+RATE, SLOWEST = 0.1, 0.03
+# A number is missed by the product of the single columns if it is so many standard deviations away.
 FAR = 3.0
-STRIDE = 1
-# A step is never less than this part of the first.
-SLOWEST = 0.03
-
-Tell = Callable[[float], None]
-
-
-class Member:
-    """A mixture on its way downhill, in single precision: many steps are cheap, and noise is larger than rounding."""
-
-    def __init__(self, start: Singles, shape: tuple[int, ...], total: float, *, rate: float, steps: int) -> None:
-        self.logs, self.weigh = start, np.zeros(start.shape[1], dtype=np.float32)
-        self.total, self.rate, self.steps, self.taken = total, rate, steps, 0
-        self.stride = STRIDE
-        self.recent: list[float] = []
-        self._bounds = list(zip(np.cumsum([0, *shape[:-1]]).tolist(), np.cumsum(shape).tolist(), strict=True))
-        self._mean = [np.zeros_like(self.logs), np.zeros_like(self.weigh)]
-        self._square = [np.zeros_like(self.logs), np.zeros_like(self.weigh)]
-        self._settle()
-
-    def _settle(self) -> None:
-        tables = np.empty_like(self.logs)
-        for start, end in self._bounds:
-            part = self.logs[start:end]
-            np.subtract(part, part.max(axis=0), out=tables[start:end])
-        np.exp(tables, out=tables)
-        for start, end in self._bounds:
-            tables[start:end] /= tables[start:end].sum(axis=0)
-        weights = np.exp(self.weigh - self.weigh.max())
-        self.tables, self.weights = tables, weights / weights.sum()
-
-    def loss(self, features: Features) -> tuple[float, Singles, Singles]:
-        """Σ weight/2 · (measured − value)², and its slopes along the logarithms."""
-        loss, along_tables, along_weights = features.loss(
-            self.tables, self.weights, self.total, self.taken, self.stride
-        )
-        slope = self.tables * along_tables
-        for start, end in self._bounds:
-            slope[start:end] -= self.tables[start:end] * slope[start:end].sum(axis=0)
-        return loss, slope, self.weights * (along_weights - self.weights @ along_weights)
-
-    def step(self, slopes: Sequence[Singles]) -> None:
-        """A step against the slopes, each number by as much as its slope is large for it (Adam)."""
-        self.taken += 1
-        fresh = 1 - FORGET**self.taken
-        rate = self.rate * max(SLOWEST, 1 - self.taken / self.steps)
-        for logs, slope, mean, square in zip((self.logs, self.weigh), slopes, self._mean, self._square, strict=True):
-            mean *= FORGET
-            mean += (1 - FORGET) * slope
-            square *= FORGET
-            square += (1 - FORGET) * slope * slope
-            logs -= (rate / fresh) * mean / (np.sqrt(square / fresh) + np.float32(1e-12))
-        self._settle()
+# Steps of the fit of the product, which is small and comes to rest quickly.
+FEW_STEPS = 60
 
 
 def fit_ensemble(
@@ -102,69 +45,107 @@ def fit_ensemble(
     members: int = 24,
     components: int = 64,
     steps: int = 300,
-    rate: float = 0.1,
     tell: Tell | None = None,
 ) -> Mixture:
-    """The mean of so many mixtures, each fitted to all looks, weights 1/variance, until it is off by the noise.
+    """The mean of so many mixtures of so many components, each fitted to all looks until it is off by the noise.
 
-    Each minimises Σ weight/2 ‖M m − values‖² over all looks and stops when that is `misfit`/2 for each number, or after
-    so many steps. Without `components` and `misfit` both are found by checking with a tenth of what was measured. If
-    the product of the single columns is off by no more than the noise, it is the model: nothing else can be learned.
-    Nothing is drawn at random: the same looks give the same mixture, up to rounding.
+    Each minimises Σ weight/2 ‖M m − values‖² over all looks (weight 1/variance) and stops at the `noise_level`, or
+    after so many steps. If the product of the single columns is off by no more than the noise, it is the model:
+    nothing else can be learned. Nothing is drawn at random: the same looks give the same mixture, up to rounding.
 
-    where M is the measuring matrix of a look and m the marginal of its columns. `tell` hears how far it is, up to 1.
+    The components of a member lie together, in the order of the members; a member's weigh 1/`members` together.
+
+    where M is the measuring matrix of a look and m the marginal of its columns.
     """
     positive("total", total, next_step="Estimate the number of rows, and give 1 if that is less.")
-    listed, number = list(looks), whole("members", members, least=1)
+    number, size = whole("members", members, least=1), whole("components", components, least=1)
+    listed = list(looks)
     features = features_of(listed, domain).single()
-    product = _product(domain, listed, total)
-    centre = _centre(product, domain)
-    if features.loss(product, np.ones(1, dtype=np.float32), total)[0] <= features.numbers / 2:
-        return Mixture(domain, float(total), np.ones(1), product.astype(np.float64))
-    misfit = noise_level(features, product, total)
+    product = fit_mixture(domain, listed, total=total, components=1, fits=1, steps=FEW_STEPS, misfit=0.0)
+    if size == 1 or product.misfit <= 1:
+        return product
+    level = noise_level(features, product) * features.numbers / 2
+    centre = _centre(product)
     found = []
     for each in range(number):
-        member = Member(_start(centre, components, each), domain.shape, total, rate=rate, steps=steps)
-        for _ in range(steps):
-            loss, *slopes = member.loss(features)
-            member.recent = [*member.recent[1 - member.stride :], loss] if member.stride > 1 else [loss]
-            if sum(member.recent) / len(member.recent) <= misfit * features.numbers / 2:
-                break
-            member.step(slopes)
-        found.append(member)
+        start = (centre + SPREAD * normal((len(centre), size), seed=each)).astype(np.float32)
+        found.append(descended(Member(start, domain.shape, total, steps=steps), features, level))
         if tell is not None:
             tell((each + 1) / number)
-    tables, weights = _mean(found)
-    loss = features.loss(tables, weights, total)[0]
-    exact = tables.astype(np.float64), weights.astype(np.float64)
-    return Mixture(domain, float(total), exact[1] / exact[1].sum(), exact[0], 2 * loss / max(features.numbers, 1))
+    tables = np.concatenate([member.tables for member in found], axis=1)
+    weights = np.concatenate([member.weights for member in found]).astype(np.float64)
+    weights /= weights.sum()
+    loss = features.loss(tables, weights.astype(np.float32), total)[0]
+    return Mixture(domain, float(total), weights, tables.astype(np.float64), 2 * loss / max(features.numbers, 1))
 
 
-def noise_level(features: Features, product: Singles, total: float) -> float:
-    """The misfit of a good model: 1 if all is noise, less the more numbers there are to be learned.
+def noise_level(features: Features, product: Mixture) -> float:
+    """The misfit of a good model: 1 if nothing is to be learned, and less the more numbers tell something.
 
-    A model that learns p of N numbers is off by N − p of them. About half of those that the product of the single
-    columns misses by three standard deviations are learned, the others are told by them.
+    A model that learns p of N numbers, noise and all, is off by the noise of N − p. About half of the numbers that the
+    product of the single columns misses are learned so; the others follow from them.
     """
-    missed = features.missed(product, total, FAR)
-    return 1.0 - missed / 2
+    return 1.0 - features.missed(product.tables, product.total, FAR) / 2
 
 
-def _mean(members: Sequence[Member]) -> tuple[Any, Any]:
-    tables = np.concatenate([member.tables for member in members], axis=1)
-    return tables, np.concatenate([member.weights for member in members]) / np.float32(len(members))
+class Member:
+    """A mixture on its way downhill, in single precision: rounding is far below the noise."""
+
+    def __init__(self, start: Singles, shape: Sequence[int], total: float, *, steps: int) -> None:
+        self.total, self.steps, self.taken = total, steps, 0
+        ends = np.cumsum(shape).tolist()
+        self._columns = [slice(end - size, end) for end, size in zip(ends, shape, strict=True)]
+        # The logarithms of the tables and of the weights, and running means of their slopes and the squares of these.
+        self._logs = (start, np.zeros(start.shape[1], dtype=np.float32))
+        self._means = tuple(map(np.zeros_like, self._logs))
+        self._squares = tuple(map(np.zeros_like, self._logs))
+        self._settle()
+
+    def loss(self, features: Features) -> tuple[float, tuple[Singles, Singles]]:
+        """The loss, and its slopes along the logarithms."""
+        loss, along_tables, along_weights = features.loss(self.tables, self.weights, self.total, turn=self.taken)
+        slopes = self.tables * along_tables
+        for column in self._columns:
+            slopes[column] -= self.tables[column] * slopes[column].sum(axis=0)
+        return loss, (slopes, self.weights * (along_weights - self.weights @ along_weights))
+
+    def step(self, slopes: tuple[Singles, Singles]) -> None:
+        """A step against the slopes, each as long as the slope is large for its number (Adam)."""
+        self.taken += 1
+        fresh = 1 - FORGET**self.taken
+        rate = np.float32(RATE * max(SLOWEST, 1 - self.taken / self.steps) / fresh**0.5)
+        for logs, slope, mean, square in zip(self._logs, slopes, self._means, self._squares, strict=True):
+            mean += (1 - FORGET) * (slope - mean)
+            square += (1 - FORGET) * (slope * slope - square)
+            logs -= rate * mean / (np.sqrt(square) + np.finfo(np.float32).tiny)
+        self._settle()
+
+    def _settle(self) -> None:
+        logs, weigh = self._logs
+        tables = np.empty_like(logs)
+        for column in self._columns:
+            np.subtract(logs[column], logs[column].max(axis=0), out=tables[column])
+        np.exp(tables, out=tables)
+        for column in self._columns:
+            tables[column] /= tables[column].sum(axis=0)
+        weights = np.exp(weigh - weigh.max())
+        self.tables, self.weights = tables, weights / weights.sum()
 
 
-def _product(domain: Domain, looks: Sequence[Look], total: float) -> Singles:
-    """One component, fitted to everything: the product of the single columns."""
-    return fit_mixture(domain, looks, total=total, components=1, fits=1, steps=60, misfit=0.0).tables.astype(np.float32)
+def descended(member: Member, features: Features, level: float) -> Member:
+    """The member after as many steps as bring its loss to this level, or as it may take."""
+    recent = deque[float](maxlen=features.turns)
+    for _ in range(member.steps):
+        loss, slopes = member.loss(features)
+        recent.append(loss)
+        if sum(recent) <= level * len(recent):
+            break
+        member.step(slopes)
+    return member
 
 
-def _centre(product: Singles, domain: Domain) -> Numbers:
-    equal = np.repeat(1.0 / np.array(domain.shape), domain.shape)[:, None]
-    return np.asarray(np.log((product + LEAST * equal) / (1 + LEAST)))
-
-
-def _start(centre: Numbers, components: int, seed: int) -> Singles:
-    """Components around the product of the single columns."""
-    return (centre + SPREAD * normal((len(centre), components), seed=seed)).astype(np.float32)
+def _centre(product: Mixture) -> Numbers:
+    """The logarithms of the tables of a product, none of them far below an equal share."""
+    shape = product.domain.shape
+    equal = np.repeat(1.0 / np.array(shape), shape)[:, None]
+    return np.asarray(np.log((product.tables + LEAST * equal) / (1 + LEAST)))

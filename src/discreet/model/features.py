@@ -25,6 +25,7 @@ MOST_FEATURES = 2**12
 
 # Looks at three columns or more with so many numbers are multiplied as matrices.
 LARGE = 64
+MOST_TURNS = 16
 
 # A part of a column; None is the whole marginal.
 Measured = tuple[str, int | None]
@@ -109,13 +110,18 @@ class Features:
         by_noise = erfc(far / 2**0.5)
         return max(0.0, (many / max(number, 1) - by_noise) / (1 - by_noise))
 
+    @property
+    def turns(self) -> int:
+        """In so many turns all blocks are gone through, when a step looks at a part of them: about as long as pairs."""
+        return max(1, min(MOST_TURNS, sum(block.size for block in self.blocks) // (2 * self.weight.size)))
+
     def loss(
-        self, tables: Numbers, weights: Numbers, total: float, turn: int = 0, stride: int = 1
+        self, tables: Numbers, weights: Numbers, total: float, *, turn: int | None = None
     ) -> tuple[float, Numbers, Numbers]:
         """Σ weight/2 · (measured − value)² of a mixture, and its slopes along the tables and the weights.
 
         where `tables` has a row for each cell of each column and a column for each component. With the means F of
-        the features, measured = total · F diag(weights) Fᵀ.
+        the features, measured = total · F diag(weights) Fᵀ. With a `turn` the blocks of that turn stand for all.
         """
         means = self.matrix @ tables + self.shift[:, None]
         scaled = means * np.sqrt(weights)
@@ -128,8 +134,9 @@ class Features:
         for each in self.higher:
             more, steeper, further = each.loss(means, weights, total)
             loss, slopes, along = loss + more, slopes + steeper, along + further
-        for place in range(turn % stride, len(self.blocks), stride):
-            loss += stride * self.blocks[place].add(means, weights, total, slopes, along, stride)
+        turns = 1 if turn is None else self.turns
+        for block in self.blocks[(turn or 0) % turns :: turns]:
+            loss += turns * block.add(means, weights, total, slopes, along, times=turns)
         return loss, self.transposed @ (slopes * weights), along
 
 

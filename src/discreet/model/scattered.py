@@ -13,7 +13,7 @@ def scattered(count: int, seed: int = 0) -> Numbers:
     """So many numbers in (0, 1).
 
     >>> scattered(3).round(3).tolist()
-    [0.883, 0.43, 0.026]
+    [0.883, 0.432, 0.026]
     """
     words: NDArray[np.uint64] = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)) * _GOLDEN
     words = (words ^ words >> np.uint64(30)) * _FIRST
