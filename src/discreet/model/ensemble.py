@@ -7,12 +7,14 @@ them: on a census table of which all pairs were measured, the mean of thirty is 
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.model.alone import product_of
 from discreet.model.features import Features, features_of
-from discreet.model.mixture import Mixture, fit_mixture
+from discreet.model.mixture import Mixture
 from discreet.model.protocol import Look, Numbers
 from discreet.model.scattered import normal
 from discreet.parameter import positive, whole
@@ -33,8 +35,6 @@ FORGET = 0.9
 RATE, SLOWEST = 0.1, 0.03
 # A number is missed by the product of the single columns if it is so many standard deviations away.
 FAR = 3.0
-# Steps of the fit of the product, which is small and comes to rest quickly.
-FEW_STEPS = 60
 
 
 def fit_ensemble(
@@ -61,9 +61,10 @@ def fit_ensemble(
     number, size = whole("members", members, least=1), whole("components", components, least=1)
     listed = list(looks)
     features = features_of(listed, domain).single()
-    product = fit_mixture(domain, listed, total=total, components=1, fits=1, steps=FEW_STEPS, misfit=0.0)
-    if size == 1 or product.misfit <= 1:
-        return product
+    product = product_of(domain, listed, total=total)
+    apart = features.loss(product.tables.astype(np.float32), np.ones(1, dtype=np.float32), total)[0]
+    if size == 1 or apart <= features.numbers / 2:
+        return replace(product, misfit=2 * apart / max(features.numbers, 1))
     level = noise_level(features, product) * features.numbers / 2
     centre = _centre(product)
     found = []
