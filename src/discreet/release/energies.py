@@ -24,6 +24,7 @@ from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release.asked import listed
 from discreet.release.goal import Goal
+from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
@@ -144,14 +145,14 @@ def asked_questions(
 
 def asked_ranges(domain: Domain, column: str) -> Asked:
     """All ranges of the declared cells of a column, with equal weights, as one row: nothing is listed."""
-    cells = np.arange(column_of(domain, column).inside)
+    cells = np.arange(_compared(domain, column).inside)
     both = np.minimum.outer(cells, cells) + 1.0, len(cells) - np.maximum.outer(cells, cells)
     return _asked_of_column(domain, column, both[0] * both[1], len(cells) * (len(cells) + 1) / 2)
 
 
 def asked_prefixes(domain: Domain, column: str) -> Asked:
     """All prefixes of the declared cells of a column, with equal weights, as one row: nothing is listed."""
-    cells = np.arange(column_of(domain, column).inside)
+    cells = np.arange(_compared(domain, column).inside)
     return _asked_of_column(domain, column, len(cells) - np.maximum.outer(cells, cells) + 0.0, float(len(cells)))
 
 
@@ -160,7 +161,7 @@ def asked_subsets(domain: Domain, column: str) -> Asked:
 
     Counted as one answer, the mean of all 2^n.
     """
-    cells = column_of(domain, column).size
+    cells = _compared(domain, column).size
     return _asked_of_column(domain, column, (1 + np.eye(cells)) / 4, 1.0)
 
 
@@ -189,14 +190,20 @@ def traces(axis: Axis) -> Numbers:
     return np.array(found)
 
 
-def _asked_of_column(domain: Domain, column: str, overlaps: Numbers, answers: float) -> Asked:
-    """Questions on one column by Σ over them of weight(x)·weight(y), for every two cells x and y that they name."""
-    axis, named = axis_of(column_of(domain, column)), len(overlaps)
-    if axis.cells > MOST_COMPARED:
+def _compared(domain: Domain, name: str) -> Column:
+    """The column, if a table of every two of its cells can be held."""
+    column = column_of(domain, name)
+    if column.size > MOST_COMPARED:
         raise TooLarge(
-            f'column "{column}" has {axis.cells} cells; every two of up to {MOST_COMPARED} are compared. '
+            f'column "{name}" has {column.size} cells; every two of up to {MOST_COMPARED} are compared. '
             "Declare a coarser column."
         )
+    return column
+
+
+def _asked_of_column(domain: Domain, column: str, overlaps: Numbers, answers: float) -> Asked:
+    """Questions on one column by Σ over them of weight(x)·weight(y), for every two cells x and y that they name."""
+    axis, named = axis_of(domain[column]), len(overlaps)
     table = np.zeros((axis.cells, axis.cells))
     table[:named, :named] = overlaps
     energies = [float(table.mean())]
@@ -235,7 +242,8 @@ def _tables(scope: Columns, questions: list[Linear], worth: Numbers, domain: Dom
 def _energies(scope: Columns, questions: Sequence[Linear], domain: Domain) -> Numbers:
     """The energies of each question (rows) in each piece of its columns."""
     axes = axes_in(domain, scope)
-    found = np.empty((len(questions), prod(axis.parts for axis in axes)))
+    # A question without products weighs nothing.
+    found = np.zeros((len(questions), prod(axis.parts for axis in axes)))
     simple = [place for place, question in enumerate(questions) if _is_one_product(question)]
     if simple:
         products = [questions[place].products[0] for place in simple]
@@ -248,7 +256,7 @@ def _energies(scope: Columns, questions: Sequence[Linear], domain: Domain) -> Nu
         found[simple] = rows
     nothing = Known.nothing(domain, Unit())
     for place, question in enumerate(questions):
-        if not _is_one_product(question):
+        if question.products and not _is_one_product(question):
             family = family_of(question, domain)
             if family is None:
                 raise TooLarge(
