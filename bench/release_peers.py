@@ -44,10 +44,11 @@ MOST_CELLS = 2**20
 
 
 class Found(NamedTuple):
-    """What a method has: a function from columns to counts, and one from a number to rows; either may be missing."""
+    """What a method has: a function from columns to counts, one from a number to rows, either or none; and notes."""
 
     answer: Callable | None
     rows: Callable | None
+    notes: dict = {}  # noqa: RUF012 never changed
 
 
 # The peers. They are imported where they are called: each lives in its own environment.
@@ -148,7 +149,7 @@ def inside(job, methods):
     # Some peers print as they go.
     with redirect_stdout(sys.stderr):
         found = methods(job["method"])(table, weights, job["epsilon"])
-    said = {"seconds": process_time() - start, "megabytes": peak()}
+    said = {"seconds": process_time() - start, "megabytes": peak()} | found.notes
     if found.answer is not None:
         start = process_time()
         said |= judge(found.answer, table, weights)
@@ -158,7 +159,7 @@ def inside(job, methods):
         codes = found.rows(table.rows)
         said["drawing"] = process_time() - start
         said |= {f"{key}_of_rows": value for key, value in judge(answers_of(codes, table), table, weights).items()}
-        if job.get("keep"):
+        if job["keep"]:
             np.save(job["keep"], np.asarray(codes, dtype=np.int32))
     return said
 
@@ -167,11 +168,11 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def outside(job, python, script, *, seconds=CPU_SECONDS, memory=MEMORY):
-    """The job and what came of it: figures, or why there are none."""
+def outside(job, python, script, *, seconds=CPU_SECONDS, memory=MEMORY, rows=None):
+    """The job and what came of it: figures, or why there are none; the rows are put where `rows` says."""
     with tempfile.TemporaryDirectory() as name:
         told, said, words = (Path(name) / each for each in ("job.json", "said.json", "words.txt"))
-        told.write_text(json.dumps(job))
+        told.write_text(json.dumps(job | {"keep": None if rows is None else str(rows)}))
         command = [str(python), str(script), "--child", str(told), str(said), "--cpu-seconds", str(seconds)]
         with words.open("w") as heard:
             child = subprocess.Popen(command, stdout=heard, stderr=heard, env=os.environ | ALONE)
