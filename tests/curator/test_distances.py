@@ -135,7 +135,7 @@ def test_neighbours_see_the_same_requests_and_differ_by_no_more_than_was_paid(un
         assert broken_promises(pair, folder=tmp_path, seed=seed) == []
 
 
-def seen(unit, folder, tries=6):
+def seen(unit, folder, tries=4):
     """What is seen to be wrong on some of a few pairs of neighbours."""
     found = set()
     for seed in range(tries):
