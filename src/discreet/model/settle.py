@@ -1,0 +1,170 @@
+"""Rows whose counts are near what a model expects: nearer by far than those of rows drawn one by one.
+
+A draw gives each count the noise of a sample, √n for n rows, and for much that is released that is more than the noise
+which privacy asks for. So the rows are drawn in strata, values are moved until the single columns are right, and then
+values are exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples of columns
+come nearer to the model's (`swaps`). All of that is post-processing: it looks at the model and at nothing else.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter
+from discreet.model import swaps
+from discreet.model.blend import Blend, rounded
+from discreet.model.expected import places_of, tables_of
+from discreet.model.mixture import Mixture
+from discreet.model.protocol import Coded, Columns, Model, Numbers
+from discreet.model.uniform import uniform
+from discreet.noise.entropy import word
+from discreet.parameter import whole
+from discreet.schema.domain import Domain
+
+# Cells of all pairs, and of all scopes with the triples: eight bytes each, and few enough to stay near the processor.
+MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**20
+# Triples are looked at if at least this part of them fits.
+ENOUGH = 0.25
+# Rows are exchanged with one of so many that come after them.
+NEAR = 64
+# So many scopes are looked up at most: two seconds.
+MOST_LOOKED_UP = 160_000_000
+# The search ends when a round lowers the distance by less than this part, or when it is so small for each cell.
+PAYS, SMALL = 0.01, 0.001
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scopes:
+    """The counts that matter, as `swaps` wants them, and what is expected of each: 0 rows are counted so far."""
+
+    begins: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    state: NDArray[np.float32]
+
+
+def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
+    """So many rows whose counts are near the model's; of all its columns, or of those in `domain`.
+
+    The count of each value of each column is what the model expects, rounded up or down. Among such rows, those are
+    sought that make Σ (count − expected)²/(expected + 1) small, over all pairs of columns and over the triples, the
+    smallest first, that fit in a few megabytes. Rows come in random order, and other ones each time.
+
+    >>> from discreet.schema.column import Boolean
+    >>> people = Domain({"old": Boolean(), "smoker": Boolean()})
+    >>> model = Mixture(people, 1.0, np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]] * 2))
+    >>> rows = settle(model, 100)
+    >>> np.bincount(2 * rows["old"] + rows["smoker"]).tolist()
+    [41, 9, 9, 41]
+    """
+    count, kept = whole("number", number), model.domain if domain is None else domain
+    for name, column in kept.columns:
+        if column != model.domain[name]:
+            raise BadParameter(f'column "{name}" is another one in the model. Give some of its own columns.')
+    drawn = stratified(model, count)
+    if count == 0:
+        return {name: drawn[name] for name in kept}
+    cells = np.stack([drawn[name] for name in kept], axis=1).astype(np.int32)
+    counter = np.array([word()], dtype=np.uint64)
+    scopes = _scopes(model, kept, count)
+    swaps.machine_code(swaps.count)(cells, scopes.begins, scopes.terms, scopes.state)
+    for at, name in enumerate(kept):
+        expected = model.marginal((name,))
+        # A model of no rows expects nothing.
+        if expected.sum() > 0:
+            _mend(cells, at, expected * (count / expected.sum()), scopes, counter)
+    _search(cells, scopes, counter)
+    order = np.argsort(uniform(count))
+    return {name: cells[order, at].astype(np.int64) for at, name in enumerate(kept)}
+
+
+def stratified(model: Model, number: int) -> Coded:
+    """So many rows of a model. Of a mixture, each component has its part of them, and each value its part of those."""
+    if isinstance(model, Blend):
+        parts = [stratified(each, int(size)) for each, size in zip(model.models, model.split(number), strict=True)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in model.domain}
+    if not isinstance(model, Mixture):
+        return model.rows(number)
+    sizes = rounded(number * model.weights / model.weights.sum(), number)
+    component, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
+    rows: Coded = {}
+    for name, place in places_of(model.domain).items():
+        # In each component: a random order on an even grid that starts at random.
+        rank = np.empty(number)
+        rank[np.lexsort((uniform(number), component))] = np.arange(number)
+        height = (rank - starts[component] + uniform(len(sizes))[component]) / sizes[component]
+        codes = np.zeros(number, dtype=np.int64)
+        for step in np.cumsum(model.tables[place], axis=0)[:-1]:
+            codes += height >= step[component]
+        rows[name] = codes
+    return rows
+
+
+def _mend(cells: NDArray[np.int32], at: int, expected: Numbers, scopes: Scopes, counter: NDArray[np.uint64]) -> None:
+    """Move values of one column until their counts are those expected, rounded up or down."""
+    excess = np.bincount(cells[:, at], minlength=len(expected)) - rounded(expected, len(cells))
+    holders = np.argsort(cells[:, at], kind="stable")
+    starts = np.searchsorted(cells[holders, at], np.arange(len(expected) + 1))
+    move = swaps.machine_code(swaps.move)
+    move(cells, at, scopes.begins, scopes.terms, scopes.state, counter, excess, holders, starts)
+
+
+def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64]) -> None:
+    """Exchange values as long as it pays."""
+    columns = np.flatnonzero(np.diff(scopes.begins))
+    if len(cells) < 2 or not columns.size:
+        return
+    round_of = max(1000, len(cells) * len(columns) // 2)
+    looked_up = round_of * len(scopes.terms) / len(columns)
+    usual = np.zeros(cells.shape[1], dtype=np.float32)
+    exchange, near = swaps.machine_code(swaps.exchange), min(NEAR, len(cells) - 1)
+    for _ in range(max(1, int(MOST_LOOKED_UP / looked_up))):
+        lowered = exchange(cells, columns, scopes.begins, scopes.terms, scopes.state, usual, counter, round_of, near)
+        distance = float(np.vdot(scopes.state[:, 0] ** 2, scopes.state[:, 1]))
+        if lowered <= PAYS * distance or distance <= SMALL * len(scopes.state):
+            break
+
+
+def _scopes(model: Model, domain: Domain, number: int) -> Scopes:
+    """All pairs of columns and the smaller triples, as far as they fit and the model knows them."""
+    names, shape = list(domain), domain.shape
+    terms: list[list[tuple[int, ...]]] = [[] for _ in names]
+    values, begin = [np.zeros(0)], 0
+    for scope, expected in tables_of(model, _chosen(domain), number):
+        places = [names.index(name) for name in scope]
+        strides = [prod(shape[place] for place in places[at + 1 :]) for at in range(len(places))]
+        for place, stride in zip(places, strides, strict=True):
+            others = [each for each in zip(places, strides, strict=True) if each[0] != place]
+            (first, along), (second, across) = others if len(others) == 2 else (others[0], (others[0][0], 0))
+            terms[place].append((first, second, begin, along, across, stride))
+        values.append(expected.reshape(-1))
+        begin += expected.size
+    flat = np.concatenate(values)
+    return Scopes(
+        np.cumsum([0, *map(len, terms)]),
+        np.array([term for each in terms for term in each], dtype=np.int32).reshape(-1, 6),
+        np.stack([-flat, 1 / (flat + 1)], axis=1).astype(np.float32),
+    )
+
+
+def _chosen(domain: Domain) -> list[Columns]:
+    """The pairs, and the triples if enough of them fit; the smallest first."""
+    several = [name for name, column in domain.columns if column.size > 1]
+    chosen: list[Columns] = []
+    room = MOST_OF_PAIRS
+    for order, most in ((2, MOST_OF_PAIRS), (3, MOST_CELLS)):
+        room = min(room, most)
+        if order == 3 and len(several) > 64:
+            break
+        sized = sorted(
+            (prod(domain[name].size for name in scope), at, scope)
+            for at, scope in enumerate(combinations(several, order))
+        )
+        ends = np.cumsum([size for size, _, _ in sized])
+        fits = int(np.searchsorted(ends, room, side="right"))
+        if fits >= ENOUGH * len(sized):
+            chosen += [scope for _, _, scope in sized[:fits]]
+            room -= int(ends[fits - 1]) if fits else 0
+    return chosen
