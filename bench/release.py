@@ -114,8 +114,8 @@ def independent(table, weights, epsilon):
 
 def aim(table, weights, epsilon):
     """AIM on our tree: what its own code would say if it had the time."""
-    tree = release_aim.aim(table, weights, mu=mu(epsilon))
-    return Found(tree.marginal, lambda number: stacked(tree.rows(number), table))
+    tree, answer = release_aim.aim(table, weights, mu=mu(epsilon))
+    return Found(answer, lambda number: stacked(tree.rows(number), table))
 
 
 def mu(epsilon):

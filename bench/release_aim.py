@@ -12,15 +12,19 @@ from math import pi, prod, sqrt
 
 import numpy as np
 
+from release_data import Sample
+
 # The tree may grow to this many cells as the budget is spent; the paper's 80 MB are 10⁷.
 MOST_CELLS = 2**17
 # Marginals above this many cells are no candidates, as in its authors' code.
 MOST_OF_ONE = 10_000
 STEPS, LAST_STEPS = 30, 200
+# A marginal for which the tree would need too large a table is read off this many of its rows.
+ROWS = 500_000
 
 
 def aim(table, weights, *, mu):
-    """A tree, fitted to what AIM measures with this budget."""
+    """A tree, fitted to what AIM measures with this budget, and the function that answers from it."""
     from discreet.model.cliques import fits
     from discreet.model.protocol import Look
     from discreet.model.tree import fit_tree
@@ -40,6 +44,7 @@ def aim(table, weights, *, mu):
     heavy = np.array([1 / look.values.size for look in looks])
     total = max(1.0, float(heavy @ [look.values.sum() for look in looks] / heavy.sum()))
     tree, last = fit_tree(domain, looks, total=total), False
+    answer = answers_of_tree(tree, table)
     while not last:
         if rho - spent < 2 * (0.5 / sigma**2 + epsilon**2 / 8):
             last = True
@@ -48,15 +53,33 @@ def aim(table, weights, *, mu):
         scopes = sorted({look.columns for look in looks})
         open_to = [each for each in worth if fits(scopes, each, table.sizes, int(MOST_CELLS * min(1.0, spent / rho)))]
         noise = {each: sqrt(2 / pi) * sigma * truth[each].size for each in open_to}
-        off = [worth[each] * (np.abs(truth[each] - tree.marginal(each)).sum() - noise[each]) for each in open_to]
+        off = [worth[each] * (np.abs(truth[each] - answer(each)).sum() - noise[each]) for each in open_to]
         most = max(worth[each] for each in open_to)
         chosen = open_to[int(np.argmax(epsilon / (2 * most) * np.array(off) + np.random.gumbel(size=len(off))))]
-        before = tree.marginal(chosen)
+        before = answer(chosen)
         measure(chosen)
         tree = fit_tree(domain, looks, total=total, start=tree, steps=LAST_STEPS if last else STEPS)
-        if np.abs(tree.marginal(chosen) - before).sum() <= noise[chosen]:
+        answer = answers_of_tree(tree, table)
+        if np.abs(answer(chosen) - before).sum() <= noise[chosen]:
             sigma, epsilon = sigma / 2, epsilon * 2
-    return tree
+    return tree, answer
+
+
+def answers_of_tree(tree, table):
+    from discreet.errors import TooLarge
+
+    drawn = []
+
+    def answer(columns):
+        try:
+            return tree.marginal(columns)
+        except TooLarge:
+            if not drawn:
+                codes = tree.rows(ROWS)
+                drawn.append(Sample(table.name, table.sizes, np.stack([codes[name] for name in table.sizes], axis=1)))
+            return drawn[0].counts(columns) * (tree.total / ROWS)
+
+    return answer
 
 
 def candidates(table, weights):

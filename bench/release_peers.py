@@ -39,8 +39,9 @@ ALONE = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "JAX_PLATFORMS": "cpu",
 }
-# The cells above which MWEM is told to split the columns: it holds one weight for each cell.
-MOST_CELLS = 2**20
+# MWEM has a weight for each cell, and two more cells in each column while it counts: it is told to split the columns
+# into as few parts as stay below this.
+MOST_CELLS = 2**17
 
 
 class Found(NamedTuple):
@@ -77,9 +78,9 @@ def settings_for(name, table, weights, settings):
             return settings | {"degree": max(map(len, weights)), "delta": DELTA}
         case "mst":
             return settings | {"delta": DELTA}
-        case _ if prod(table.sizes.values()) > MOST_CELLS:
-            return settings | {"split_factor": 3}
-    return settings
+    largest = sorted(table.sizes.values(), reverse=True)
+    wide = [width for width in range(1, len(largest) + 1) if prod(size + 2 for size in largest[:width]) <= MOST_CELLS]
+    return settings | {"split_factor": max(wide)}
 
 
 def aim_of_its_authors(table, weights, epsilon):
