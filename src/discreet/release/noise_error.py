@@ -90,11 +90,11 @@ def projected_error(spread: Spread, deviation: float, *, noise: Noise = "gaussia
 
     The nearest point of the simplex is max(y − t, 0) for the t at which it adds up to the number of rows. t is taken as
     the number at which it does so in the mean: then the error of a cell with x rows is E|Y − t| − E max(t − x − Y, 0),
-    Y being the noise. A sum that is known takes one part in k off the variance of k cells that stay above 0.
+    Y being the noise. That the sum is known takes one part in k off the variance of k cells.
 
     >>> people = Spread(counts=np.array([0.0, 1000.0]), cells=np.array([999.0, 1.0]))
     >>> round(projected_error(people, 10.0), 3), round(raw_error(1000, 1000, 10.0), 3)
-    (0.046, 7.979)
+    (0.049, 7.979)
     """
     if not 0 < deviation < inf:
         return 0.0 if deviation == 0 else 2.0
@@ -105,8 +105,7 @@ def projected_error(spread: Spread, deviation: float, *, noise: Noise = "gaussia
         kept = float(cells @ _excess(level - counts, deviation, noise))
         low, high = (level, high) if kept > rows else (low, level)
     off = _excess(np.array([level, -level]), deviation, noise).sum() - _excess(counts - level, deviation, noise)
-    above = max(2.0, float(cells @ _exceeds(level - counts, deviation, noise)))
-    return min(2.0, float(cells @ off) / rows * sqrt(1 - 1 / above))
+    return min(2.0, float(cells @ off) / rows * sqrt(1 - 1 / float(cells.sum())))
 
 
 def lattice_errors(
@@ -191,17 +190,6 @@ def _excess(beyond: Numbers, deviation: float, noise: Noise) -> Numbers:
     density = np.exp(-(scaled**2) / 2) / (2 * pi) ** 0.5
     excess: Numbers = deviation * (density - scaled * ndtr(-scaled))
     return excess
-
-
-def _exceeds(beyond: Numbers, deviation: float, noise: Noise) -> Numbers:
-    """The probability that the noise is above some numbers."""
-    from scipy.special import ndtr
-
-    if noise == "laplace":
-        half = np.exp(-np.abs(beyond) * 2**0.5 / deviation) / 2
-        return np.where(beyond > 0, half, 1 - half)
-    chance: Numbers = ndtr(-beyond / deviation)
-    return chance
 
 
 def _grouped(counts: Numbers, cells: Numbers) -> Spread:
