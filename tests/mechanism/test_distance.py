@@ -173,10 +173,16 @@ def test_the_sensitivity_of_one_part_for_all_is_refuted(unit):
     assert checked(choose([true[0], true[0]], handicaps=LATE), unit, query=heavy).refuted
 
 
-def test_the_largest_cell_instead_of_all_of_them_is_refuted_under_replacement():
-    moves = [each.linf for each in moves_of(REPLACE)]
-    assert verify.check_pairs(measure(moves, expected=APART), told_apart(REPLACE, APART)).refuted
-    assert checked(choose(moves, handicaps=LATE), REPLACE).refuted
+def test_other_norms_than_l1_are_refuted_under_replacement():
+    """The largest cell, and the length of the vector, instead of the sum of all cells."""
+    moves = moves_of(REPLACE)
+    pairs = told_apart(REPLACE, APART)
+    largest = [each.linf for each in moves]
+    assert verify.check_pairs(measure(largest, expected=APART), pairs).refuted
+    assert checked(choose(largest, handicaps=LATE), REPLACE).refuted
+    right = measure(moves, expected=APART)
+    short = Gaussian(right.event.sigma, sum(each.l2_squared for each in moves))
+    assert verify.check_pairs(pretend(short, right.law), pairs).refuted
 
 
 # --- What is released -------------------------------------------------------------------------------------------------
