@@ -38,10 +38,12 @@ def law(examples):
     return lambda test: settings(max_examples=examples)(given(seed=seeds)(test))
 
 
-def whole(size, ordered=True):
-    """A column of so many cells, all of them declared."""
-    kind = dp.Integers(0, size - 1, outside="drop", missing="drop")
-    return kind if ordered else dp.Categories(range(size), outside="drop", missing="drop")
+def whole(size, ordered=True, *, drops=True):
+    """A column of so many cells, all of them declared; rows with other values are dropped, or go to the first."""
+    rule = "drop" if drops else 0
+    if ordered:
+        return dp.Integers(0, size - 1, outside=rule, missing=rule)
+    return dp.Categories(range(size), outside=rule, missing=rule)
 
 
 def binary(columns):
@@ -50,8 +52,10 @@ def binary(columns):
 
 def random_case(rng, unit, *, categories=False):
     """A domain, a goal of some of its marginals, and something known, of one piece all."""
+    drops = bool(rng.random() < 0.5)
+    ordered = [not categories and rng.random() < 0.5 for _ in range(3)]
     domain = dp.Domain(
-        {name: whole(int(rng.integers(2, 6)), not categories and rng.random() < 0.5) for name in ("a", "b", "c")}
+        {name: whole(int(rng.integers(2, 6)), each, drops=drops) for name, each in zip("abc", ordered, strict=True)}
     )
     scopes = [("a", "b"), ("b", "c"), ("a",), ("a", "b", "c")]
     goal = goal_of({scope: float(rng.uniform(0.1, 1)) for scope in scopes if rng.random() < 0.7} or {("a",): 1}, domain)
@@ -324,6 +328,30 @@ def test_noise_is_never_below_one_and_what_cannot_be_spent_is_left(unit):
     sigmas = [sigma for step in some.steps for _, sigma in step.measurement.pieces]
     assert min(sigmas) >= 1
     assert budget * ENOUGH <= total(some.event(domain, unit), GAUSSIAN) <= budget
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_where_everything_is_known_nothing_is_bought(norm):
+    domain = dp.Domain({"a": whole(4), "b": whole(1)})
+    goal, known = goal_of([["a", "b"]], domain), Known.nothing(domain, dp.Unit())
+    for columns in ((), ("a",)):
+        known.lattice.block(columns).precision[...] = inf
+    found = allocate(goal, known, budget=1, norm=norm)
+    assert all(np.all(precision == inf) for precision in found.values())
+    assert as_steps(known, found, budget=1).steps == ()
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_a_public_number_of_rows_costs_nothing_whether_it_was_told_or_not(norm):
+    domain = dp.Domain({"a": whole(4, drops=False), "b": dp.Boolean()})
+    unit = dp.Unit(neighbors="replace_one")
+    goal = goal_of(marginals(domain, 1), domain)
+    told, untold = Known.nothing(domain, unit), Known.nothing(domain, unit)
+    told.told_total(100)
+    found = [allocate(goal, known, budget=0.01, norm=norm) for known in (told, untold)]
+    for columns in found[0]:
+        assert found[0][columns].tolist() == found[1][columns].tolist()
+    assert all(step.measurement.columns for step in as_steps(untold, found[1], budget=0.01).steps)
 
 
 def test_precisions_without_a_budget_are_bought_as_they_are():

@@ -105,7 +105,7 @@ def _search(asked: Asked, market: Market, budget: float, norm: Norm) -> Numbers:
         if market.cost(weight) <= budget * (1 + _NEAR) and np.allclose(rows, before, rtol=_EXACT, atol=0.0):
             break
     # The shares are never quite right, and the largest move is what is paid for.
-    return weight * min(1.0, budget / market.cost(weight))
+    return weight * (budget / max(budget, market.cost(weight)))
 
 
 def _filled(demand: Numbers, market: Market, budget: float) -> Numbers:
@@ -128,7 +128,7 @@ def _filled(demand: Numbers, market: Market, budget: float) -> Numbers:
     levels = levels[order]
     slopes = np.maximum(np.cumsum(np.concatenate([slope, -slope])[order]), 0.0)
     spent = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(levels))])
-    last = int(np.searchsorted(spent, budget, side="left")) - 1
+    last = min(int(np.searchsorted(spent, budget, side="left")), len(spent) - 1) - 1
     level = levels[last] + (budget - spent[last]) / slopes[last]
     result[wanted] = np.clip((level * share - known) / divisor, 0.0, most)
     return result
@@ -152,7 +152,7 @@ def _measurement(columns: Columns, roots: Numbers) -> Measurement | None:
     pieces = [
         (Residual(tuple((name, part + 1) for name, part in zip(columns, place, strict=True))), _noise(root))
         for place, root in zip(np.ndindex(roots.shape), roots.ravel().tolist(), strict=True)
-        if root * LARGEST_SCALE > 1
+        if root * LARGEST_SCALE > 2
     ]
     return Measurement(tuple(pieces)) if pieces else None
 

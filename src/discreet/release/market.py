@@ -116,6 +116,8 @@ def market_of(asked: Asked, known: Known) -> Market:
             before[start:end] = block.precision.ravel()
         if unit.neighbors == "replace_one" and prices.size > 1:
             alike.setdefault(axes, []).append(start)
+    # What no person can move costs nothing, and is known once it is told.
+    before[price == 0] = np.inf
     exchanges = tuple(_exchange(axes, starts, unit) for axes, starts in alike.items())
     for each in exchanges:
         price[each.places] = each.prices(each.any_shares())
