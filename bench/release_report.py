@@ -20,9 +20,9 @@ def report(rows, scores):
         f"{describe('scipy')}. bench/release.py: delta 1e-9, add_remove, {seeds} seeds (peers one). Each run is a "
         "process of its own; CPU seconds include compiling.",
         "",
-        "laplace and gaussian: noise for every cell, projected on the simplex. independent: the product of noisy single "
-        "columns. aim: its paper's algorithm on our tree of cliques (bench/release_aim.py), with our budget. mbi-aim: the "
-        "code of its authors on mbi 2.0.0. smartnoise: smartnoise-synth 1.0.8, judged by its rows, as it has no answers. "
+        "laplace and gaussian: noise for every cell, projected on the simplex. independent: the product of noisy "
+        "single columns. aim: its paper's algorithm on our tree of cliques (bench/release_aim.py), with our budget. "
+        "mbi-aim: the code of its authors on mbi 2.0.0. smartnoise: smartnoise-synth 1.0.8, which has rows only. "
         "The peers read epsilon and delta as concentrated DP, which leaves them a tenth less than Gaussian DP does.",
         "",
         *(described(name) for name in tables),
