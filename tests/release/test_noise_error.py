@@ -12,7 +12,6 @@ import discreet as dp
 from discreet.known.known import Known
 from discreet.query.workload import marginals
 from discreet.release.allocate import allocate, as_steps
-from discreet.release.energies import asked_marginals
 from discreet.release.goal import goal_of
 from discreet.release.noise_error import (
     Spread,
@@ -185,4 +184,3 @@ def test_the_lattice_beats_marginals_by_themselves():
     alone = mean_error(goal, marginal_errors(goal, dp.Unit(), 1000, budget=0.01))
     together = mean_error(goal, lattice_errors(goal, allocate(goal, known, budget=0.01, norm="l1"), 1000))
     assert together < 0.85 * alone
-    assert asked_marginals(goal).size == 56
