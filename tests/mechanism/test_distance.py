@@ -207,8 +207,8 @@ def test_draws_follow_the_law_and_other_expectations_are_noticed():
     values = [1, 2, 0, 1]
     pick, noisy = choose([ONE, ONE], handicaps=[-1, 0]), measure([ONE, ONE], sigma=1)
     for mechanism, draws in (
-        (pick, [pick.release(parts_of(values)) for _ in range(1_500)]),
-        (noisy, [tuple(noisy.release(parts_of(values)).tolist()) for _ in range(1_500)]),
+        (pick, [pick.release(parts_of(values)) for _ in range(1_000)]),
+        (noisy, [tuple(noisy.release(parts_of(values)).tolist()) for _ in range(1_000)]),
     ):
         assert_follows(draws, floats(mechanism.law(values)))
         assert rejects(draws, floats(mechanism.law([5, 2, 0, 1])))
