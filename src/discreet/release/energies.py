@@ -306,12 +306,21 @@ def _gather(domain: Domain, tables: Sequence[Table]) -> Asked:
 
 def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Places:
     """Where each piece of some columns, constants included, lies among all pieces."""
-    axes = axes_in(domain, scope)
-    found = np.empty(tuple(axis.parts for axis in axes), dtype=np.int64)
-    for chosen in subsets(scope):
-        shape = _shape(axes_in(domain, chosen))
-        found[inside(scope, chosen)] = starts[chosen] + np.arange(prod(shape)).reshape(shape)
-    return found.ravel()
+    block, within = _layout(tuple([axis.parts for axis in axes_in(domain, scope)]))
+    found: Places = np.array([starts[chosen] for chosen in subsets(scope)])[block] + within
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _layout(parts: tuple[int, ...]) -> tuple[Places, Places]:
+    """Of each piece of columns with so many parts, constants included: its block among all subsets, its place there."""
+    names = tuple(str(place) for place in range(len(parts)))
+    block, within = np.empty(parts, dtype=np.int64), np.empty(parts, dtype=np.int64)
+    for number, chosen in enumerate(subsets(names)):
+        shape = tuple(parts[int(name)] - 1 for name in chosen)
+        block[inside(names, chosen)] = number
+        within[inside(names, chosen)] = np.arange(prod(shape)).reshape(shape)
+    return block.ravel(), within.ravel()
 
 
 def _shape(axes: Sequence[Axis]) -> tuple[int, ...]:
