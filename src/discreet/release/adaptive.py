@@ -41,7 +41,7 @@ SELECTING = 0.1
 MOST_SELECTING = 100.0
 # So many selections for each column are planned for, so many at once. If a look at a pair then has less noise than
 # this part of the rows, in L1, more are, up to so many times as many.
-ROUNDS, AT_ONCE, FINE, MOST_FINER = 4, 2, 0.006, 4.0
+ROUNDS, AT_ONCE, FINE, MOST_FINER = 4, 2, 0.015, 4.0
 # A round that taught less than its noise makes the next ones better by this factor at most, and so many must be left.
 LARGEST_FACTOR, ROUNDS_LEFT = 4.0, 6.0
 # Steps of a fit within the rounds and of the last, and how near to rest they come, in deviations of the noise.
@@ -98,6 +98,7 @@ class _Work:
         self.known, self.units, self.left = known, units, units
         self.columns = tuple(sorted({name for scope in goal.scopes for name in scope}))
         self.sizes = {name: known.domain[name].size for name in self.columns}
+        self.alone: list[Columns] = [(name,) for name in self.columns if self.sizes[name] > 1]
         self.candidates = candidates_of(known, goal)
         self.most_cells = most_cells
         self.scopes: list[Columns] = []
@@ -136,10 +137,19 @@ class _Work:
         """Measure the single columns; with all there is, if nothing else is to be measured or can be."""
         clear = self.total * sqrt(self.units) / sum(self.sizes.values())
         part = min(1.0, SINGLES * (1 + SCARCE / clear)) if self.candidates else 1.0
+        units = min(part * float(self.units), float(self.left))
         # The larger a column, the more its noise adds up to; not as much as it has cells, for many are empty.
-        wanted: dict[Columns, float] = {(name,): sqrt(size) for name, size in self.sizes.items() if size > 1}
-        units = (1 - HAIR) * min(part * float(self.units), float(self.left))
-        yield from self.look(topped(self.known, wanted, units).steps, "single columns, for a release")
+        wanted = {scope: sqrt(self.sizes[scope[0]]) for scope in self.alone}
+        blocks = {scope: self.known.lattice.block(scope) for scope in wanted}
+        price = sum(wanted[scope] * float(block.price.sum()) for scope, block in blocks.items())
+        each = units / price if price else 0.0
+        # What they would cost if nothing were known, less what is.
+        missing = sum(
+            float((block.price * np.maximum(each * wanted[scope] - block.precision, 0.0)).sum())
+            for scope, block in blocks.items()
+        )
+        steps = topped(self.known, wanted, (1 - HAIR) * missing).steps
+        yield from self.look(steps, "single columns, for a release")
         self.scopes, self.tree = joined(self.known, self.columns)
 
     def pace(self) -> tuple[int, int]:
@@ -196,7 +206,7 @@ class _Work:
             request = Farthest(scopes, expected, handicaps, epsilon, "which marginal a model is most wrong about")
             place = yield from self.ask(request)
             # Those that were selected before it may have left it no room.
-            if fits([*self.scopes, *chosen], scopes[place], self.sizes, self.most_cells):
+            if fits([*self.alone, *self.scopes, *chosen], scopes[place], self.sizes, self.most_cells):
                 chosen.append(scopes[place])
             else:
                 self.candidates = [each for each in self.candidates if each[0] != scopes[place]]
@@ -227,18 +237,18 @@ class _Work:
         # Were its smallest column put into every clique, the tree would hold the pair.
         if min(self.sizes[name] for name in scope) * self.tree.cells <= self.most_cells / SLACK:
             return True
-        return fits(self.scopes, scope, self.sizes, self.most_cells)
+        return fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells)
 
     def _rest(self) -> Procedure[None]:
         """Spend what is left on all that is in the tree: there is nothing left to choose."""
-        every = [*self.scopes, *((name,) for name in self.columns if self.sizes[name] > 1)]
+        every = [*self.scopes, *self.alone]
         if every and self.left > CRUMB * self.units:
             units = (1 - HAIR) * float(self.left) / len(every)
             yield from self.look([rising_step(self.known, scope, units) for scope in every], "what a model holds")
 
     def fit(self, steps: int, *, tolerance: float) -> Tree:
         """The tree for all that is known of its scopes."""
-        scopes = [*self.scopes, *((name,) for name in self.columns)]
+        scopes = [*self.scopes, *self.alone]
         looks = [look for scope in scopes for look in looks_at(self.known, scope)]
         total, domain = self.total, self.known.domain
         return fit_tree(domain, looks, total=total, scopes=scopes, start=self.tree, steps=steps, tolerance=tolerance)
