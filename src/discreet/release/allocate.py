@@ -53,7 +53,7 @@ def allocate(asked: Asked | Goal, known: Known, *, budget: Number, norm: Norm = 
     >>> {columns: precision.round(4).tolist() for columns, precision in allocate(goal, known, budget=0.04).items()}
     {(): 0.01, ('ill',): [0.02], ('old',): [0.02], ('ill', 'old'): [[0.04]]}
 
-    [Xiao et al. 2023, ResidualPlanner, Thm. 4, for nothing known]; proof: allocate.md
+    [Xiao et al. 2023, ResidualPlanner, for nothing known]; proof: allocate.md
     """
     if norm not in ("l2", "l1"):
         raise BadParameter(
