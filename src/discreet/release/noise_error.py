@@ -25,8 +25,8 @@ from discreet.schema.unit import Unit
 
 Noise = Literal["gaussian", "laplace"]
 
-# The share of the r-th largest cell of a column is about r to minus this: chosen on marginals of three public tables, of
-# which it forecasts the error within a factor of 1.3 (one standard deviation; allocate.md §6). Other tables may differ.
+# The share of the r-th largest cell of a column is about r to minus this: chosen on marginals of three public tables,
+# of which it forecasts the error within a factor of 1.3 (one standard deviation; allocate.md §6).
 EXPONENT = 2.0
 # Cells with about as many rows are one group of up to so many; the smallest are not told apart below this share.
 _GROUPS, _SMALLEST = 256, 1e-12
