@@ -68,7 +68,7 @@ def _estimate(seen: dict[int | None, tuple[Numbers, float]], cells: int, total: 
     if None not in seen:
         return np.asarray(apart)
     whole, precision = seen[None]
-    whole = whole + (total - whole.sum()) / cells
+    whole = np.asarray(whole + (total - whole.sum()) / cells)
     if not parts:
         return whole
     share = precision / (precision + min(weight for _, weight in parts))

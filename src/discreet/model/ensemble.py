@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.model.alone import product_of
 from discreet.model.features import Features, features_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look, Numbers
+from discreet.model.protocol import Floats, Look, Numbers
 from discreet.model.scattered import normal
 from discreet.parameter import positive, whole
 from discreet.schema.domain import Domain
@@ -102,7 +102,7 @@ class Member:
         self._squares = tuple(map(np.zeros_like, self._logs))
         self._settle()
 
-    def loss(self, features: Features) -> tuple[float, tuple[Singles, Singles]]:
+    def loss(self, features: Features) -> tuple[float, tuple[Floats, Floats]]:
         """The loss, and its slopes along the logarithms."""
         loss, along_tables, along_weights = features.loss(self.tables, self.weights, self.total, turn=self.taken)
         slopes = self.tables * along_tables
@@ -110,7 +110,7 @@ class Member:
             slopes[column] -= self.tables[column] * slopes[column].sum(axis=0)
         return loss, (slopes, self.weights * (along_weights - self.weights @ along_weights))
 
-    def step(self, slopes: tuple[Singles, Singles]) -> None:
+    def step(self, slopes: tuple[Floats, Floats]) -> None:
         """A step against the slopes, each as long as the slope is large for its number (Adam)."""
         self.taken += 1
         fresh = 1 - FORGET**self.taken

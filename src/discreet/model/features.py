@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.blocks import Block, block_of
-from discreet.model.protocol import Look, Numbers
+from discreet.model.protocol import Floats, Look, Numbers
 from discreet.query.axis import axis_of
 from discreet.schema.domain import Domain
 
@@ -33,20 +33,20 @@ Measured = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Higher:
-    """Numbers measured on as many columns each: the places of their features, a row for each column."""
+    """Floats measured on as many columns each: the places of their features, a row for each column."""
 
     places: NDArray[np.int64]
     # Adds what belongs to each number to the feature at its place, for each row of `places`.
     scatter: tuple[Any, ...]
-    values: Numbers
-    weight: Numbers
+    values: Floats
+    weight: Floats
 
     def single(self) -> "Higher":
         """The same in single precision."""
         scatter = tuple(each.astype(np.float32) for each in self.scatter)
         return Higher(self.places, scatter, self.values.astype(np.float32), self.weight.astype(np.float32))
 
-    def loss(self, means: Numbers, weights: Numbers, total: float) -> tuple[float, Numbers, Numbers]:
+    def loss(self, means: Floats, weights: Floats, total: float) -> tuple[float, Floats, Floats]:
         """The loss of these numbers, and its slopes along the means of the features (over w) and the weights."""
         chosen = means[self.places]
         products = chosen.prod(axis=0)
@@ -70,24 +70,27 @@ class Features:
 
     matrix: Any
     transposed: Any
-    shift: Numbers
-    values: Numbers
-    weight: Numbers
+    shift: Floats
+    values: Floats
+    weight: Floats
     higher: tuple[Higher, ...]
     blocks: tuple[Block, ...]
     numbers: int
 
     def single(self) -> "Features":
         """The same in single precision: half the memory, twice the speed, and an error far below the noise."""
-        higher = tuple(each.single() for each in self.higher)
         return Features(
-            *(part.astype(np.float32) for part in (self.matrix, self.transposed, self.shift, self.values, self.weight)),
-            higher,
+            self.matrix.astype(np.float32),
+            self.transposed.astype(np.float32),
+            self.shift.astype(np.float32),
+            self.values.astype(np.float32),
+            self.weight.astype(np.float32),
+            tuple(each.single() for each in self.higher),
             tuple(each.single() for each in self.blocks),
             self.numbers,
         )
 
-    def missed(self, product: Numbers, total: float, far: float) -> float:
+    def missed(self, product: Floats, total: float, far: float) -> float:
         """The share of the numbers that a product of single columns is further from than noise would be.
 
         where noise is `far` standard deviations away with a probability that is taken off.
@@ -103,7 +106,7 @@ class Features:
         for block in self.blocks:
             apart.append(block.weight**0.5 * (total * block.means(means, np.ones(1)) - block.values))
             seen.append(np.ones_like(block.values, dtype=np.bool_))
-        # Numbers on pairs are there twice.
+        # Floats on pairs are there twice.
         apart[0], seen[0] = np.triu(apart[0]), np.triu(seen[0])
         number = sum(np.count_nonzero(each) for each in seen)
         many = sum(np.count_nonzero(np.abs(each[here]) > far) for each, here in zip(apart, seen, strict=True))
@@ -116,8 +119,8 @@ class Features:
         return max(1, min(MOST_TURNS, sum(block.size for block in self.blocks) // (2 * self.weight.size)))
 
     def loss(
-        self, tables: Numbers, weights: Numbers, total: float, *, turn: int | None = None
-    ) -> tuple[float, Numbers, Numbers]:
+        self, tables: Floats, weights: Floats, total: float, *, turn: int | None = None
+    ) -> tuple[float, Floats, Floats]:
         """Σ weight/2 · (measured − value)² of a mixture, and its slopes along the tables and the weights.
 
         where `tables` has a row for each cell of each column and a column for each component. With the means F of

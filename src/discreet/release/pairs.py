@@ -15,10 +15,13 @@ import numpy as np
 
 from discreet.known.known import Known
 from discreet.model.alone import product_of
+from discreet.model.blend import Blend
+from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell, fit_ensemble
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Numbers
+from discreet.model.tree import Tree, fit_tree
 from discreet.plan.plan import Steps
 from discreet.plan.request import Distances, Measure, Procedure
 from discreet.query.linear import Marginal
@@ -26,22 +29,27 @@ from discreet.release.goal import Columns, Goal
 from discreet.release.topping import topped
 from discreet.source.effect import sensitivity_of
 
-# Parts of the budget: for a first look at the number of rows, if it is not public; for that number and for single
-# columns, if the budget is rich; for finding out how far each pair is from independent; and for triples, if all of the
-# goal's are small enough.
-FIRST, TOTAL, SINGLES, LOOK, TRIPLES = 0.005, 0.01, 0.1, 0.015, 0.5
-# No more than this for the number of rows.
-MOST_TOTAL = 0.05
+# Parts of the budget: for a first look at the number of rows, if it is not public; for single columns, if the budget is
+# rich; for finding out how far each pair is from independent; and for triples, if all of the goal's are small enough.
+FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.5
+# No more than this for the number of rows, and this where rows stand out by 1.
+MOST_TOTAL, FEW_ROWS = 0.05, 0.075
 # How well rows stand out of the noise at which the singles get twice that.
 POOR = 2.5
 # A triple is looked at if it has fewer cells than that to this power; none is, if so few of the goal's have.
-ROOM, WORTH = 1.5, 0.05
-# A pair gets more the further it is from independent and the more cells it has, by these powers; a single column by
-# the second of its size.
-BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = 0.5, 0.4, 0.5, 2 / 3
+ROOM, WORTH = 1.5, 0.2
+# A pair gets more the further it is from independent and the more cells it has, by these powers, the first where rows
+# stand out and the second where they do not; a single column by the power of its size; all by that of their weight.
+BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.7), (0.4, 0.25), 0.5, 2 / 3
 # A component for so many rows that stand out of the noise.
 ROWS_A_COMPONENT, FEWEST, MOST = 50.0, 4, 256
-MEMBERS, STEPS = 24, 600
+# So many members, more if they are small: this many components in all.
+MEMBERS, TOGETHER, STEPS = 24, 1000, 600
+# Where rows stand out less than this, a tree of the strongest pairs with so few cells is blended in with this share:
+# the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
+UNCLEAR, TREE_CELLS, TREE_SHARE = 15.0, 1000, 0.2
+# A pair is strong if it is this far from independent, in parts of the rows.
+STRONG = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,8 @@ class Shares:
 
 def clarity(goal: Goal, rows: float, units: float) -> float:
     """How well rows stand out of the noise, for each cell of a single column: n μ / Σ sizes."""
-    return max(rows, 1.0) * units**0.5 / sum(goal.domain[name].size for name in _names(goal))
+    clear: float = max(rows, 1.0) * units**0.5 / _cells(goal)
+    return clear
 
 
 def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
@@ -66,7 +75,8 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     clear = clarity(goal, rows, units)
     deep = max(map(len, goal.scopes))
     more = 1 + POOR / clear
-    total = 0.0 if public else min(MOST_TOTAL, TOTAL * more)
+    # An error of the number of rows is one of every marginal; it matters where rows are few or other errors small.
+    total = 0.0 if public else min(MOST_TOTAL, max(FIRST, more / _cells(goal), FEW_ROWS / clear))
     singles = min(1.0, SINGLES * more) if deep > 1 else 1.0
     if singles == 1.0:
         return Shares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
@@ -85,7 +95,7 @@ def components_of(rows: float, units: float) -> int:
     return int(np.clip(max(rows, 1.0) * units**0.5 / ROWS_A_COMPONENT, FEWEST, MOST))
 
 
-def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture]:
+def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend]:
     """Measure, and fit; `units` of squared mu are spent in all."""
     rows, variance = total_of(known.lattice)
     public = variance == 0
@@ -98,7 +108,9 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         rows, _ = total_of(known.lattice)
     shares = shares_of(goal, rows, units, public=public)
     importance = _importance(goal)
-    singles = {(name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** BY_SIZE for name in _names(goal)}
+    singles: dict[Columns, float] = {
+        (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** BY_SIZE for name in _names(goal)
+    }
     only = shares.pairs + shares.triples <= 0
     steps = topped(known, singles, left if only else shares.singles * units)
     left -= yield from _measure(steps, "single columns, for a release")
@@ -108,8 +120,11 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         if shares.look:
             far = yield from _distances(known, scopes, rows, shares.look * units)
             left -= shares.look * units
+        unclear = clarity(goal, rows, units) < UNCLEAR
         weights = {
-            pair: importance[pair] ** BY_WEIGHT * distance**BY_DISTANCE * _freedom(goal, pair) ** BY_CELLS
+            pair: importance[pair] ** BY_WEIGHT
+            * distance ** BY_DISTANCE[unclear]
+            * _freedom(goal, pair) ** BY_CELLS[unclear]
             for pair, distance in zip(scopes, far, strict=True)
         }
         steps = topped(known, weights, left - shares.triples * units)
@@ -121,14 +136,37 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
     return fitted(known, goal, units, tell)
 
 
-def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture:
-    """The ensemble that is fitted to all that is known of up to three columns of a goal."""
+def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture | Blend:
+    """The model of all that is known of up to three columns of a goal."""
     rows, _ = total_of(known.lattice)
     looks = looks_of(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
-    total = max(rows, 1.0)
-    return fit_ensemble(
-        goal.domain, looks, total=total, members=MEMBERS, components=components_of(rows, units), steps=STEPS, tell=tell
+    components = components_of(rows, units)
+    members = max(MEMBERS, TOGETHER // components)
+    ensemble = fit_ensemble(
+        goal.domain, looks, total=max(rows, 1.0), members=members, components=components, steps=STEPS, tell=tell
     )
+    if clarity(goal, rows, units) > UNCLEAR or len(ensemble.weights) == 1:
+        return ensemble
+    return Blend([ensemble, _tree(known, goal, ensemble)], [1 - TREE_SHARE, TREE_SHARE])
+
+
+def _tree(known: Known, goal: Goal, model: Mixture) -> Tree:
+    """The tree of the pairs that are furthest from independent, as far as a model knows, and of all single columns."""
+    names = _names(goal)
+    alone = {name: model.marginal([name]) / model.total for name in names}
+    far = {
+        (one, other): float(
+            np.abs(model.marginal((one, other)) / model.total - np.outer(alone[one], alone[other])).sum()
+        )
+        for one, other in _of_size(goal, 2)
+    }
+    sizes = {name: goal.domain[name].size for name in names}
+    scopes: list[Columns] = [(name,) for name in names]
+    for pair in sorted(far, key=lambda each: (-far[each], each)):
+        if far[pair] >= STRONG and fits(scopes, pair, sizes, max(TREE_CELLS, sum(sizes.values()))):
+            scopes.append(pair)
+    looks = [look for look in looks_of(known.lattice, scopes) if look.columns in set(scopes)]
+    return fit_tree(goal.domain, looks, total=model.total, scopes=scopes)
 
 
 def _measure(steps: Steps, why: str) -> Procedure[float]:
@@ -146,11 +184,16 @@ def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -
     alone = product_of(known.domain, looks_of(known.lattice, singles), total=max(rows, 1.0))
     expected = tuple(np.rint(alone.marginal(scope)).astype(np.int64).ravel() for scope in scopes)
     heard = yield Distances(tuple(scopes), expected, sigma, "how far pairs are from independent")
-    return np.hypot(np.maximum(heard, 0.0), float(sigma) / 2)
+    return np.asarray(np.hypot(np.maximum(heard, 0.0), float(sigma) / 2))
 
 
 def _names(goal: Goal) -> list[str]:
     return sorted({name for scope in goal.scopes for name in scope})
+
+
+def _cells(goal: Goal) -> int:
+    """How many cells the single columns have."""
+    return sum(goal.domain[name].size for name in _names(goal))
 
 
 def _of_size(goal: Goal, size: int) -> list[Columns]:
