@@ -30,10 +30,13 @@ MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**20
 ENOUGH = 0.25
 # Rows are exchanged with one of so many that come after them.
 NEAR = 64
-# So many scopes are looked up at most: two seconds.
-MOST_LOOKED_UP = 160_000_000
-# The search ends when a round lowers the distance by less than this part, or when it is so small for each cell.
-PAYS, SMALL = 0.01, 0.001
+# So many scopes are looked up at most: about two seconds.
+MOST_LOOKED_UP = 200_000_000
+# The search ends when a round of all columns would lower the distance by less than this part, or when it is so small
+# for each cell.
+PAYS, SMALL = 0.002, 0.0015
+# For each column at least so many exchanges are proposed at a time.
+LEAST_PROPOSED = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,11 @@ class Scopes:
     begins: NDArray[np.int64]
     terms: NDArray[np.int32]
     state: NDArray[np.float32]
+
+    @property
+    def distance(self) -> float:
+        """Σ (count − expected)²/(expected + 1)."""
+        return float(np.vdot(self.state[:, 0] ** 2, self.state[:, 1]))
 
 
 def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
@@ -112,19 +120,22 @@ def _mend(cells: NDArray[np.int32], at: int, expected: Numbers, scopes: Scopes, 
 
 
 def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64]) -> None:
-    """Exchange values as long as it pays."""
-    columns = np.flatnonzero(np.diff(scopes.begins))
-    if len(cells) < 2 or not columns.size:
+    """Exchange values as long as it pays, always of the column where it paid most when last tried."""
+    per_column = np.diff(scopes.begins)
+    if len(cells) < 2 or not per_column.any():
         return
-    round_of = max(1000, len(cells) * len(columns) // 2)
-    looked_up = round_of * len(scopes.terms) / len(columns)
+    paid = np.where(per_column > 0, np.inf, 0.0)
     usual = np.zeros(cells.shape[1], dtype=np.float32)
     exchange, near = swaps.machine_code(swaps.exchange), min(NEAR, len(cells) - 1)
-    for _ in range(max(1, int(MOST_LOOKED_UP / looked_up))):
-        lowered = exchange(cells, columns, scopes.begins, scopes.terms, scopes.state, usual, counter, round_of, near)
-        distance = float(np.vdot(scopes.state[:, 0] ** 2, scopes.state[:, 1]))
-        if lowered <= PAYS * distance or distance <= SMALL * len(scopes.state):
-            break
+    proposals = max(LEAST_PROPOSED, len(cells) // 2)
+    distance, left = scopes.distance, MOST_LOOKED_UP
+    while left > 0 and distance > SMALL * len(scopes.state) and paid.sum() > PAYS * distance:
+        column = int(np.argmax(paid))
+        paid[column] = exchange(
+            cells, column, scopes.begins, scopes.terms, scopes.state, usual, counter, proposals, near
+        )
+        distance -= paid[column]
+        left -= proposals * int(per_column[column])
 
 
 def _scopes(model: Model, domain: Domain, number: int) -> Scopes:

@@ -25,7 +25,9 @@ GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 # A value that is in the way is offered to so many other rows.
-PARTNERS = 4
+PARTNERS = 8
+# After one scope in so many an exchange is given up if its cost so far, times this, is more than what it gains.
+EARLY, HOPE = 5, np.float32(2)
 # How quickly the usual gain of taking a value away is learned.
 LEARNED = np.float32(0.02)
 # The best of so many moves is made.
@@ -61,7 +63,7 @@ def count(cells: Cells, begins: Places, terms: Cells, state: Singles) -> None:
 
 def exchange(
     cells: Cells,
-    columns: Places,
+    column: int,
     begins: Places,
     terms: Cells,
     state: Singles,
@@ -76,9 +78,9 @@ def exchange(
     """
     rows, lowered, made = cells.shape[0], 0.0, 0
     places = np.empty(terms.shape[0], dtype=np.int32)
+    early = begins[column] + 1 + (begins[column + 1] - begins[column]) // EARLY
     while made < proposals:
-        word = drawn(counter)
-        row, column = below(word & LOW, rows), columns[below(word >> HALF, len(columns))]
+        row = below(drawn(counter) & LOW, rows)
         mine, leave = cells[row, column], np.float32(0)
         made += 1
         for at in range(begins[column], begins[column + 1]):
@@ -97,6 +99,9 @@ def exchange(
             made += 1
             change = leave
             for at in range(begins[column], begins[column + 1]):
+                if at == early and leave + HOPE * (change - leave) > 0:
+                    change = np.float32(np.inf)
+                    break
                 place = places[at]
                 far = (
                     terms[at, 2] + cells[other, terms[at, 0]] * terms[at, 3] + cells[other, terms[at, 1]] * terms[at, 4]
