@@ -31,12 +31,12 @@ ENOUGH = 0.25
 # Rows are exchanged with one of so many that come after them.
 NEAR = 64
 # So many scopes are looked up at most: about two seconds.
-MOST_LOOKED_UP = 200_000_000
+MOST_LOOKED_UP = 220_000_000
 # The search ends when a round of all columns would lower the distance by less than this part, or when it is so small
 # for each cell.
-PAYS, SMALL = 0.002, 0.0015
-# For each column at least so many exchanges are proposed at a time.
-LEAST_PROPOSED = 1000
+PAYS, SMALL = 0.0005, 0.001
+# A round of all columns looks up at least so many: fewer would not tell whether it pays.
+LEAST_LOOKED_UP = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,7 @@ def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64
     paid = np.where(per_column > 0, np.inf, 0.0)
     usual = np.zeros(cells.shape[1], dtype=np.float32)
     exchange, near = swaps.machine_code(swaps.exchange), min(NEAR, len(cells) - 1)
-    proposals = max(LEAST_PROPOSED, len(cells) // 2)
+    proposals = max(LEAST_LOOKED_UP // len(scopes.terms), len(cells) // 2)
     distance, left = scopes.distance, MOST_LOOKED_UP
     while left > 0 and distance > SMALL * len(scopes.state) and paid.sum() > PAYS * distance:
         column = int(np.argmax(paid))
