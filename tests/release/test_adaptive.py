@@ -112,8 +112,8 @@ class Oracle:
             codes = codes * size + self.rows[name]
         return np.bincount(codes, minlength=prod(shape)).reshape(shape)
 
-    def release(self, goal=TRIPLES, units=RICH, **named):
-        return run(adaptive(self.known, goal, units, **named), self)
+    def release(self, goal=TRIPLES, units=RICH, *, rounds=16, **named):
+        return run(adaptive(self.known, goal, units, rounds=rounds, **named), self)
 
     def selections(self):
         return [request for request in self.requests if isinstance(request, Farthest)]
@@ -176,7 +176,7 @@ def test_a_ledger_lets_all_of_it_pass(rows, tmp_path):
 
 def test_what_is_known_is_not_paid_again(rows):
     first = Oracle(rows)
-    first.release(units=10 * RICH)
+    first.release(units=10 * RICH, rounds=4)
     second = Oracle(rows, known=first.known)
     second.release(units=POOR)
     assert "single columns, for a release" not in second.whys()
@@ -249,12 +249,39 @@ def test_the_tree_keeps_within_its_cells(rows, at_once):
     oracle = Oracle(rows)
     assert oracle.release(most_cells=60, at_once=at_once).cells <= 60
     # Power: with more room it takes more.
-    assert Oracle(rows).release(at_once=at_once).cells > 60
+    roomy = Oracle(rows)
+    assert roomy.release(at_once=at_once).cells > 60
+    # So it does with what was known before.
+    assert Oracle(rows, known=roomy.known).release(most_cells=60, at_once=at_once).cells <= 60
+
+
+def test_pairs_that_were_known_before_are_in_the_tree_from_the_beginning(rows):
+    first = Oracle(rows)
+    first.release()
+    second = Oracle(rows, known=first.known)
+    tree = second.release(units=Fraction(1, 10**7))
+    assert tree.shape.place(("age", "old")) >= 0
+    assert error_of(tree, second) < 0.1
+
+
+def test_without_a_number_of_rounds_the_noise_decides(rows):
+    """The less noise a look has, the finer are the shares, and the more are selected at once."""
+    few, many = Oracle(rows), Oracle(rows)
+    few.release(units=POOR, rounds=None)
+    many.release(units=RICH, rounds=None)
+    assert len(many.selections()) > 1.5 * len(few.selections())
+    assert _run_of_selections(few) == 1 < _run_of_selections(many)
+
+
+def _run_of_selections(oracle):
+    """How many selections there are before the first look at what was selected."""
+    begin = oracle.requests.index(oracle.selections()[0])
+    return next(place for place, one in enumerate(oracle.requests[begin:]) if isinstance(one, Measure))
 
 
 def test_larger_marginals_are_offered_once_the_tree_holds_their_columns(rows):
     oracle = Oracle(rows)
-    oracle.release()
+    oracle.release(rounds=None)
     assert {len(scope) for scope in oracle.selections()[0].scopes} == {2}
     assert {len(scope) for scope in oracle.selections()[-1].scopes} == {2, 3}
 
@@ -318,7 +345,10 @@ def test_it_is_far_better_than_independent_columns_and_than_a_selection_that_doe
 
 
 def test_a_richer_budget_is_better(rows):
-    errors = [error_of(Oracle(rows).release(units=units), Oracle(rows)) for units in (POOR, RICH, 20 * RICH)]
+    oracles = [Oracle(rows) for _ in range(3)]
+    budgets = (POOR, RICH, 20 * RICH)
+    trees = [oracle.release(units=units, rounds=None) for oracle, units in zip(oracles, budgets, strict=True)]
+    errors = [error_of(tree, oracles[0]) for tree in trees]
     assert errors[0] > 1.5 * errors[1] > 2 * errors[2]
 
 

@@ -39,9 +39,9 @@ SINGLES, SCARCE = 0.1, 2.5
 SELECTING = 0.1
 # A selection for this many units never errs.
 MOST_SELECTING = 100.0
-# So many selections for each column are planned for, so many at once. If a look at a pair then has less noise than
-# this part of the rows, in L1, more are, up to so many times as many.
-ROUNDS, AT_ONCE, FINE, MOST_FINER = 4, 2, 0.015, 4.0
+# So many selections for each column are planned for, one at once. If a look at a pair then has less noise than this
+# part of the rows, in L1, they are finer, up to so many times as many, and several at once.
+ROUNDS, FINE, MOST_FINER = 4, 0.045, 4.0
 # A round that taught less than its noise makes the next ones better by this factor at most, and so many must be left.
 LARGEST_FACTOR, ROUNDS_LEFT = 4.0, 6.0
 # Steps of a fit within the rounds and of the last, and how near to rest they come, in deviations of the noise.
@@ -150,7 +150,13 @@ class _Work:
         )
         steps = topped(self.known, wanted, (1 - HAIR) * missing).steps
         yield from self.look(steps, "single columns, for a release")
-        self.scopes, self.tree = joined(self.known, self.columns)
+        # Pairs that were looked at before, and that singles do not explain, are in the tree from the beginning.
+        found, self.tree = joined(self.known, self.columns)
+        for scope in found:
+            if fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells):
+                self.scopes.append(scope)
+        if len(self.scopes) < len(found):
+            self.tree = self.fit(FEW_STEPS, tolerance=NEAR)
 
     def pace(self) -> tuple[int, int]:
         """How many selections to plan for, and how many of them at once: more where a look has little noise."""
@@ -158,7 +164,7 @@ class _Work:
         pairs = [scope for scope, _ in self.candidates if len(scope) == 2]
         noise = median([noise_after(self.known, pair, units) for pair in pairs] or [inf]) / self.total
         finer = min(max(FINE / noise, 1.0), MOST_FINER)
-        return round(finer * ROUNDS * len(self.columns)), round(finer * AT_ONCE)
+        return round(finer * ROUNDS * len(self.columns)), round(2 * finer - 1)
 
     def select(self, rounds: int, at_once: int, tell: Tell | None) -> Procedure[None]:
         """Rounds, until nothing is left."""
