@@ -47,6 +47,12 @@ class Scopes:
     terms: NDArray[np.int32]
     state: NDArray[np.float32]
 
+    def count(self, cells: NDArray[np.int32]) -> None:
+        """Add the rows to the state."""
+        owners = np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
+        first = (owners < self.terms[:, 0]) & (owners < self.terms[:, 1])
+        swaps.machine_code(swaps.count)(cells, owners[first], self.terms[first], self.state)
+
     @property
     def distance(self) -> float:
         """Σ (count − expected)²/(expected + 1)."""
@@ -77,7 +83,7 @@ def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
     cells = np.stack([drawn[name] for name in kept], axis=1).astype(np.int32)
     counter = np.array([word()], dtype=np.uint64)
     scopes = _scopes(model, kept, count)
-    swaps.machine_code(swaps.count)(cells, scopes.begins, scopes.terms, scopes.state)
+    scopes.count(cells)
     for at, name in enumerate(kept):
         expected = model.marginal((name,))
         # A model of no rows expects nothing.
@@ -101,12 +107,14 @@ def stratified(model: Model, number: int) -> Coded:
     for name, place in places_of(model.domain).items():
         # In each component: a random order on an even grid that starts at random.
         rank = np.empty(number)
-        rank[np.lexsort((uniform(number), component))] = np.arange(number)
+        rank[np.argsort(component + uniform(number))] = np.arange(number)
         height = (rank - starts[component] + uniform(len(sizes))[component]) / sizes[component]
-        codes = np.zeros(number, dtype=np.int64)
-        for step in np.cumsum(model.tables[place], axis=0)[:-1]:
-            codes += height >= step[component]
-        rows[name] = codes
+        steps = np.cumsum(model.tables[place], axis=0)[:-1]
+        # Those of component k lie between k and k + 1, so one search serves all components.
+        edges = (steps.clip(max=1.0) + np.arange(len(sizes))).T.ravel()
+        found = np.searchsorted(edges, component + height, side="right") - component * len(steps)
+        # A sum that was rounded may have passed an edge of the component before or after.
+        rows[name] = found.clip(0, len(steps)).astype(np.int64)
     return rows
 
 
@@ -127,7 +135,10 @@ def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64
     paid = np.where(per_column > 0, np.inf, 0.0)
     usual = np.zeros(cells.shape[1], dtype=np.float32)
     exchange, near = swaps.machine_code(swaps.exchange), min(NEAR, len(cells) - 1)
-    proposals = max(LEAST_LOOKED_UP // len(scopes.terms), len(cells) // 2)
+    # Every column has its turn a few times.
+    proposals = max(
+        LEAST_LOOKED_UP // len(scopes.terms), min(len(cells) // 2, MOST_LOOKED_UP // 4 // len(scopes.terms))
+    )
     distance, left = scopes.distance, MOST_LOOKED_UP
     while left > 0 and distance > SMALL * len(scopes.state) and paid.sum() > PAYS * distance:
         column = int(np.argmax(paid))

@@ -30,6 +30,8 @@ PARTNERS = 8
 EARLY, HOPE = 5, np.float32(2)
 # How quickly the usual gain of taking a value away is learned.
 LEARNED = np.float32(0.02)
+# Rows that are counted at a time.
+PIECE = 4096
 # The best of so many moves is made.
 MOVES = 32
 
@@ -49,16 +51,16 @@ def below(half: np.uint64, number: int) -> int:
     return np.int64((half * np.uint64(number)) >> HALF)  # type: ignore[return-value]
 
 
-def count(cells: Cells, begins: Places, terms: Cells, state: Singles) -> None:
-    """Count the rows in every cell of every scope."""
-    for row in range(cells.shape[0]):
-        for column in range(cells.shape[1]):
-            for at in range(begins[column], begins[column + 1]):
-                first, second = terms[at, 0], terms[at, 1]
-                # Each scope once: in the line of its first column.
-                if column < first and column < second:
-                    place = terms[at, 2] + cells[row, first] * terms[at, 3] + cells[row, second] * terms[at, 4]
-                    state[place + cells[row, column] * terms[at, 5], 0] += 1
+def count(cells: Cells, owners: Places, terms: Cells, state: Singles) -> None:
+    """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
+    for start in range(0, cells.shape[0], PIECE):
+        # A few rows and one scope at a time, so that both stay near the processor.
+        stop = min(start + PIECE, cells.shape[0])
+        for at in range(len(owners)):
+            column, first, second = owners[at], terms[at, 0], terms[at, 1]
+            for row in range(start, stop):
+                place = terms[at, 2] + cells[row, first] * terms[at, 3] + cells[row, second] * terms[at, 4]
+                state[place + cells[row, column] * terms[at, 5], 0] += 1
 
 
 def exchange(
