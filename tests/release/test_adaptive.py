@@ -366,7 +366,7 @@ def test_a_look_costs_nearly_what_it_may(scope, unit):
 
 @pytest.mark.parametrize("scope", [("city", "job"), ("age", "ill"), ("ill", "old", "rich")])
 def test_the_noise_of_a_look_is_as_forecast(rows, scope):
-    """The mean over 60 looks of many cells: within a twelfth, which is more than four deviations."""
+    """Within five deviations of the mean of 60 looks; they are small enough to tell it from half or twice as much."""
     off, forecast = [], 0.0
     for seed in range(60):
         oracle = Oracle(rows, seed=seed)
@@ -376,7 +376,8 @@ def test_the_noise_of_a_look_is_as_forecast(rows, scope):
         oracle.known.measured(step.measurement, oracle._looked(step.measurement))
         seen = known_marginal(oracle.known, scope)
         off.append(np.abs(seen - oracle.marginal(scope)).sum())
-    assert np.mean(off) == pytest.approx(forecast, rel=1 / 12)
+    deviation = np.std(off) / len(off) ** 0.5
+    assert abs(np.mean(off) - forecast) < 5 * deviation < forecast / 3
 
 
 def known_marginal(known, scope):
