@@ -25,9 +25,9 @@ Singles = NDArray[np.float32]
 Tell = Callable[[float], None]
 
 # How far from the product of the single columns the components start, in logarithms.
-SPREAD = 1.0
+SPREAD = 1.3
 # A cell starts with at least this part of an equal share: from nothing nothing can grow.
-LEAST = 0.01
+LEAST = 0.02
 # How quickly the means of slopes and of their squares forget. The second is far below the usual 0.999: slopes shrink
 # by orders of magnitude within a few dozen steps.
 FORGET = 0.9
