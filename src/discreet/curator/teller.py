@@ -85,13 +85,14 @@ class Teller:
         analyst: str,
         key: str | None = None,
         body: bytes | None = None,
+        hold: int | None = None,
         error: float | None = None,
     ) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
-        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, error=error)
+        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error)
         if receipt.released is None:
             self.record(receipt, Released(steps.steps, self._released(steps, mechanisms)))
         self.refresh()
@@ -114,35 +115,39 @@ class Teller:
         self.refresh()
 
     @overload
-    def answer(self, request: Measure | Choose | Quantile | Farthest, *, analyst: str) -> int: ...
+    def answer(
+        self, request: Measure | Choose | Quantile | Farthest, *, analyst: str, hold: int | None = None
+    ) -> int: ...
     @overload
-    def answer(self, request: Distances, *, analyst: str) -> NDArray[np.int64]: ...
-    def answer(self, request: Request, *, analyst: str) -> int | NDArray[np.int64]:
-        """Do what a procedure asks for."""
+    def answer(self, request: Distances, *, analyst: str, hold: int | None = None) -> NDArray[np.int64]: ...
+    def answer(self, request: Request, *, analyst: str, hold: int | None = None) -> int | NDArray[np.int64]:
+        """Do what a procedure asks for; with a `hold` it is paid from what was set aside."""
         domain, unit = self.table.domain, self.table.unit
         match request:
             case Measure(steps, why):
-                self.measure(steps, why, analyst=analyst)
+                self.measure(steps, why, analyst=analyst, hold=hold)
                 return 0
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
-                return self._hear(chosen, lambda: self._questions(questions), why, analyst)
+                return self._hear(chosen, lambda: self._questions(questions), why, analyst, hold)
             case Quantile(questions, expected, sigma, rank, why):
                 moves = sensitivity_of(questions, domain, unit)
                 heard = surprise_quantile(sigma=sigma, sensitivity=moves, expected=expected, rank=rank)
-                return self._hear(heard, lambda: self._questions(questions), why, analyst)
+                return self._hear(heard, lambda: self._questions(questions), why, analyst, hold)
             case Distances(scopes, middle, sigma, why):
                 each = marginal_moves(scopes, middle, domain, unit)
                 far = noisy_distances(sigma=sigma, sensitivity=each, expected=middle)
-                return self._hear(far, lambda: self._marginals(scopes), why, analyst)
+                return self._hear(far, lambda: self._marginals(scopes), why, analyst, hold)
             case Farthest(scopes, middle, handicaps, epsilon, why):
                 each = marginal_moves(scopes, middle, domain, unit)
                 place = farthest(epsilon=epsilon, sensitivity=each, expected=middle, handicaps=handicaps)
-                return self._hear(place, lambda: self._marginals(scopes), why, analyst)
+                return self._hear(place, lambda: self._marginals(scopes), why, analyst, hold)
 
-    def _hear(self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, analyst: str) -> Heard:
-        receipt = self.spend(mechanism.event, why, analyst=analyst)
+    def _hear(
+        self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, analyst: str, hold: int | None
+    ) -> Heard:
+        receipt = self.spend(mechanism.event, why, analyst=analyst, hold=hold)
         heard = mechanism.release(read())
         self.record(receipt, Released((), np.atleast_1d(np.array(heard, dtype=np.int64)), "heard"))
         self.refresh()
