@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 from discreet.curator.session import STEEPNESS, Session
 from discreet.curator.teller import Teller
@@ -151,7 +152,7 @@ class Models:
     def _run(self, procedure: Procedure[Done], analyst: str) -> Done | None:
         """What a procedure makes; None if the budget does not reach to its end."""
 
-        def answer(request: Request) -> int:
+        def answer(request: Request) -> Any:
             return self.teller.answer(request, analyst=analyst)
 
         try:

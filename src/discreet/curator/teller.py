@@ -1,5 +1,8 @@
 """Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
 
+from collections.abc import Callable
+from typing import TypeVar, overload
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,19 +10,24 @@ from discreet.curator.measuring import mechanism_of
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
 from discreet.curator.session import Session
 from discreet.known.known import Known
+from discreet.known.lattice import Columns
 from discreet.ledger import Balance, Budget, Ledger, Receipt
+from discreet.mechanism.distance import farthest, noisy_distances
+from discreet.mechanism.parts import Parts
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.mechanism.surprise import largest_surprise, surprise_quantile
 from discreet.plan.plan import Steps, measured
-from discreet.plan.request import Choose, Measure, Quantile, Request
+from discreet.plan.request import Choose, Distances, Farthest, Measure, Quantile, Request, marginal_moves
 from discreet.privacy.event import Compose, Event, Nothing
 from discreet.privacy.gate import Gate
-from discreet.query.linear import Linear
+from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table
+
+Heard = TypeVar("Heard", int, NDArray[np.int64])
 
 
 class Teller:
@@ -34,6 +42,7 @@ class Teller:
         self._seen, self._prints = 0, Prints(table.domain)
         # True values of questions that a procedure asks again and again, sealed: they are read once.
         self._sealed: tuple[tuple[Linear, ...], Exact] | None = None
+        self._sealed_marginals: dict[Columns, Exact] = {}
 
     def refresh(self) -> None:
         """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
@@ -76,13 +85,14 @@ class Teller:
         analyst: str,
         key: str | None = None,
         body: bytes | None = None,
+        hold: int | None = None,
         error: float | None = None,
     ) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
-        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, error=error)
+        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error)
         if receipt.released is None:
             self.record(receipt, Released(steps.steps, self._released(steps, mechanisms)))
         self.refresh()
@@ -104,33 +114,61 @@ class Teller:
         self.record(receipt, Released((), np.zeros(0, dtype=np.int64), "session", session))
         self.refresh()
 
-    def answer(self, request: Request, *, analyst: str) -> int:
-        """Do what a procedure asks for."""
+    @overload
+    def answer(
+        self, request: Measure | Choose | Quantile | Farthest, *, analyst: str, hold: int | None = None
+    ) -> int: ...
+    @overload
+    def answer(self, request: Distances, *, analyst: str, hold: int | None = None) -> NDArray[np.int64]: ...
+    def answer(self, request: Request, *, analyst: str, hold: int | None = None) -> int | NDArray[np.int64]:
+        """Do what a procedure asks for; with a `hold` it is paid from what was set aside."""
+        domain, unit = self.table.domain, self.table.unit
         match request:
             case Measure(steps, why):
-                self.measure(steps, why, analyst=analyst)
+                self.measure(steps, why, analyst=analyst, hold=hold)
                 return 0
             case Choose(questions, expected, epsilon, why):
-                moves = sensitivity_of(questions, self.table.domain, self.table.unit)
+                moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
-                return self._hear(chosen, questions, why, analyst)
+                return self._hear(chosen, lambda: self._questions(questions), why, analyst, hold)
             case Quantile(questions, expected, sigma, rank, why):
-                moves = sensitivity_of(questions, self.table.domain, self.table.unit)
+                moves = sensitivity_of(questions, domain, unit)
                 heard = surprise_quantile(sigma=sigma, sensitivity=moves, expected=expected, rank=rank)
-                return self._hear(heard, questions, why, analyst)
+                return self._hear(heard, lambda: self._questions(questions), why, analyst, hold)
+            case Distances(scopes, middle, sigma, why):
+                each = marginal_moves(scopes, middle, domain, unit)
+                far = noisy_distances(sigma=sigma, sensitivity=each, expected=middle)
+                return self._hear(far, lambda: self._marginals(scopes), why, analyst, hold)
+            case Farthest(scopes, middle, handicaps, epsilon, why):
+                each = marginal_moves(scopes, middle, domain, unit)
+                place = farthest(epsilon=epsilon, sensitivity=each, expected=middle, handicaps=handicaps)
+                return self._hear(place, lambda: self._marginals(scopes), why, analyst, hold)
 
-    def _hear(self, mechanism: Mechanism[int], questions: tuple[Linear, ...], why: str, analyst: str) -> int:
-        receipt = self.spend(mechanism.event, why, analyst=analyst)
-        if self._sealed is None or self._sealed[0] is not questions:
-            self._sealed = questions, self.table.evaluate(questions)
-        heard = mechanism.release(self._sealed[1])
-        self.record(receipt, Released((), np.array([heard], dtype=np.int64), "heard"))
+    def _hear(
+        self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, analyst: str, hold: int | None
+    ) -> Heard:
+        receipt = self.spend(mechanism.event, why, analyst=analyst, hold=hold)
+        heard = mechanism.release(read())
+        self.record(receipt, Released((), np.atleast_1d(np.array(heard, dtype=np.int64)), "heard"))
         self.refresh()
         return heard
+
+    def _questions(self, questions: tuple[Linear, ...]) -> Exact:
+        if self._sealed is None or self._sealed[0] is not questions:
+            self._sealed = questions, self.table.evaluate(questions)
+        return self._sealed[1]
+
+    def _marginals(self, scopes: tuple[Columns, ...]) -> Parts:
+        kept = self._sealed_marginals
+        for scope in scopes:
+            if scope not in kept:
+                kept[scope] = self.table.evaluate(Marginal(scope))
+        return Parts([kept[scope] for scope in scopes])
 
     def forget_sealed(self) -> None:
         """Let go of the true values that a procedure has used."""
         self._sealed = None
+        self._sealed_marginals = {}
 
     def _mechanisms(self, steps: Steps) -> list[Mechanism[NDArray[np.int64]]]:
         return [mechanism_of(step, self.table) for step in steps.steps]

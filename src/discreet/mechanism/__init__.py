@@ -1,6 +1,7 @@
 """The one door: one file and one proof page for each mechanism."""
 
 from discreet.mechanism.choose import best_price, condition_effects, most_common, price_effects
+from discreet.mechanism.distance import farthest, noisy_distances
 from discreet.mechanism.exponential import exponential
 from discreet.mechanism.gaussian import discrete_gaussian, gaussian
 from discreet.mechanism.histogram import histogram, split_scale
@@ -8,6 +9,7 @@ from discreet.mechanism.laplace import laplace
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.mechanism.name_and_shame import name_and_shame
 from discreet.mechanism.noisy_max import noisy_max
+from discreet.mechanism.parts import Parts
 from discreet.mechanism.pieces import gaussian_pieces
 from discreet.mechanism.protocol import Interactive, Law, Mechanism
 from discreet.mechanism.public import public
@@ -29,6 +31,7 @@ __all__ = [
     "Law",
     "Mechanism",
     "ModelCoin",
+    "Parts",
     "Run",
     "above_threshold",
     "best_price",
@@ -36,6 +39,7 @@ __all__ = [
     "discrete_gaussian",
     "estimate_counts",
     "exponential",
+    "farthest",
     "gaussian",
     "gaussian_pieces",
     "histogram",
@@ -46,6 +50,7 @@ __all__ = [
     "model_coin",
     "most_common",
     "name_and_shame",
+    "noisy_distances",
     "noisy_max",
     "price_effects",
     "public",

@@ -107,24 +107,38 @@ def _under(node: int, top: int, parent: Integers) -> bool:
 def _check(route: list[_Stop], layout: Layout, wanted: Columns, sizes: dict[str, int]) -> None:
     sent: dict[int, Columns] = {}
     for stop in route:
-        columns = {*layout.columns[stop.clique], *(name for child in stop.takes for name in sent[child])}
-        cells = prod(sizes[name] for name in columns)
-        if cells > MOST_CELLS:
-            raise too_large(wanted, cells)
+        below = [sent[child] for child in stop.takes]
+        columns = set(_needed(layout.columns[stop.clique], stop, below))
+        for place, message in enumerate(below):
+            columns |= set(message)
+            cells = prod(sizes[name] for name in columns)
+            if cells > MOST_CELLS:
+                raise too_large(wanted, cells)
+            columns = set(_needed(tuple(columns), stop, below[place + 1 :]))
         sent[stop.clique] = stop.sends
 
 
 def _walk(route: list[_Stop], layout: Layout, directed: Numbers, beliefs: Numbers) -> tuple[Columns, Numbers]:
     sent: dict[int, tuple[Columns, Numbers]] = {}
     for stop in route:
+        below = [sent.pop(child) for child in stop.takes]
+        messages = [columns for columns, _ in below]
         columns = layout.columns[stop.clique]
         table = layout.table(beliefs if stop.top else directed, stop.clique)
-        for child in stop.takes:
-            below, message = sent.pop(child)
-            names = columns + tuple(name for name in below if name not in columns)
-            table = _spread(table, columns, names) * _spread(message, below, names)
-            columns = names
-        gone = tuple(at for at, name in enumerate(columns) if name not in stop.sends)
-        left = tuple(name for name in columns if name in stop.sends)
-        sent[stop.clique] = left, table.sum(axis=gone)
+        columns, table = _summed(columns, table, _needed(columns, stop, messages))
+        for place, (names, message) in enumerate(below):
+            both = columns + tuple(name for name in names if name not in columns)
+            table = _spread(table, columns, both) * _spread(message, names, both)
+            columns, table = _summed(both, table, _needed(both, stop, messages[place + 1 :]))
+        sent[stop.clique] = columns, table
     return sent[route[-1].clique]
+
+
+def _needed(columns: Columns, stop: _Stop, messages: Sequence[Columns]) -> Columns:
+    """The columns of a table that are sent on, or that a message still to come is about; the others add up now."""
+    return tuple(name for name in columns if name in stop.sends or any(name in each for each in messages))
+
+
+def _summed(columns: Columns, table: Numbers, kept: Columns) -> tuple[Columns, Numbers]:
+    gone = tuple(at for at, name in enumerate(columns) if name not in kept)
+    return kept, table.sum(axis=gone) if gone else table

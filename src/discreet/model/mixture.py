@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.model.features import Features, features_of
-from discreet.model.protocol import Coded, Look, Numbers, shape_of
+from discreet.model.protocol import Coded, Floats, Look, Numbers, shape_of
 from discreet.model.uniform import roots_of_primes, uniform
 from discreet.parameter import positive, whole
 from discreet.query.linear import Linear
@@ -276,7 +276,7 @@ def _softmax(logs: Numbers, shape: tuple[int, ...]) -> Numbers:
     return np.asarray(powers / np.add.reduceat(powers, starts, axis=0)[owner])
 
 
-def _softmax_slope(tables: Numbers, along: Numbers, shape: tuple[int, ...]) -> Numbers:
+def _softmax_slope(tables: Numbers, along: Floats, shape: tuple[int, ...]) -> Numbers:
     """The slope along the logarithms, from that along the tables."""
     starts = np.cumsum([0, *shape[:-1]])
     owner = np.repeat(np.arange(len(shape)), shape)

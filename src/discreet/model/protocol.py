@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 
 Numbers = NDArray[np.float64]
+# Of double precision or of single.
+Floats = NDArray[np.floating[Any]]
 Columns = tuple[str, ...]
 # Rows as codes: for each column, the cell of each row.
 Coded = dict[str, NDArray[np.int64]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -200,7 +200,8 @@ def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, unit: float)
     questions = probes(stream, columns, model, PROBES)
     expected = tuple(np.rint(model.answers(questions)).astype(np.int64).tolist())
     sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
-    return (yield Quantile(questions, expected, sigma, round(SHARE * len(questions)), "how wrong a model is"))
+    off: int = yield Quantile(questions, expected, sigma, round(SHARE * len(questions)), "how wrong a model is")
+    return off
 
 
 def _character(columns: Columns) -> Linear:
@@ -209,7 +210,7 @@ def _character(columns: Columns) -> Linear:
     return Linear([product([Factor((name,), signs) for name in columns])])
 
 
-def run(procedure: Procedure[Done], answer: Callable[[Request], int]) -> Done:
+def run(procedure: Procedure[Done], answer: Callable[[Request], Any]) -> Done:
     """Run a procedure to its end, with someone who answers its requests."""
     try:
         request = next(procedure)

@@ -110,7 +110,7 @@ def _residual(question: Residual, itself: Itself[Domain], unit: Unit) -> Sensiti
     return residual_sensitivity(question.axes(itself.thing), unit, droppable=itself.thing.drops)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2**12)
 def _measurement(measurement: Itself[Measurement], itself: Itself[Domain], unit: Unit) -> Sensitivity:
     """Of pieces divided by their noise. The total is the piece in which every column is constant.
 

@@ -1,0 +1,247 @@
+"""Releases: the error of marginals by method, table, budget and workload, each run in a process of its own.
+
+python bench/release.py                        runs all, writes bench/results/release.md, .json and two figures
+python bench/release.py --quick                one seed, epsilon 1 and the tables of others; nothing is written
+python bench/release.py --tables adult --methods discreet independent --epsilons 1 --seeds 0
+
+The error is the mean L1 distance of a marginal from the truth as a share of the rows, weighted as the workload says.
+"discreet" chooses its method by its own plan; with the first seed each method of the plan is run as well, to see
+whether the plan was right. Peers are run on the tables of others where `bench/release_peers.py --install` has set them
+up; what they did before is kept in results/release_peers.json, because it takes hours. The classifier is trained on
+synthetic rows of four fifths of Adult and tested on the true rows of the rest.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from math import sqrt
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+import release_aim
+import release_peers
+import release_report
+from release_data import NAMES, READ, WORKLOADS, sample
+from release_peers import DELTA, EPSILONS, Found, be_a_child, jobs, keep, kept, key, outside
+
+RESULTS = Path(__file__).parent / "results"
+SEEDS = 3
+OURS = "discreet"
+# What a classifier learns from.
+LEARNT = ("adult-train", "adult-test", "target")
+
+
+# Ours.
+
+
+def discreet(method=None):
+    """A release by a method of ours; by the first of the plan if none is named."""
+
+    def run(table, weights, epsilon):
+        import discreet as dp
+
+        budget = dp.Budget(epsilon=epsilon, delta=DELTA)
+        with tempfile.TemporaryDirectory() as folder:
+            desk = dp.Curator(table.table(), budget=budget, ledger=Path(folder) / "ledger.sqlite")
+            start = process_time()
+            plan = [
+                {"method": row.method, "error": row.error, "seconds": row.seconds, "memory": row.memory}
+                for row in desk.plan(weights, budget=budget)
+            ]
+            notes = {"plan": plan, "planning": process_time() - start}
+            made = desk.release(weights, budget=budget, **({} if method is None else {"method": method}))
+            desk.close()
+        return Found(made.marginal, lambda number: stacked(made.rows(number).codes, table), notes)
+
+    return run
+
+
+def stacked(codes, table):
+    return np.stack([codes[name] for name in table.sizes], axis=1)
+
+
+# The simplest baselines. They are told the number of rows, which is a favour.
+
+
+def on_simplex(values, total):
+    """The nearest table without negative cells that adds up to the total."""
+    flat = np.sort(values.ravel())[::-1]
+    over = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
+    return np.maximum(values - over[np.nonzero(flat > over)[0][-1]], 0)
+
+
+def laplace(table, weights, epsilon):
+    """Laplace noise for every cell of every marginal, epsilon-DP together."""
+    scale = len(weights) / epsilon
+    return Found(noisy(table, lambda size: np.random.laplace(0, scale, size)), None)
+
+
+def gaussian(table, weights, epsilon):
+    """Gaussian noise for every cell of every marginal."""
+    scale = sqrt(len(weights)) / mu(epsilon)
+    return Found(noisy(table, lambda size: np.random.normal(0, scale, size)), None)
+
+
+def noisy(table, noise):
+    def answer(columns):
+        counts = table.counts(columns)
+        return on_simplex(counts + noise(counts.shape), table.rows)
+
+    return answer
+
+
+def independent(table, weights, epsilon):
+    """The product of the single columns, with all of the budget for them."""
+    scale = sqrt(len(table.sizes)) / mu(epsilon)
+    told = noisy(table, lambda size: np.random.normal(0, scale, size))
+    shares = {name: told((name,)) / table.rows for name in table.sizes}
+
+    def answer(columns):
+        found = np.array(float(table.rows))
+        for name in columns:
+            found = np.multiply.outer(found, shares[name])
+        return found
+
+    def rows(number):
+        return np.stack([np.random.choice(len(each), number, p=each / each.sum()) for each in shares.values()], axis=1)
+
+    return Found(answer, rows)
+
+
+def aim(table, weights, epsilon):
+    """AIM on our tree: what its own code would say if it had the time."""
+    tree, answer = release_aim.aim(table, weights, mu=mu(epsilon))
+    return Found(answer, lambda number: stacked(tree.rows(number), table))
+
+
+def mu(epsilon):
+    from discreet.privacy.gaussian import mu_of
+
+    return mu_of(epsilon=epsilon, delta=DELTA)
+
+
+BASELINES = {"laplace": laplace, "gaussian": gaussian, "independent": independent, "aim": aim}
+
+
+def method_called(name):
+    """A baseline, or ours: "discreet" or "discreet:" and the name of a method."""
+    return BASELINES[name] if name in BASELINES else discreet(name.partition(":")[2] or None)
+
+
+# Runs.
+
+
+def is_peer(job):
+    return job["method"] in release_peers.METHODS
+
+
+@dataclass
+class Runs:
+    """What was run, and where it is kept; nothing is kept without a folder."""
+
+    folder: Path | None
+    seconds: int
+    rows: dict = field(default_factory=dict)
+    peers: dict = field(default_factory=dict)
+
+    def run(self, job, judge=lambda row, codes: row):
+        """The figures of a job, and what `judge` adds of its rows. What a peer did before is not done again."""
+        peer = is_peer(job)
+        python = release_peers.python_of(job["method"]) if peer else sys.executable
+        if key(job) in self.peers:
+            row = self.peers[key(job)]
+        elif python is None:
+            row = job | {"failure": "not set up"}
+        else:
+            script = release_peers.__file__ if peer else __file__
+            with tempfile.TemporaryDirectory() as name:
+                codes = Path(name) / "rows.npy"
+                row = outside(job, python, script, seconds=self.seconds, rows=codes)
+                row = judge(row, np.load(codes)) if codes.exists() else row
+            if peer:
+                self.peers[key(row)] = row
+        print(json.dumps({each: value for each, value in row.items() if each != "plan"}), flush=True)
+        self.rows[key(row)] = row
+        if self.folder is not None:
+            keep(self.folder / "release.json", self.rows)
+            keep(self.folder / "release_peers.json", self.peers)
+        return row
+
+
+def run_all(runs, methods, tables, epsilons, workloads, seeds):
+    for table in tables:
+        # The drawn tables are there to judge, not to compare workloads.
+        asked = workloads if table in READ else workloads[:1]
+        for job in jobs(methods, [table], epsilons, asked, seeds):
+            # A peer takes hours: one seed and one workload, on the tables of others.
+            rare = table in READ and (job["seed"], job["workload"]) == (seeds[0], workloads[0])
+            if is_peer(job) and key(job) not in runs.peers and not rare:
+                continue
+            row = runs.run(job)
+            if job["method"] == OURS and job["seed"] == seeds[0]:
+                for each in row.get("plan", ()):
+                    runs.run(job | {"method": f"{OURS}:{each['method']}"})
+
+
+def classify(runs, methods, epsilons, seed):
+    """How well a classifier does that has seen synthetic rows only, beside one that has seen the true ones."""
+    learn, test, workload = LEARNT
+    table, truth = sample(learn), sample(test)
+    true = {"method": "the true rows", "epsilon": None} | learnt(table.codes, truth)
+    whole = [method for method in methods if method not in ("laplace", "gaussian")]
+    asked = jobs(whole, [learn], epsilons, [workload], [seed])
+    return [true, *(runs.run(job, lambda row, codes: row | learnt(codes, truth)) for job in asked)]
+
+
+def learnt(codes, truth):
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+
+    seen, wanted = codes[:, :-1], codes[:, -1]
+    tested, true = truth.codes[:, :-1], truth.codes[:, -1]
+    if len(np.unique(wanted)) < 2:
+        return {"accuracy": float((true == wanted[0]).mean()), "auc": 0.5}
+    model = HistGradientBoostingClassifier(random_state=0).fit(seen, wanted)
+    chance = model.predict_proba(tested)[:, 1]
+    return {"accuracy": float((model.predict(tested) == true).mean()), "auc": float(roc_auc_score(true, chance))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--child", nargs=2)
+    parser.add_argument("--methods", nargs="*")
+    parser.add_argument("--tables", nargs="*", choices=NAMES)
+    parser.add_argument("--epsilons", nargs="*", type=float)
+    parser.add_argument("--workloads", nargs="*", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--seeds", nargs="*", type=int)
+    parser.add_argument("--cpu-seconds", type=int, default=release_peers.CPU_SECONDS)
+    parser.add_argument("--no-classifier", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.child:
+        be_a_child(*chosen.child, chosen.cpu_seconds, method_called)
+        return
+    whole = not (chosen.quick or chosen.methods or chosen.tables or chosen.epsilons or chosen.seeds)
+    tables = chosen.tables or (READ if chosen.quick else NAMES)
+    epsilons = chosen.epsilons or ((1.0,) if chosen.quick else EPSILONS)
+    seeds = chosen.seeds or range(1 if chosen.quick else SEEDS)
+    runs = Runs(RESULTS if whole else None, chosen.cpu_seconds, peers=kept(RESULTS / "release_peers.json"))
+    known = {row["method"] for row in runs.peers.values()}
+    there = [method for method in release_peers.METHODS if method in known or release_peers.python_of(method)]
+    methods = chosen.methods or [OURS, *BASELINES, *there]
+    run_all(runs, methods, tables, epsilons, chosen.workloads, list(seeds))
+    scores = [] if chosen.no_classifier else classify(runs, methods, epsilons, 0)
+    text = release_report.report(list(runs.rows.values()), scores)
+    if whole:
+        (RESULTS / "release.md").write_text(text)
+        release_report.lines(list(runs.rows.values()), RESULTS / "release.svg")
+        release_report.scatter(list(runs.rows.values()), RESULTS / "release_plan.svg")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Looks at three columns or more with many numbers each: a few matrix products instead of one product a number."""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+
+import numpy as np
+
+from discreet.model.protocol import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """A look at the products of some features: every one of the first columns' with every one of the last's.
+
+    `places` are the features of each column, those of the column with most of them last; `values` has a row for each
+    product of the others and a column for each of the last. `weight` is 1/variance of each number.
+    """
+
+    places: tuple[slice, ...]
+    values: Floats
+    weight: float
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return int(self.values.size)
+
+    def single(self) -> "Block":
+        """The same in single precision."""
+        return replace(self, values=self.values.astype(np.float32))
+
+    def means(self, means: Floats, weights: Floats) -> Floats:
+        """The mean of each product, for the means of the features in each component."""
+        *first, last = (means[place] for place in self.places)
+        return np.asarray((reduce(_crossed, first) * weights) @ last.T)
+
+    def add(self, means: Floats, weights: Floats, total: float, slopes: Floats, along: Floats, times: float) -> float:
+        """Add so many times the slopes along the means of the features (over w) and along the weights; the loss."""
+        *first, last = (means[place] for place in self.places)
+        crossed = reduce(_crossed, first)
+        residual = total * ((crossed * weights) @ last.T) - self.values
+        scale = np.float32(times * total * self.weight)
+        slopes[self.places[-1]] += scale * (residual.T @ crossed)
+        rest = (scale * (residual @ last)).reshape(*(len(each) for each in first), -1)
+        for place, each in enumerate(first):
+            # The slope along one column: the others are multiplied in and summed over.
+            here = rest
+            for other in range(len(first) - 1, -1, -1):
+                if other != place:
+                    shape = [1] * rest.ndim
+                    shape[other], shape[-1] = len(first[other]), rest.shape[-1]
+                    here = (here * first[other].reshape(shape)).sum(axis=other, keepdims=True)
+            moved = here.reshape(len(each), -1)
+            slopes[self.places[place]] += moved
+            if place == 0:
+                along += np.einsum("fk,fk->k", each, moved)
+        return self.weight * float(np.vdot(residual, residual)) / 2
+
+
+def _crossed(first: Floats, second: Floats) -> Floats:
+    """The products of every two rows, the second varying faster."""
+    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
+
+
+def block_of(places: list[slice], values: Floats, weight: float) -> Block:
+    """A look, its columns in the order of their sizes."""
+    order = np.argsort([each.stop - each.start for each in places], kind="stable").tolist()
+    arranged = np.transpose(values, order)
+    rows = prod(arranged.shape[:-1])
+    return Block(tuple(places[at] for at in order), np.ascontiguousarray(arranged.reshape(rows, -1)), weight)

@@ -1,0 +1,192 @@
+"""Rows whose counts are near what a model expects: nearer by far than those of rows drawn one by one.
+
+A draw gives each count the noise of a sample, √n for n rows, and for much that is released that is more than the noise
+which privacy asks for. So the rows are drawn in strata, values are moved until the single columns are right, and then
+values are exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples of columns
+come nearer to the model's (`swaps`). All of that is post-processing: it looks at the model and at nothing else.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter
+from discreet.model import swaps
+from discreet.model.blend import Blend, rounded
+from discreet.model.expected import places_of, tables_of
+from discreet.model.mixture import Mixture
+from discreet.model.protocol import Coded, Columns, Model, Numbers
+from discreet.model.uniform import uniform
+from discreet.noise.entropy import word
+from discreet.parameter import whole
+from discreet.schema.domain import Domain
+
+# Cells of all pairs, and of all scopes with the triples: eight bytes each, and few enough to stay near the processor.
+MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**20
+# Triples are looked at if at least this part of them fits.
+ENOUGH = 0.25
+# Rows are exchanged with one of so many that come after them.
+NEAR = 64
+# So many scopes are looked up at most: about two seconds.
+MOST_LOOKED_UP = 220_000_000
+# The search ends when a round of all columns would lower the distance by less than this part, or when it is so small
+# for each cell.
+PAYS, SMALL = 0.0005, 0.001
+# A round of all columns looks up at least so many: fewer would not tell whether it pays.
+LEAST_LOOKED_UP = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scopes:
+    """The counts that matter, as `swaps` wants them, and what is expected of each: 0 rows are counted so far."""
+
+    begins: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    state: NDArray[np.float32]
+
+    def count(self, cells: NDArray[np.int32]) -> None:
+        """Add the rows to the state."""
+        owners = np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
+        first = (owners < self.terms[:, 0]) & (owners < self.terms[:, 1])
+        swaps.machine_code(swaps.count)(cells, owners[first], self.terms[first], self.state)
+
+    @property
+    def distance(self) -> float:
+        """Σ (count − expected)²/(expected + 1)."""
+        return float(np.vdot(self.state[:, 0] ** 2, self.state[:, 1]))
+
+
+def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
+    """So many rows whose counts are near the model's; of all its columns, or of those in `domain`.
+
+    The count of each value of each column is what the model expects, rounded up or down. Among such rows, those are
+    sought that make Σ (count − expected)²/(expected + 1) small, over all pairs of columns and over the triples, the
+    smallest first, that fit in a few megabytes. Rows come in random order, and other ones each time.
+
+    >>> from discreet.schema.column import Boolean
+    >>> people = Domain({"old": Boolean(), "smoker": Boolean()})
+    >>> model = Mixture(people, 1.0, np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]] * 2))
+    >>> rows = settle(model, 100)
+    >>> np.bincount(2 * rows["old"] + rows["smoker"]).tolist()
+    [41, 9, 9, 41]
+    """
+    count, kept = whole("number", number), model.domain if domain is None else domain
+    for name, column in kept.columns:
+        if column != model.domain[name]:
+            raise BadParameter(f'column "{name}" is another one in the model. Give some of its own columns.')
+    drawn = stratified(model, count)
+    if count == 0:
+        return {name: drawn[name] for name in kept}
+    cells = np.stack([drawn[name] for name in kept], axis=1).astype(np.int32)
+    counter = np.array([word()], dtype=np.uint64)
+    scopes = _scopes(model, kept, count)
+    scopes.count(cells)
+    for at, name in enumerate(kept):
+        expected = model.marginal((name,))
+        # A model of no rows expects nothing.
+        if expected.sum() > 0:
+            _mend(cells, at, expected * (count / expected.sum()), scopes, counter)
+    _search(cells, scopes, counter)
+    order = np.argsort(uniform(count))
+    return {name: cells[order, at].astype(np.int64) for at, name in enumerate(kept)}
+
+
+def stratified(model: Model, number: int) -> Coded:
+    """So many rows of a model. Of a mixture, each component has its part of them, and each value its part of those."""
+    if isinstance(model, Blend):
+        parts = [stratified(each, int(size)) for each, size in zip(model.models, model.split(number), strict=True)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in model.domain}
+    if not isinstance(model, Mixture):
+        return model.rows(number)
+    sizes = rounded(number * model.weights / model.weights.sum(), number)
+    component, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
+    rows: Coded = {}
+    for name, place in places_of(model.domain).items():
+        # In each component: a random order on an even grid that starts at random.
+        rank = np.empty(number)
+        rank[np.argsort(component + uniform(number))] = np.arange(number)
+        height = (rank - starts[component] + uniform(len(sizes))[component]) / sizes[component]
+        steps = np.cumsum(model.tables[place], axis=0)[:-1]
+        # Those of component k lie between k and k + 1, so one search serves all components.
+        edges = (steps.clip(max=1.0) + np.arange(len(sizes))).T.ravel()
+        found = np.searchsorted(edges, component + height, side="right") - component * len(steps)
+        # A sum that was rounded may have passed an edge of the component before or after.
+        rows[name] = found.clip(0, len(steps)).astype(np.int64)
+    return rows
+
+
+def _mend(cells: NDArray[np.int32], at: int, expected: Numbers, scopes: Scopes, counter: NDArray[np.uint64]) -> None:
+    """Move values of one column until their counts are those expected, rounded up or down."""
+    excess = np.bincount(cells[:, at], minlength=len(expected)) - rounded(expected, len(cells))
+    holders = np.argsort(cells[:, at], kind="stable")
+    starts = np.searchsorted(cells[holders, at], np.arange(len(expected) + 1))
+    move = swaps.machine_code(swaps.move)
+    move(cells, at, scopes.begins, scopes.terms, scopes.state, counter, excess, holders, starts)
+
+
+def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64]) -> None:
+    """Exchange values as long as it pays, always of the column where it paid most when last tried."""
+    per_column = np.diff(scopes.begins)
+    if len(cells) < 2 or not per_column.any():
+        return
+    paid = np.where(per_column > 0, np.inf, 0.0)
+    usual = np.zeros(cells.shape[1], dtype=np.float32)
+    exchange, near = swaps.machine_code(swaps.exchange), min(NEAR, len(cells) - 1)
+    # Every column has its turn a few times.
+    proposals = max(
+        LEAST_LOOKED_UP // len(scopes.terms), min(len(cells) // 2, MOST_LOOKED_UP // 4 // len(scopes.terms))
+    )
+    distance, left = scopes.distance, MOST_LOOKED_UP
+    while left > 0 and distance > SMALL * len(scopes.state) and paid.sum() > PAYS * distance:
+        column = int(np.argmax(paid))
+        paid[column] = exchange(
+            cells, column, scopes.begins, scopes.terms, scopes.state, usual, counter, proposals, near
+        )
+        distance -= paid[column]
+        left -= proposals * int(per_column[column])
+
+
+def _scopes(model: Model, domain: Domain, number: int) -> Scopes:
+    """All pairs of columns and the smaller triples, as far as they fit and the model knows them."""
+    names, shape = list(domain), domain.shape
+    terms: list[list[tuple[int, ...]]] = [[] for _ in names]
+    values, begin = [np.zeros(0)], 0
+    for scope, expected in tables_of(model, _chosen(domain), number):
+        places = [names.index(name) for name in scope]
+        strides = [prod(shape[place] for place in places[at + 1 :]) for at in range(len(places))]
+        for place, stride in zip(places, strides, strict=True):
+            others = [each for each in zip(places, strides, strict=True) if each[0] != place]
+            (first, along), (second, across) = others if len(others) == 2 else (others[0], (others[0][0], 0))
+            terms[place].append((first, second, begin, along, across, stride))
+        values.append(expected.reshape(-1))
+        begin += expected.size
+    flat = np.concatenate(values)
+    return Scopes(
+        np.cumsum([0, *map(len, terms)]),
+        np.array([term for each in terms for term in each], dtype=np.int32).reshape(-1, 6),
+        np.stack([-flat, 1 / (flat + 1)], axis=1).astype(np.float32),
+    )
+
+
+def _chosen(domain: Domain) -> list[Columns]:
+    """The pairs, and the triples if enough of them fit; the smallest first."""
+    several = [name for name, column in domain.columns if column.size > 1]
+    chosen: list[Columns] = []
+    room = MOST_OF_PAIRS
+    for order, most in ((2, MOST_OF_PAIRS), (3, MOST_CELLS)):
+        room = min(room, most)
+        if order == 3 and len(several) > 64:
+            break
+        sized = sorted(
+            (prod(domain[name].size for name in scope), at, scope)
+            for at, scope in enumerate(combinations(several, order))
+        )
+        ends = np.cumsum([size for size, _, _ in sized])
+        fits = int(np.searchsorted(ends, room, side="right"))
+        if fits >= ENOUGH * len(sized):
+            chosen += [scope for _, _, scope in sized[:fits]]
+            room -= int(ends[fits - 1]) if fits else 0
+    return chosen

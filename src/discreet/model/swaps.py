@@ -1,0 +1,186 @@
+"""Loops that bring the counts of rows near to what is expected: values are exchanged between rows, or moved.
+
+The counts that matter are those of some scopes of two or three columns, laid one after the other in a flat list of
+cells. `state` has for each cell how many rows there are too many, and how much the square of that weighs. `terms` has a
+line for each column and scope with it: the two other columns, where the scope begins, the strides of these two, and
+the stride of the column itself; a scope of two columns has the other one twice, once with the stride 0. Those of
+column j are the lines from begins[j] to begins[j + 1].
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.model.machine import compiled, part
+
+Cells = NDArray[np.int32]
+Places = NDArray[np.int64]
+Singles = NDArray[np.float32]
+Counter = NDArray[np.uint64]
+
+# The multipliers of splitmix64, a bijection of 64-bit words whose outputs pass for random [SLF14].
+GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+# A value that is in the way is offered to so many other rows.
+PARTNERS = 8
+# After one scope in so many an exchange is given up if its cost so far, times this, is more than what it gains.
+EARLY, HOPE = 5, np.float32(2)
+# How quickly the usual gain of taking a value away is learned.
+LEARNED = np.float32(0.02)
+# Rows that are counted at a time.
+PIECE = 4096
+# The best of so many moves is made.
+MOVES = 32
+
+
+def drawn(counter: Counter) -> np.uint64:
+    """The next word: post-processing, so a mixed counter that began at random will do."""
+    counter[0] += GOLDEN
+    word: np.uint64 = counter[0]
+    word = (word ^ (word >> _30)) * FIRST
+    word = (word ^ (word >> _27)) * SECOND
+    word ^= word >> _31
+    return word
+
+
+def below(half: np.uint64, number: int) -> int:
+    """A place among so many, from half a word."""
+    return np.int64((half * np.uint64(number)) >> HALF)  # type: ignore[return-value]
+
+
+def count(cells: Cells, owners: Places, terms: Cells, state: Singles) -> None:
+    """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
+    for start in range(0, cells.shape[0], PIECE):
+        # A few rows and one scope at a time, so that both stay near the processor.
+        stop = min(start + PIECE, cells.shape[0])
+        for at in range(len(owners)):
+            column, first, second = owners[at], terms[at, 0], terms[at, 1]
+            for row in range(start, stop):
+                place = terms[at, 2] + cells[row, first] * terms[at, 3] + cells[row, second] * terms[at, 4]
+                state[place + cells[row, column] * terms[at, 5], 0] += 1
+
+
+def exchange(
+    cells: Cells,
+    column: int,
+    begins: Places,
+    terms: Cells,
+    state: Singles,
+    usual: Singles,
+    counter: Counter,
+    proposals: int,
+    near: int,
+) -> float:
+    """Exchange the values of one column between two rows wherever that lowers Σ weight · excess²; by how much in all.
+
+    A row whose value is in the way, more than usual, is compared with a few of the `near` rows after it.
+    """
+    rows, lowered, made = cells.shape[0], 0.0, 0
+    places = np.empty(terms.shape[0], dtype=np.int32)
+    early = begins[column] + 1 + (begins[column + 1] - begins[column]) // EARLY
+    while made < proposals:
+        row = below(drawn(counter) & LOW, rows)
+        mine, leave = cells[row, column], np.float32(0)
+        made += 1
+        for at in range(begins[column], begins[column + 1]):
+            place = terms[at, 2] + cells[row, terms[at, 0]] * terms[at, 3] + cells[row, terms[at, 1]] * terms[at, 4]
+            places[at] = place
+            here = place + mine * terms[at, 5]
+            leave += state[here, 1] * (1 - 2 * state[here, 0])
+        usual[column] += LEARNED * (leave - usual[column])
+        if leave > usual[column]:
+            continue
+        for _ in range(PARTNERS):
+            other = (row + 1 + below(drawn(counter) & LOW, near)) % rows
+            theirs = cells[other, column]
+            if mine == theirs:
+                continue
+            made += 1
+            change = leave
+            for at in range(begins[column], begins[column + 1]):
+                if at == early and leave + HOPE * (change - leave) > 0:
+                    change = np.float32(np.inf)
+                    break
+                place = places[at]
+                far = (
+                    terms[at, 2] + cells[other, terms[at, 0]] * terms[at, 3] + cells[other, terms[at, 1]] * terms[at, 4]
+                )
+                out, into = mine * terms[at, 5], theirs * terms[at, 5]
+                if place == far:
+                    # The two rows differ in nothing that this scope sees, so it does not change.
+                    change -= state[place + out, 1] * (1 - 2 * state[place + out, 0])
+                else:
+                    change += state[place + into, 1] * (1 + 2 * state[place + into, 0])
+                    change += state[far + into, 1] * (1 - 2 * state[far + into, 0])
+                    change += state[far + out, 1] * (1 + 2 * state[far + out, 0])
+            if change < 0:
+                for at in range(begins[column], begins[column + 1]):
+                    place = places[at]
+                    far = (
+                        terms[at, 2]
+                        + cells[other, terms[at, 0]] * terms[at, 3]
+                        + cells[other, terms[at, 1]] * terms[at, 4]
+                    )
+                    out, into = mine * terms[at, 5], theirs * terms[at, 5]
+                    state[place + out, 0] -= 1
+                    state[place + into, 0] += 1
+                    state[far + into, 0] -= 1
+                    state[far + out, 0] += 1
+                cells[row, column], cells[other, column] = theirs, mine
+                lowered -= float(change)
+                break
+    return lowered
+
+
+def move(
+    cells: Cells,
+    column: int,
+    begins: Places,
+    terms: Cells,
+    state: Singles,
+    counter: Counter,
+    excess: Places,
+    holders: Places,
+    starts: Places,
+) -> None:
+    """Give rows another value of one column until no value has rows in `excess`, each time by the best of some moves.
+
+    The rows with value v are `holders` from starts[v] to starts[v + 1].
+    """
+    ends, values = starts[1:].copy(), np.arange(len(excess))
+    many, few = np.repeat(values, np.maximum(excess, 0)), np.repeat(values, np.maximum(-excess, 0))
+    left = len(many)
+    while left > 0:
+        best, chosen, source, target = np.float32(np.inf), 0, 0, 0
+        for _ in range(MOVES):
+            word = drawn(counter)
+            giver, taker = below(word & LOW, left), below(word >> HALF, left)
+            old, new = many[giver], few[taker]
+            at_holder = starts[old] + below(drawn(counter) & LOW, ends[old] - starts[old])
+            row, change = holders[at_holder], np.float32(0)
+            for at in range(begins[column], begins[column + 1]):
+                place = terms[at, 2] + cells[row, terms[at, 0]] * terms[at, 3] + cells[row, terms[at, 1]] * terms[at, 4]
+                here, there = place + old * terms[at, 5], place + new * terms[at, 5]
+                change += state[here, 1] * (1 - 2 * state[here, 0]) + state[there, 1] * (1 + 2 * state[there, 0])
+            if change < best:
+                best, chosen, source, target = change, at_holder, giver, taker
+        old, new, row = many[source], few[target], holders[chosen]
+        for at in range(begins[column], begins[column + 1]):
+            place = terms[at, 2] + cells[row, terms[at, 0]] * terms[at, 3] + cells[row, terms[at, 1]] * terms[at, 4]
+            state[place + old * terms[at, 5], 0] -= 1
+            state[place + new * terms[at, 5], 0] += 1
+        cells[row, column] = new
+        ends[old] -= 1
+        holders[chosen] = holders[ends[old]]
+        left -= 1
+        many[source], few[target] = many[left], few[left]
+
+
+def machine_code(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """One of these loops, compiled."""
+    part(drawn)
+    part(below)
+    return compiled(loop)

@@ -1,0 +1,102 @@
+"""What a release is for: some marginals and how much each of them matters."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+
+from discreet.errors import BadQuery
+from discreet.parameter import positive
+from discreet.query.cells import column_of
+from discreet.query.linear import Linear, Marginal
+from discreet.query.workload import Workload
+from discreet.schema.domain import Domain
+
+Columns = tuple[str, ...]
+# Marginals, questions, names of columns; or how much each of some columns matters.
+Wanted = Workload[Marginal] | Workload[Linear] | Sequence[Marginal | Linear | Sequence[str]] | Mapping[Columns, float]
+
+# More questions than this are not listed one by one.
+MOST_LISTED = 1_000_000
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Marginals of a domain, each with a weight; the columns of each are sorted, and so are the marginals.
+
+    The error of an answer is Σ weight · ‖answer − truth‖₁ over the number of rows; the weights add up to 1.
+    """
+
+    domain: Domain
+    weights: tuple[tuple[Columns, float], ...]
+    describe: str
+
+    @cached_property
+    def scopes(self) -> tuple[Columns, ...]:
+        """The columns of each marginal."""
+        return tuple(columns for columns, _ in self.weights)
+
+    @cached_property
+    def below(self) -> tuple[Columns, ...]:
+        """The columns of each marginal and all their subsets but the empty one, fewest first: what may be measured."""
+        found = {
+            chosen for scope in self.scopes for size in range(1, len(scope) + 1) for chosen in combinations(scope, size)
+        }
+        return tuple(sorted(found, key=lambda each: (len(each), each)))
+
+    def cells(self, columns: Columns) -> int:
+        """How many cells some columns have together."""
+        return prod(self.domain[name].size for name in columns)
+
+
+def goal_of(wanted: Wanted, domain: Domain) -> Goal:
+    """A goal, from a workload, a list of marginals, questions or columns, or a weight for each of some columns.
+
+    >>> from discreet.query.workload import marginals
+    >>> from discreet.schema.column import Boolean
+    >>> people = Domain({name: Boolean() for name in ("old", "ill", "rich")})
+    >>> goal_of(marginals(people, 2), people).weights[0]
+    (('ill', 'old'), 0.3333333333333333)
+    >>> goal_of({("rich", "old"): 3, ("ill",): 1}, people).weights
+    ((('ill',), 0.25), (('old', 'rich'), 0.75))
+    """
+    listed, describe = _listed(wanted)
+    weights: dict[Columns, float] = {}
+    for columns, weight in listed:
+        for name in columns:
+            column_of(domain, name)
+        weights[columns] = weights.get(columns, 0.0) + weight
+    if not weights:
+        raise BadQuery("the workload is empty; a release is for at least one marginal. Give dp.marginals(domain, 2).")
+    whole = sum(weights.values())
+    return Goal(domain, tuple((columns, weights[columns] / whole) for columns in sorted(weights)), describe)
+
+
+def _listed(wanted: Wanted) -> tuple[list[tuple[Columns, float]], str]:
+    if isinstance(wanted, Mapping):
+        pairs = [
+            (_scope(columns), float(positive("weight", weight, next_step="Leave out what does not matter.")))
+            for columns, weight in wanted.items()
+        ]
+        return pairs, f"{len(pairs)} weighted marginals"
+    if isinstance(wanted, Workload):
+        if wanted.size > MOST_LISTED:
+            raise BadQuery(
+                f"the workload has {wanted.size} questions; up to {MOST_LISTED} are listed. "
+                "Give the marginals that they are asked of: dp.marginals(domain, 3)."
+            )
+        return [(_scope(each), 1.0) for each in wanted], wanted.describe
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise BadQuery(
+            f"the workload is a {type(wanted).__name__}; it is a workload, a list of marginals or of lists of columns, "
+            "or a dict of their weights. Give dp.marginals(domain, 3)."
+        )
+    found = [(_scope(each), 1.0) for each in wanted]
+    return found, f"{len(found)} {'marginal' if len(found) == 1 else 'marginals'}"
+
+
+def _scope(one: Marginal | Linear | Sequence[str]) -> Columns:
+    if isinstance(one, Marginal | Linear):
+        return one.scope
+    return Marginal(tuple(one)).scope

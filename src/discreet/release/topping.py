@@ -1,0 +1,65 @@
+"""Raising what is known of many columns at once, on one budget: what is known already is not paid again."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from discreet.known.known import Known
+from discreet.known.lattice import Columns
+from discreet.known.reading import Numbers
+from discreet.plan.plan import Steps
+from discreet.plan.step import Lattice, lattice_step
+
+# What is bought costs between this much less than the budget, in parts of it, and the budget. The noise of a piece is
+# rounded, to a short fraction and then to whole numbers, so it costs a little more than its precision.
+_HAIR = 1e-7
+_TRIES, _HALVINGS = 20, 100
+
+
+def topped(known: Known, wanted: Mapping[Columns, float], units: float) -> Steps:
+    """Steps that raise every piece of all the columns of each scope to the same multiple of what is `wanted` of it.
+
+    The multiple is as large as so many `units` (of squared mu) allow; a piece that is known better stays as it is.
+    """
+    scopes = [columns for columns, precision in wanted.items() if precision > 0]
+    blocks = [known.lattice.block(columns) for columns in scopes]
+    if not scopes or units <= 0:
+        return Steps(())
+    price = np.concatenate([block.price.ravel() for block in blocks])
+    before = np.concatenate([block.precision.ravel() for block in blocks])
+    share = np.concatenate(
+        [np.full(block.price.size, wanted[columns]) for columns, block in zip(scopes, blocks, strict=True)]
+    )
+    aim = units
+    for _ in range(_TRIES):
+        times = _multiple(price, before, share, aim)
+        steps = [_raised(known, columns, times * wanted[columns]) for columns in scopes]
+        found = Steps(tuple(step for step in steps if step is not None))
+        if found.price <= units:
+            return found
+        aim *= (1 - _HAIR) * units / found.price
+    return Steps(())
+
+
+def _multiple(price: Numbers, before: Numbers, share: Numbers, units: float) -> float:
+    """The multiple of the shares at which what is missing costs so many units."""
+    payable = np.isfinite(before) & (price > 0)
+    price, before, share = price[payable], before[payable], share[payable]
+    if not price.size:
+        return 0.0
+    low, high = 0.0, float((units / price + before).max() / share.min())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        cost = float(price @ np.maximum(0.0, middle * share - before))
+        low, high = (middle, high) if cost <= units else (low, middle)
+    return low
+
+
+def _raised(known: Known, columns: Columns, precision: float) -> Lattice | None:
+    view = known.lattice.view(columns)
+    if view is None:
+        return None
+    precisions = view.precision.copy()
+    top = (slice(1, None),) * len(columns)
+    precisions[top] = np.maximum(precisions[top], precision)
+    return lattice_step(known, columns, precisions)
