@@ -1,6 +1,7 @@
 """Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar, overload
 
 import numpy as np
@@ -28,6 +29,26 @@ from discreet.source.exact import Exact
 from discreet.source.table import Table
 
 Heard = TypeVar("Heard", int, NDArray[np.int64])
+
+
+@dataclass(frozen=True, slots=True)
+class Paying:
+    """Who pays for a request, from which hold if there is one; and a key, if it must be safe to repeat."""
+
+    analyst: str
+    hold: int | None = None
+    key: str | None = None
+
+
+def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
+    """What a procedure hears: that its steps were taken, or what was said."""
+    match request:
+        case Measure():
+            return 0
+        case Distances():
+            return released.values
+        case _:
+            return int(released.values[0])
 
 
 class Teller:
@@ -93,10 +114,20 @@ class Teller:
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
         receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error)
-        if receipt.released is None:
-            self.record(receipt, Released(steps.steps, self._released(steps, mechanisms)))
-        self.refresh()
+        self.release(receipt, lambda: Released(steps.steps, self._released(steps, mechanisms)))
         return receipt.released is None
+
+    def release(self, receipt: Receipt, draw: Callable[[], Released]) -> Released:
+        """What is released for a receipt: drawn and recorded now, or what was recorded when its key was used before."""
+        if receipt.released is not None:
+            before = from_bytes(receipt.released, self.table.name, self._prints)
+            assert before is not None, "a key is of one table and one kind of request"
+            self.refresh()
+            return before
+        released = draw()
+        self.record(receipt, released)
+        self.refresh()
+        return released
 
     def measure_after_hit(self, steps: Steps, session: Session, why: str, *, analyst: str, hold: int) -> None:
         """Pay for a hit, from what was set aside for it, and for the steps that the model did not save."""
@@ -121,37 +152,45 @@ class Teller:
     @overload
     def answer(self, request: Distances, *, analyst: str, hold: int | None = None) -> NDArray[np.int64]: ...
     def answer(self, request: Request, *, analyst: str, hold: int | None = None) -> int | NDArray[np.int64]:
-        """Do what a procedure asks for; with a `hold` it is paid from what was set aside."""
+        """Do what a procedure asks for, and say what it hears."""
+        return heard(request, self.do(request, Paying(analyst, hold)))
+
+    def do(self, request: Request, paying: Paying) -> Released:
+        """Do what a procedure asks for: what is released for it."""
         domain, unit = self.table.domain, self.table.unit
         match request:
             case Measure(steps, why):
-                self.measure(steps, why, analyst=analyst, hold=hold)
-                return 0
+                mechanisms = self._mechanisms(steps)
+                receipt = self._pay(steps.event(domain, unit), why, paying, repr(steps))
+                return self.release(receipt, lambda: Released(steps.steps, self._released(steps, mechanisms)))
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
-                return self._hear(chosen, lambda: self._questions(questions), why, analyst, hold)
+                return self._hear(chosen, lambda: self._questions(questions), why, paying)
             case Quantile(questions, expected, sigma, rank, why):
                 moves = sensitivity_of(questions, domain, unit)
                 heard = surprise_quantile(sigma=sigma, sensitivity=moves, expected=expected, rank=rank)
-                return self._hear(heard, lambda: self._questions(questions), why, analyst, hold)
+                return self._hear(heard, lambda: self._questions(questions), why, paying)
             case Distances(scopes, middle, sigma, why):
                 each = marginal_moves(scopes, middle, domain, unit)
                 far = noisy_distances(sigma=sigma, sensitivity=each, expected=middle)
-                return self._hear(far, lambda: self._marginals(scopes), why, analyst, hold)
+                return self._hear(far, lambda: self._marginals(scopes), why, paying)
             case Farthest(scopes, middle, handicaps, epsilon, why):
                 each = marginal_moves(scopes, middle, domain, unit)
                 place = farthest(epsilon=epsilon, sensitivity=each, expected=middle, handicaps=handicaps)
-                return self._hear(place, lambda: self._marginals(scopes), why, analyst, hold)
+                return self._hear(place, lambda: self._marginals(scopes), why, paying)
 
-    def _hear(
-        self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, analyst: str, hold: int | None
-    ) -> Heard:
-        receipt = self.spend(mechanism.event, why, analyst=analyst, hold=hold)
-        heard = mechanism.release(read())
-        self.record(receipt, Released((), np.atleast_1d(np.array(heard, dtype=np.int64)), "heard"))
-        self.refresh()
-        return heard
+    def _hear(self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, paying: Paying) -> Released:
+        receipt = self._pay(mechanism.event, why, paying, "")
+
+        def draw() -> Released:
+            return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
+
+        return self.release(receipt, draw)
+
+    def _pay(self, event: Event, why: str, paying: Paying, what: str) -> Receipt:
+        body = None if paying.key is None else repr((event, why, what)).encode()
+        return self.spend(event, why, analyst=paying.analyst, hold=paying.hold, key=paying.key, body=body)
 
     def _questions(self, questions: tuple[Linear, ...]) -> Exact:
         if self._sealed is None or self._sealed[0] is not questions:
