@@ -107,7 +107,8 @@ def test_in_single_precision_it_is_nearly_the_same():
 
 # --- Among other features ---------------------------------------------------------------------------------------------
 
-DOMAIN = Domain({name: Categories(list("uvwxy")[:size], outside="drop") for name, size in zip("abcd", (5, 4, 5, 4))})
+CELLS = {"a": 5, "b": 4, "c": 5, "d": 4}
+DOMAIN = Domain({name: Categories(list("uvwxy")[:size], outside="drop") for name, size in CELLS.items()})
 
 
 def looks(seed=0, weight=0.5):

@@ -1,0 +1,125 @@
+"""Many columns are raised on one budget, all to the same multiple; what is known is not paid again."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.known.known import Known
+from discreet.plan.plan import Steps
+from discreet.privacy.loss import loss
+from discreet.release.topping import topped
+from discreet.schema import Boolean, Categories, Domain, Integers, Unit
+
+DOMAIN = Domain(
+    {
+        "age": Integers(0, 9, missing="drop"),
+        "city": Categories(["a", "b", "c", "d", "e"], outside="drop", missing="drop"),
+        "ill": Boolean(),
+        "one": Categories(["x"], outside="drop", missing="drop"),
+    }
+)
+UNITS = [
+    Unit(),
+    Unit(neighbors="replace_one"),
+    Unit(key="who", contributions=3),
+    Unit(key="who", contributions=2, neighbors="replace_one"),
+]
+WANTED = {("age",): 1.0, ("city",): 2.0, ("age", "city"): 0.1, ("age", "ill"): 0.5, ("ill",): 1.0}
+
+
+def bought(known, steps):
+    """Learn how well everything is known once the steps are taken; what they cost, exactly."""
+    for step in steps.steps:
+        known.measured(step.measurement)
+    return loss(steps.event(DOMAIN, known.lattice.unit))
+
+
+def nothing(unit=None):
+    return Known.nothing(DOMAIN, Unit() if unit is None else unit)
+
+
+def multiples(known, wanted=WANTED):
+    """For each scope, the least and the largest precision of its pieces in parts of what was wanted."""
+    precisions = {scope: known.lattice.block(scope).precision / wanted[scope] for scope in wanted}
+    return np.array([(each.min(), each.max()) for each in precisions.values()])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.describe)
+@pytest.mark.parametrize("units", [1e-9, 1e-4, 0.03, 0.4])
+def test_the_price_is_never_above_the_budget_and_all_but_reaches_it(unit, units):
+    steps = topped(nothing(unit), WANTED, units)
+    price = loss(steps.event(DOMAIN, unit))
+    # No two cells are opposite in all pieces at once: those of a replacement together cost less than one by one.
+    least = Fraction(99_999, 100_000) if unit.neighbors == "add_remove" else Fraction(8, 10)
+    assert least * Fraction(units) < price <= Fraction(units)
+    assert steps.price == pytest.approx(float(price))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.describe)
+def test_every_piece_is_raised_to_the_same_multiple_of_what_is_wanted(unit):
+    known = nothing(unit)
+    bought(known, topped(known, WANTED, 1e-3))
+    found = multiples(known)
+    np.testing.assert_allclose(found, found[0, 0], rtol=1e-4)
+    # Only what was named, not its subsets.
+    assert not known.lattice.block(()).precision
+    alone = nothing(unit)
+    bought(alone, topped(alone, {("age", "city"): 1.0}, 1e-3))
+    assert not alone.lattice.block(("age",)).precision.any()
+
+
+def test_what_is_known_already_is_not_paid_again():
+    """In two goes, or for half of the scopes first: in the end it is as if all had been bought at once."""
+    first, second, once = nothing(), nothing(), nothing()
+    spent = bought(once, topped(once, WANTED, 1e-3))
+    for part in (0.2, 0.8):
+        spent -= bought(first, topped(first, WANTED, part * 1e-3))
+    np.testing.assert_allclose(multiples(first), multiples(once), rtol=1e-4)
+    half = {scope: WANTED[scope] for scope in (("age",), ("age", "city"))}
+    early = bought(second, topped(second, half, 2e-4))
+    bought(second, topped(second, WANTED, 1e-3 - float(early)))
+    np.testing.assert_allclose(multiples(second), multiples(once), rtol=1e-4)
+    assert abs(spent) < 1e-7
+
+
+def test_what_is_known_better_stays_as_it_is():
+    known = nothing()
+    bought(known, topped(known, {("city",): 1.0}, 0.1))
+    before = known.lattice.block(("city",)).precision.copy()
+    steps = topped(known, WANTED, 1e-3)
+    bought(known, steps)
+    np.testing.assert_array_equal(known.lattice.block(("city",)).precision, before)
+    assert ("city",) not in {step.measurement.columns for step in steps.steps}
+    rest = {scope: share for scope, share in WANTED.items() if scope != ("city",)}
+    other = nothing()
+    bought(other, topped(other, rest, 1e-3))
+    np.testing.assert_allclose(multiples(known, rest), multiples(other, rest), rtol=1e-4)
+
+
+def test_a_public_number_of_rows_is_not_bought():
+    known = nothing(Unit(neighbors="replace_one"))
+    known.told_total(100)
+    assert topped(known, {(): 1.0}, 0.5) == Steps(())
+    steps = topped(known, {(): 1.0, ("ill",): 1.0}, 0.5)
+    assert [step.measurement.columns for step in steps.steps] == [("ill",)]
+    assert float(loss(steps.event(DOMAIN, known.lattice.unit))) == pytest.approx(0.5, rel=1e-3)
+    # Power: where persons are added, it is private, and is bought.
+    assert topped(nothing(), {(): 1.0}, 0.5).steps
+
+
+@pytest.mark.parametrize(
+    ("wanted", "units"), [({}, 1.0), ({("ill",): 0.0}, 1.0), (WANTED, 0.0), (WANTED, -1.0), ({("one",): 1.0}, 1.0)]
+)
+def test_nothing_is_bought_for_nothing(wanted, units):
+    assert topped(nothing(), wanted, units) == Steps(())
+
+
+def test_a_column_of_one_cell_takes_nothing_from_the_others():
+    alone, beside = (topped(nothing(), wanted, 1e-3) for wanted in (WANTED, {**WANTED, ("one",): 9.0}))
+    assert alone == beside
+
+
+def test_the_order_of_what_is_wanted_does_not_matter():
+    forwards, backwards = (topped(nothing(), dict(order), 1e-3) for order in (WANTED.items(), [*WANTED.items()][::-1]))
+    assert sorted(map(repr, forwards.steps)) == sorted(map(repr, backwards.steps))
