@@ -112,18 +112,17 @@ class Card:
     def guaranteed(self) -> tuple[str, ...]:
         """What holds whatever the table is, in sentences."""
         return guaranteed(
-            neighbors=self.unit.describe, budget=self.budget, cap=self.cap, rows_are_public=not self.rows_error
+            neighbors=self.unit.describe,
+            budget=self.budget,
+            cap=self.cap,
+            rows_error=self.rows_error,
+            rows_confidence=self.rows_confidence,
         )
 
     @property
     def estimated(self) -> tuple[str, ...]:
         """What is only thought to be so, in sentences."""
-        return estimated(
-            error=self.error if self.errors else None,
-            forecast=self.forecast,
-            rows_error=self.rows_error,
-            confidence=self.rows_confidence,
-        )
+        return estimated(error=self.error if self.errors else None, forecast=self.forecast)
 
     @property
     def not_promised(self) -> tuple[str, ...]:
@@ -133,7 +132,7 @@ class Card:
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
         """What a reader wants to know first: titles and texts."""
-        before = "nothing was told before" if not self.earlier else f"{self.earlier:,} spends came before"
+        before = "nothing was told before" if not self.earlier else f"{_number(self.earlier, 'spend')} came before"
         return (
             ("Table", f"{self.table}: {self._rows}, {_number(len(self.columns), 'column')}"),
             ("Protected", f"neighbours: {self.unit.describe}"),

@@ -10,25 +10,31 @@ from discreet.schema.unit import Unit
 _READABLE = 14.0
 
 
-def guaranteed(*, neighbors: str, budget: Budget, cap: Budget, rows_are_public: bool) -> tuple[str, ...]:
+def guaranteed(
+    *, neighbors: str, budget: Budget, cap: Budget, rows_error: float, rows_confidence: float
+) -> tuple[str, ...]:
     """What holds whatever the table is, and whatever somebody else knows.
 
-    >>> said = guaranteed(neighbors="one row is replaced", budget=Budget(1), cap=Budget(2), rows_are_public=True)
+    >>> said = guaranteed(
+    ...     neighbors="one row is replaced", budget=Budget(1), cap=Budget(2), rows_error=0, rows_confidence=0.95
+    ... )
     >>> said[0].endswith("becomes more than 2.72 times as likely."), said[-1]
     (True, 'The number of rows is public: no neighbour has another.')
     """
-    said = [
+    return (
         f"If {neighbors}, nothing that this release says, and nothing that anyone concludes from it, becomes more than "
         f"{_likelier(budget)}.",
         f"The same holds with a factor of {_factor(cap)} for everything that is ever told of the table, this release "
         "included, as long as its owner does not raise that limit.",
         "Further rows, marginals and answers made from this release cost nothing more: they follow from the noisy "
         "numbers that it is made of.",
-    ]
-    return (*said, *(["The number of rows is public: no neighbour has another."] if rows_are_public else []))
+        f"The number of rows is within {error_text(rows_error)} of the truth with probability {rows_confidence:.0%}."
+        if rows_error
+        else "The number of rows is public: no neighbour has another.",
+    )
 
 
-def estimated(*, error: float | None, forecast: float | None, rows_error: float, confidence: float) -> tuple[str, ...]:
+def estimated(*, error: float | None, forecast: float | None) -> tuple[str, ...]:
     """What is only thought to be so: how good the release is."""
     said = []
     if error is not None:
@@ -38,11 +44,6 @@ def estimated(*, error: float | None, forecast: float | None, rows_error: float,
         )
     if forecast is not None:
         said.append("The error that was foreseen follows from sizes and the budget, before anything was measured.")
-    if rows_error:
-        said.append(
-            f"The number of rows is within {error_text(rows_error)} of the truth with probability "
-            f"{100 * confidence:g} %."
-        )
     return tuple(said or ["Nothing."])
 
 
@@ -61,8 +62,8 @@ def not_promised(*, unit: Unit, earlier: int, told: Budget) -> tuple[str, ...]:
             f'Of each "{unit.key}" at most {unit.contributions} rows were used; further ones are not in the release.'
         )
     said.append(
-        "Facts about people in general are not hidden. Synthetic rows are nobody's; one that looks like somebody is "
-        "chance."
+        "Facts about people in general are not hidden. Synthetic rows stand for nobody: one that looks like somebody "
+        "says no more about them than the guarantee allows."
     )
     return tuple(said)
 

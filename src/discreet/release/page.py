@@ -1,0 +1,253 @@
+"""The page of a release: one HTML file for people that needs nothing else, no network and no script."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from discreet.picture import error_text, visible
+from discreet.release.card import Card, MarginalError
+from discreet.release.figures import Numbers, bars_figure, curve_figure, heat_figure, matrix_figure
+from discreet.release.look import STYLE
+
+# For some columns: the labels of the cells of each, and the number of rows in each cell, with an axis for each.
+Counted = Mapping[tuple[str, ...], tuple[Sequence[Sequence[str]], Numbers]]
+
+# So many cells of a column are shown as bars, and at a side of a heat map; so many heat maps; so many columns in the
+# matrix of all pairs; so many marginals are named.
+MOST_BARS, MOST_SIDE, MOST_MAPS, MOST_NAMED, FEW = 40, 20, 12, 30, 12
+# Neighbouring cells of these columns may be put together; of the others, the smallest.
+_ORDERED = ("integers", "bins", "dates", "ordered categories")
+
+
+def page(card: Card, one_way: Counted, two_way: Counted) -> str:
+    """The card, its errors, and pictures of single columns and of the pairs that depend most on each other.
+
+    What is counted is what the release says, not what the table has.
+    """
+    ordered = {column.name: column.kind in _ORDERED for column in card.columns}
+    far = {columns: dependence(counts) for columns, (_, counts) in two_way.items()}
+    body = "\n".join(
+        [
+            _head(card),
+            _section("What is promised, and what is not", "", _promises(card)),
+            _section("How it was made", "", _facts(card)),
+            *([_errors(card)] if card.errors else []),
+            *([_columns(one_way, ordered)] if one_way else []),
+            *([_matrix(far), _pairs(two_way, far, ordered)] if two_way else []),
+            _schema(card),
+            _foot(card),
+        ]
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8" />
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<title>{escape(visible(card.table))}: a private release</title>
+<style>
+{STYLE}
+</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def dependence(counts: Numbers) -> float:
+    """How far two columns are from independent: the share of the rows that would have to be elsewhere.
+
+    ½ Σ |p_ij − p_i p_j|, where p are shares of the rows.
+
+    >>> dependence(np.array([[2.0, 2.0], [3.0, 3.0]])), dependence(np.array([[5.0, 0.0], [0.0, 5.0]]))
+    (0.0, 0.5)
+    """
+    shares = np.maximum(counts, 0.0) / max(float(np.maximum(counts, 0.0).sum()), 1e-300)
+    alone = shares.sum(axis=1, keepdims=True) * shares.sum(axis=0, keepdims=True)
+    return float(np.abs(shares - alone).sum()) / 2
+
+
+def gathered(
+    labels: Sequence[str], counts: Numbers, axis: int, *, ordered: bool, most: int
+) -> tuple[list[str], Numbers]:
+    """At most so many cells along an axis: neighbours put together if they are ordered, otherwise the smallest ones.
+
+    >>> labels, counts = gathered(["a", "b", "c", "d"], np.array([5.0, 1.0, 7.0, 2.0]), 0, ordered=False, most=3)
+    >>> labels, counts.tolist()
+    (['a', 'c', 'and 2 more'], [5.0, 7.0, 3.0])
+    >>> gathered(["1", "2", "3", "4", "5"], np.ones(5), 0, ordered=True, most=3)[0]
+    ['1 … 2', '3 … 4', '5']
+    """
+    if len(labels) <= most:
+        return list(labels), counts
+    if ordered:
+        together = -(-len(labels) // most)
+        starts = range(0, len(labels), together)
+        ends = [min(start + together, len(labels)) - 1 for start in starts]
+        named = [
+            labels[start] if start == end else f"{labels[start]} … {labels[end]}"
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        return named, np.add.reduceat(counts, list(starts), axis=axis)
+    others = tuple(place for place in range(counts.ndim) if place != axis)
+    # Equal ones in the order of the schema.
+    largest = np.sort(np.argsort(-counts.sum(axis=others), kind="stable")[: most - 1])
+    rest = np.setdiff1d(np.arange(len(labels)), largest)
+    kept = np.take(counts, largest, axis=axis)
+    summed = np.take(counts, rest, axis=axis).sum(axis=axis, keepdims=True)
+    return [*(labels[place] for place in largest), f"and {len(rest):,} more"], np.concatenate([kept, summed], axis=axis)
+
+
+def _head(card: Card) -> str:
+    rows = f"{card.rows:,.0f}"
+    sure = "the number of rows, which is public" if not card.rows_error else f"rows, ± {error_text(card.rows_error)}"
+    tiles = [
+        (f"ε = {float(card.budget.epsilon):g}", f"the budget of this release, {_delta(card)}"),
+        (rows, sure),
+        (f"{len(card.columns):,}", "column" if len(card.columns) == 1 else "columns"),
+    ]
+    if card.errors:
+        tiles.append((error_text(card.error), f"mean L1 error of {card.goal}, as a share of the rows: estimated"))
+    shown = "\n".join(f'<div class="tile"><b>{value}</b><span>{_text(words)}</span></div>' for value, words in tiles)
+    return f"""<h1>{escape(visible(card.table))}: a private release</h1>
+<p class="lead">Synthetic rows, and answers to any counting question, made from noisy counts of a table that stays
+private. <b>Neighbours: {_text(card.unit.describe)}.</b> Everything on this page is part of the release.</p>
+<div class="tiles">
+{shown}
+</div>"""
+
+
+def _delta(card: Card) -> str:
+    return f"δ = {float(card.budget.delta):g}" if card.budget.delta else "and no δ"
+
+
+def _promises(card: Card) -> str:
+    titles = ("Guaranteed", "Estimated", "Not promised")
+    parts = [
+        f"<div{'' if title == 'Guaranteed' else ' class=less'}><h3>{title}</h3>\n<ul>\n"
+        + "\n".join(f"<li>{_text(each)}</li>" for each in said)
+        + "\n</ul></div>"
+        for title, said in zip(titles, card.sentences, strict=True)
+    ]
+    return '<div class="said">\n' + "\n".join(parts) + "\n</div>"
+
+
+def _facts(card: Card) -> str:
+    items = "\n".join(f"<dt>{title}</dt><dd>{_text(words)}</dd>" for title, words in card.summary)
+    return f"<dl>\n{items}\n</dl>"
+
+
+def _errors(card: Card) -> str:
+    words = """The L1 error of a marginal is the sum of the differences of all its cells, over the number of rows: 0 is
+exact, and 2 is as wrong as can be. Half of it is the share of rows that are in a wrong cell. These are estimates."""
+    ranked = sorted(card.errors, key=lambda each: (each.error, each.columns))
+    if len(ranked) <= FEW:
+        errors = np.array([each.error for each in ranked])
+        title = "The estimated error of each marginal"
+        return _section(
+            "Errors", words, _figure(bars_figure(title, [_named(each) for each in ranked], errors, error_text))
+        )
+    errors = np.array([each.error for each in ranked])
+    low, middle, high = (error_text(float(each)) for each in np.quantile(errors, [0, 0.5, 1]))
+    title = f"Estimated errors of {len(ranked):,} marginals, sorted: from {low} to {high}, half of them below {middle}"
+    rows = "\n".join(
+        f'<tr><td>{_text(_named(each))}</td><td class="number">{error_text(each.error)}</td></tr>'
+        for each in [*ranked[:3], *ranked[-3:]]
+    )
+    table = f"""<div class="scroll"><table>
+<thead><tr><th>the three best and the three worst</th><th>error</th></tr></thead>
+<tbody>
+{rows}
+</tbody></table></div>"""
+    return _section("Errors", words, _figure(curve_figure(title, errors, card.error), "wide") + table)
+
+
+def _named(each: MarginalError) -> str:
+    return " × ".join(map(visible, each.columns)) or "all rows"
+
+
+def _columns(one_way: Counted, ordered: Mapping[str, bool]) -> str:
+    figures = []
+    for (name,), ((labels,), counts) in one_way.items():
+        shown, values = gathered(labels, counts, 0, ordered=ordered.get(name, False), most=MOST_BARS)
+        whole = max(float(counts.sum()), 1e-300)
+        title = (
+            f"{visible(name)}: rows in each of {len(labels):,} cells; most in {visible(shown[int(values.argmax())])}"
+        )
+        drawn = bars_figure(title, shown, values, lambda value, whole=whole: f"{value:,.0f} · {value / whole:.1%}")  # type: ignore[misc]
+        figures.append(_figure(drawn, head=f"{_text(visible(name))} <span>{len(labels):,} cells</span>"))
+    words = "How many rows the release has in each cell. Where cells are many, they are put together."
+    return _section("Single columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
+
+
+def _matrix(far: Mapping[tuple[str, ...], float]) -> str:
+    strongest: dict[str, float] = {}
+    for columns, value in far.items():
+        for name in columns:
+            strongest[name] = max(strongest.get(name, 0.0), value)
+    kept = sorted(strongest, key=lambda name: -strongest[name])[:MOST_NAMED]
+    names = [name for name in strongest if name in kept]
+    values = np.full((len(names), len(names)), np.nan)
+    for columns, value in far.items():
+        if all(name in names for name in columns):
+            one, other = sorted(names.index(name) for name in columns)
+            values[other, one] = value
+    left_out = len(strongest) - len(names)
+    more = f" The {len(names)} columns with the strongest pairs; {left_out:,} more are not shown." if left_out else ""
+    words = f"""For each pair, the share of rows that would have to be elsewhere if the two columns had nothing to do
+with each other. Noise adds a little to pairs with many cells.{more}"""
+    title = "How much each pair of columns depends on each other"
+    return _section("Which columns go together", words, _figure(matrix_figure(title, names, values), "wide"))
+
+
+def _pairs(two_way: Counted, far: Mapping[tuple[str, ...], float], ordered: Mapping[str, bool]) -> str:
+    chosen = sorted(two_way, key=lambda columns: (-far[columns], columns))[:MOST_MAPS]
+    figures = []
+    for columns in chosen:
+        (rows, across), counts = two_way[columns]
+        first, second = columns
+        down, counts = gathered(rows, counts, 0, ordered=ordered.get(first, False), most=MOST_SIDE)
+        right, counts = gathered(across, counts, 1, ordered=ordered.get(second, False), most=MOST_SIDE)
+        names = f"{visible(first)} × {visible(second)}"
+        title = f"{names}: a heat map of {len(rows):,} by {len(across):,} cells; dependence {far[columns]:.2f}"
+        drawn = heat_figure(title, (first, second), (down, right), counts)
+        figures.append(_figure(drawn, head=f"{_text(names)} <span>dependence {far[columns]:.2f}</span>"))
+    which = "All of them" if len(chosen) == len(two_way) else f"The {len(chosen)} of {len(two_way):,} that depend most"
+    words = f"""{which}. The stronger the colour, the more rows, by the square root; numbers in cells are percents of
+all rows."""
+    return _section("Pairs of columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
+
+
+def _schema(card: Card) -> str:
+    listed = ", ".join(
+        f"<b>{_text(visible(each.name))}</b> ({_text(each.kind)}, {each.cells:,})" for each in card.columns
+    )
+    words = "What a row may be was declared before any row was read: each column with its kind and its number of cells."
+    return _section("Columns", words, f"<p>{listed}.</p>")
+
+
+def _foot(card: Card) -> str:
+    return f"""<footer>
+<p>Made {_text(card.made[:16].replace("T", " "))} UTC by discreet {_text(card.version)}. The same facts for programs are
+in card.json, beside this file.</p>
+</footer>"""
+
+
+def _section(title: str, words: str, content: str) -> str:
+    said = f"<p>{words}</p>\n" if words else ""
+    return f"<section>\n<h2>{title}</h2>\n{said}{content}\n</section>"
+
+
+def _figure(svg: str, style: str = "", head: str = "") -> str:
+    named = f"<h3>{head}</h3>\n" if head else ""
+    return f"<figure{f' class={style}' if style else ''}>\n{named}{svg}\n</figure>"
+
+
+def _text(words: str) -> str:
+    """A text of somebody else's: nothing in it is a tag, and all of it is seen."""
+    return escape("".join(letter if letter.isprintable() else visible(letter) for letter in words))
