@@ -343,7 +343,7 @@ def test_what_was_known_before_makes_it_better(rows):
     first.release(PAIRS, 20 * FAIR)
     models = [Oracle(rows, known=known, seed=1).release(PAIRS, FAIR / 10) for known in (first.known, None)]
     later, fresh = (error_of(model, rows, PAIRS) for model in models)
-    assert later < 0.5 * fresh
+    assert later < 0.8 * fresh
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])
