@@ -6,6 +6,7 @@ that it is given, and its title is what those hear who cannot see it.
 
 from collections.abc import Callable, Sequence
 from html import escape
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,11 @@ from discreet.picture import error_text, visible
 Numbers = NDArray[np.float64]
 
 # Widths on paper: of a figure in half a page and of one across it; of a letter; the height of a row.
-HALF, WHOLE, LETTER, ROW = 440.0, 900.0, 6.3, 19.0
-# Labels stand this far apart, at least; a cell this wide has room for a number.
-APART, ROOMY = 12.0, 34.0
+HALF, WHOLE, LETTER, ROW = 440.0, 900.0, 7.0, 19.0
+# Labels stand this far apart, at least, and turned ones this far; a cell this wide has room for a number.
+APART, TURNED, ROOMY = 14.0, 17.0, 34.0
 # Of a label, so many letters are shown.
 LONGEST = 20
-# A colour stronger than this is written on in the colour of the paper.
-STRONG = 0.55
 # A curve has no more points than a screen shows.
 POINTS = 400
 
@@ -82,9 +81,11 @@ def heat_figure(
     """A cell for each pair of labels, the stronger the more rows are in it; the longer labels are at the side."""
     if _longest(labels[0]) < _longest(labels[1]):
         names, labels, counts = names[::-1], labels[::-1], counts.T
-    left = LETTER * max(_longest(labels[0]), 4) + 26
+    left = LETTER * max(_longest(labels[0]), 4) + 36
     wide = min((HALF - left) / counts.shape[1], 64.0)
     high = min(max(wide, APART), 26.0)
+    # Under a number a colour is never so strong that it cannot be read.
+    numbered = wide >= ROOMY
     cells = np.maximum(counts, 0.0)
     most, whole = max(float(cells.max(initial=0.0)), 1e-300), max(float(cells.sum()), 1e-300)
     shapes = []
@@ -94,16 +95,14 @@ def heat_figure(
         place = (left + column * wide, row * high)
         hint = f"{visible(labels[0][row])}, {visible(labels[1][column])}: {count:,.0f} ({count / whole:.1%})"
         if strength >= 0.02:
-            shapes.append(box(*place, wide - 1, high - 1, "bar", hint, strength))
-        if wide >= ROOMY:
-            style = "number " + ("over" if strength > STRONG else "muted")
-            shapes.append(
-                text(place[0] + wide / 2, place[1] + high / 2 + 4, f"{100 * count / whole:.1f}", style, "middle")
-            )
+            shapes.append(box(*place, wide - 1, high - 1, "cell" if numbered else "bar", hint, strength))
+        if numbered:
+            told = f"{100 * count / whole:.1f}"
+            shapes.append(text(place[0] + wide / 2, place[1] + high / 2 + 4, told, "small number", "middle"))
     bottom = high * counts.shape[0]
     shapes += _side(labels[0], left, high)
     shapes += _below(labels[1], left, bottom, wide)
-    under = bottom + 14 + 0.72 * LETTER * _longest(labels[1])
+    under = bottom + _depth(labels[1])
     shapes += [
         text(12, bottom / 2, short(names[0]), "label", "middle", -90),
         text(left + wide * counts.shape[1] / 2, under + 12, short(names[1]), "label", "middle"),
@@ -116,7 +115,7 @@ def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
     number = len(names)
     left = LETTER * _longest(names) + 14
     side = min((WHOLE - left - 60) / max(number - 1, 1), 46.0)
-    high = min(side, 28.0)
+    high, numbered = min(side, 28.0), side >= 28
     most = max(float(np.nanmax(values, initial=0.0)), 1e-300)
     shapes = []
     for row in range(1, number):
@@ -127,23 +126,14 @@ def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
                 continue
             strength = max(value / most, 0.03)
             place = (left + column * side, (row - 1) * high)
-            shapes.append(
-                box(
-                    *place,
-                    side - 1,
-                    high - 1,
-                    "bar",
-                    f"{visible(names[row])}, {visible(names[column])}: {value:.3f}",
-                    strength,
-                )
-            )
-            if side >= 28:
-                style = "number " + ("over" if strength > STRONG else "muted")
+            hint = f"{visible(names[row])}, {visible(names[column])}: {value:.3f}"
+            shapes.append(box(*place, side - 1, high - 1, "cell" if numbered else "bar", hint, strength))
+            if numbered:
                 told = f"{value:.2f}".removeprefix("0")
-                shapes.append(text(place[0] + side / 2, place[1] + high / 2 + 4, told, style, "middle"))
+                shapes.append(text(place[0] + side / 2, place[1] + high / 2 + 4, told, "small number", "middle"))
     bottom = high * (number - 1)
     shapes += _below(names[:-1], left, bottom, side)
-    return drawing(WHOLE, bottom + 14 + 0.72 * LETTER * _longest(names), title, shapes)
+    return drawing(WHOLE, bottom + _depth(names), title, shapes)
 
 
 def curve_figure(title: str, errors: Numbers, mean: float) -> str:
@@ -186,9 +176,14 @@ def _longest(labels: Sequence[str]) -> int:
     return max((len(short(label)) for label in labels), default=0)
 
 
+def _depth(labels: Sequence[str]) -> float:
+    """How far down turned labels reach."""
+    return 18 + 0.71 * LETTER * _longest(labels)
+
+
 def _side(labels: Sequence[str], left: float, high: float) -> list[str]:
     """The labels of rows, as many as do not touch."""
-    every = max(1, round(0.49 + APART / high))
+    every = ceil(APART / high)
     return [
         text(left - 6, (row + 0.5) * high + 4, short(label), "name", "end")
         for row, label in enumerate(labels)
@@ -198,7 +193,7 @@ def _side(labels: Sequence[str], left: float, high: float) -> list[str]:
 
 def _below(labels: Sequence[str], left: float, top: float, wide: float) -> list[str]:
     """The labels of columns, turned, as many as do not touch."""
-    every = max(1, round(0.49 + APART / wide))
+    every = ceil(TURNED / wide)
     return [
         text(left + (place + 0.5) * wide + 3, top + 12, short(label), "name", "end", -45)
         for place, label in enumerate(labels)

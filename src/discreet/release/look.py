@@ -4,12 +4,12 @@ STYLE = """
 :root {
   color-scheme: light dark;
   --paper: #f7f6f2; --sheet: #ffffff; --ink: #1b2330; --muted: #566070; --line: #e3e2dc; --grid: #ecebe5;
-  --ours: #0f766e; --wash: #0f766e24; --warm: #a8580a;
+  --ours: #0f766e; --cell: #4fa99e; --wash: #0f766e24; --warm: #a8580a;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #10141a; --sheet: #171d25; --ink: #e8ecf1; --muted: #a3aebc; --line: #2b3541; --grid: #222a34;
-    --ours: #3fd0bd; --wash: #3fd0bd26; --warm: #f0b04a;
+    --ours: #3fd0bd; --cell: #1a7067; --wash: #3fd0bd26; --warm: #f0b04a;
   }
 }
 * { box-sizing: border-box; }
@@ -38,7 +38,7 @@ section { padding: 26px 30px 22px; margin: 20px 0; }
 figure { margin: 12px 0 4px; }
 .charts { columns: 2 400px; column-gap: 36px; margin-top: 16px; }
 .charts figure { break-inside: avoid; margin: 0 0 26px; }
-.said { display: grid; grid-template-columns: repeat(auto-fit, minmax(270px, 1fr)); gap: 8px 32px; }
+.said { display: grid; grid-template-columns: 1.35fr 1fr 1fr; gap: 8px 32px; }
 .said h3 { margin-top: 10px; color: var(--ours); }
 .said .less h3 { color: var(--warm); }
 .said ul { margin: 0; padding-left: 18px; }
@@ -57,9 +57,9 @@ footer { color: var(--muted); font-size: 14px; margin-top: 26px; }
 .tick, .label { fill: var(--muted); }
 .label { font-size: 12.5px; font-weight: 600; }
 .tick, .number { font-variant-numeric: tabular-nums; }
-.text.muted { fill: var(--ink); font-size: 11px; }
-.text.over { fill: var(--sheet); font-size: 11px; }
+.small { font-size: 11px; }
 .bar { fill: var(--ours); }
+.cell { fill: var(--cell); }
 .line { fill: none; stroke: var(--muted); stroke-width: 1; stroke-linejoin: round; }
 .line.ours { stroke: var(--ours); stroke-width: 2.5; }
 .line.grid { stroke: var(--grid); }
@@ -68,12 +68,13 @@ footer { color: var(--muted); font-size: 14px; margin-top: 26px; }
 .area { fill: var(--wash); stroke: none; }
 @media (max-width: 640px) {
   main { padding: 30px 14px 44px; } section { padding: 18px 16px 14px; }
+  .said { grid-template-columns: minmax(0, 1fr); }
   .wide { overflow-x: auto; } .wide .chart { min-width: 640px; }
 }
 @media print {
   :root {
     --paper: #ffffff; --sheet: #ffffff; --ink: #000000; --muted: #444444; --line: #cccccc; --grid: #e8e8e8;
-    --ours: #0f766e; --wash: #0f766e24; --warm: #8a4a08;
+    --ours: #0f766e; --cell: #4fa99e; --wash: #0f766e24; --warm: #8a4a08;
   }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { font-size: 11pt; } main { max-width: none; padding: 0; }

@@ -18,6 +18,8 @@ Counted = Mapping[tuple[str, ...], tuple[Sequence[Sequence[str]], Numbers]]
 MOST_BARS, MOST_SIDE, MOST_MAPS, MOST_NAMED, FEW = 40, 20, 12, 30, 12
 # Neighbouring cells of these columns may be put together; of the others, the smallest.
 _ORDERED = ("integers", "bins", "dates", "ordered categories")
+# The extra cells come last, and are no neighbours of the others.
+_EXTRA = ("other", "missing")
 
 
 def page(card: Card, one_way: Counted, two_way: Counted) -> str:
@@ -80,20 +82,21 @@ def gathered(
     >>> labels, counts = gathered(["a", "b", "c", "d"], np.array([5.0, 1.0, 7.0, 2.0]), 0, ordered=False, most=3)
     >>> labels, counts.tolist()
     (['a', 'c', 'and 2 more'], [5.0, 7.0, 3.0])
-    >>> gathered(["1", "2", "3", "4", "5"], np.ones(5), 0, ordered=True, most=3)[0]
-    ['1 … 2', '3 … 4', '5']
+    >>> gathered(["1", "2", "3", "4", "5", "missing"], np.ones(6), 0, ordered=True, most=4)[0]
+    ['1…2', '3…4', '5', 'missing']
     """
     if len(labels) <= most:
         return list(labels), counts
     if ordered:
-        together = -(-len(labels) // most)
-        starts = range(0, len(labels), together)
-        ends = [min(start + together, len(labels)) - 1 for start in starts]
+        inside = len(labels) - sum(label in _EXTRA for label in labels[-2:])
+        together = -(-inside // (most - (len(labels) - inside)))
+        starts = [*range(0, inside, together), *range(inside, len(labels))]
+        ends = [*(min(start + together, inside) - 1 for start in starts if start < inside), *range(inside, len(labels))]
         named = [
-            labels[start] if start == end else f"{labels[start]} … {labels[end]}"
+            labels[start] if start == end else f"{labels[start]}…{labels[end]}"
             for start, end in zip(starts, ends, strict=True)
         ]
-        return named, np.add.reduceat(counts, list(starts), axis=axis)
+        return named, np.add.reduceat(counts, starts, axis=axis)
     others = tuple(place for place in range(counts.ndim) if place != axis)
     # Equal ones in the order of the schema.
     largest = np.sort(np.argsort(-counts.sum(axis=others), kind="stable")[: most - 1])

@@ -28,7 +28,8 @@ def guaranteed(
         "included, as long as its owner does not raise that limit.",
         "Further rows, marginals and answers made from this release cost nothing more: they follow from the noisy "
         "numbers that it is made of.",
-        f"The number of rows is within {error_text(rows_error)} of the truth with probability {rows_confidence:.0%}."
+        f"The number of rows is within {error_text(rows_error)} of the truth with probability "
+        f"{100 * rows_confidence:g} %."
         if rows_error
         else "The number of rows is public: no neighbour has another.",
     )
