@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import desk, ledger, schema
+from discreet.cli import desk, ledger, release, schema
 from discreet.cli.terminal import visible
 from discreet.errors import DiscreetError, Mistake
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (desk.ask, desk.plan, desk.known, desk.budget, desk.history):
+for command in (desk.ask, desk.plan, desk.known, desk.budget, desk.history, release.release):
     app.command()(command)
 app.add_typer(schema.app)
 app.add_typer(ledger.app)

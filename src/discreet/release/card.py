@@ -23,6 +23,7 @@ from discreet.schema.unit import Unit
 FORM = "discreet card 1"
 _WIDTH, _LABEL = 88, 13
 _WORDS = ("guaranteed", "estimated", "not_promised")
+TITLES = ("Guaranteed", "Estimated", "Not promised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +191,17 @@ class Card:
 
     def __str__(self) -> str:
         """All of it for a terminal."""
-        label = " " * _LABEL
-        wrap = TextWrapper(_WIDTH, subsequent_indent=label, break_long_words=False, break_on_hyphens=False)
-        lines = [f"{title:{_LABEL}}{_safe(text)}" for title, text in self.summary]
-        for title, sentences in zip(("Guaranteed", "Estimated", "Not promised"), self.sentences, strict=True):
-            first, *rest = sentences
-            lines += [f"{title:{_LABEL}}{_safe(first)}", *(f"{label}{_safe(each)}" for each in rest)]
-        return "\n".join(wrap.fill(line) for line in lines)
+        told = [
+            (title if place == 0 else "", sentence)
+            for title, sentences in zip(TITLES, self.sentences, strict=True)
+            for place, sentence in enumerate(sentences)
+        ]
+        return f"{self.short}\n{_lines(told)}"
+
+    @property
+    def short(self) -> str:
+        """Its facts for a terminal, without the sentences."""
+        return _lines(self.summary)
 
     @property
     def sentences(self) -> tuple[tuple[str, ...], ...]:
@@ -208,7 +213,7 @@ class Card:
         rows = [(title, escape(text)) for title, text in self.summary]
         rows += [
             (title, "<br/>".join(map(escape, sentences)))
-            for title, sentences in zip(("Guaranteed", "Estimated", "Not promised"), self.sentences, strict=True)
+            for title, sentences in zip(TITLES, self.sentences, strict=True)
         ]
         style = "text-align:left;vertical-align:top;white-space:normal;max-width:70ch"
         cells = "".join(
@@ -275,6 +280,12 @@ def _from_plain(name: str, plain: Any) -> Any:
         case "grains" | "entries":
             return tuple(plain)
     return plain
+
+
+def _lines(facts: Iterable[tuple[str, str]]) -> str:
+    """Titles and texts on a terminal, the texts one below the other."""
+    wrap = TextWrapper(_WIDTH, subsequent_indent=" " * _LABEL, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap.fill(f"{title:{_LABEL}}{_safe(text)}") for title, text in facts)
 
 
 def _safe(text: str) -> str:

@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from discreet.picture import error_text, visible
-from discreet.release.card import Card, MarginalError
+from discreet.release.card import TITLES, Card, MarginalError
 from discreet.release.figures import Numbers, bars_figure, curve_figure, heat_figure, matrix_figure
 from discreet.release.look import STYLE
 
@@ -130,12 +130,11 @@ def _delta(card: Card) -> str:
 
 
 def _promises(card: Card) -> str:
-    titles = ("Guaranteed", "Estimated", "Not promised")
     parts = [
         f"<div{'' if title == 'Guaranteed' else ' class=less'}><h3>{title}</h3>\n<ul>\n"
         + "\n".join(f"<li>{_text(each)}</li>" for each in said)
         + "\n</ul></div>"
-        for title, said in zip(titles, card.sentences, strict=True)
+        for title, said in zip(TITLES, card.sentences, strict=True)
     ]
     return '<div class="said">\n' + "\n".join(parts) + "\n</div>"
 
