@@ -52,7 +52,8 @@ class Card:
     in `grains` of the gate's currency. `cap` limits everything that is ever told of the table, `table_spent` is what
     was told so far, the release included, and `earlier` says how many spends came before it. The release wrote the
     `entries` of the ledger. The number of `rows` is within `rows_error` with probability `rows_confidence`; an error of
-    0 says that it is public. `forecast` is the mean error that was foreseen before anything was spent.
+    0 says that it is public, None that it was not counted. `forecast` is the mean error that was foreseen before
+    anything was spent. No number is infinite: what is not known is None, and an error of 2 is as wrong as can be.
 
     >>> card = Card(
     ...     table="people", columns=(CardColumn("old", "boolean", 2),), unit=Unit(), budget=Budget(0.5, 1e-9),
@@ -79,7 +80,7 @@ class Card:
     forecast: float | None
     goal: str
     rows: float
-    rows_error: float
+    rows_error: float | None
     rows_confidence: float = 0.95
     errors: tuple[MarginalError, ...]
     entries: tuple[int, ...]
@@ -90,8 +91,12 @@ class Card:
         # A file has decimals: what is not one is rounded up, so that a card read again is the same card.
         for name in ("budget", "spent", "cap", "table_spent"):
             object.__setattr__(self, name, _decimal(getattr(self, name)))
-        if self.forecast is not None and not isfinite(self.forecast):
-            object.__setattr__(self, "forecast", None)
+        for name in ("forecast", "rows_error"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, float(value) if value is not None and isfinite(value) else None)
+        errors = (MarginalError(each.columns, _bounded(each.error), float(each.weight)) for each in self.errors)
+        object.__setattr__(self, "errors", tuple(errors))
+        object.__setattr__(self, "rows", float(self.rows))
 
     @property
     def error(self) -> float:
@@ -116,6 +121,7 @@ class Card:
             neighbors=self.unit.describe,
             budget=self.budget,
             cap=self.cap,
+            earlier=self.earlier,
             rows_error=self.rows_error,
             rows_confidence=self.rows_confidence,
         )
@@ -148,11 +154,9 @@ class Card:
 
     @property
     def _rows(self) -> str:
-        return f"{self.rows:,.0f} rows (public)" if not self.rows_error else f"{self._rows_text} rows"
-
-    @property
-    def _rows_text(self) -> str:
-        return f"{number_text(self.rows, self.rows_error)} ({100 * self.rows_confidence:g} %)"
+        if self.rows_error:
+            return f"{number_text(self.rows, self.rows_error)} ({100 * self.rows_confidence:g} %) rows"
+        return f"{self.rows:,.0f} rows (public)" if self.rows_error == 0 else f"about {self.rows:,.0f} rows"
 
     @property
     def _errors(self) -> str:
@@ -246,6 +250,11 @@ def _kind(column: Column) -> str:
 def _decimal(budget: Budget) -> Budget:
     """The same budget in doubles, as a file has them; what has too many digits is rounded up."""
     return Budget(_rounded(budget.epsilon), _rounded(budget.delta), budget.gate)
+
+
+def _bounded(error: float) -> float:
+    """An L1 error as a share of the rows; one that is not known is as large as can be."""
+    return float(error) if isfinite(error) else 2.0
 
 
 def _rounded(value: Fraction) -> float:

@@ -108,7 +108,9 @@ def gathered(
 
 def _head(card: Card) -> str:
     rows = f"{card.rows:,.0f}"
-    sure = "the number of rows, which is public" if not card.rows_error else f"rows, ± {error_text(card.rows_error)}"
+    sure = "rows: their number is public" if card.rows_error == 0 else "rows, about"
+    if card.rows_error:
+        sure = f"rows, ± {error_text(card.rows_error)}"
     tiles = [
         (f"ε = {float(card.budget.epsilon):g}", f"the budget of this release, {_delta(card)}"),
         (rows, sure),

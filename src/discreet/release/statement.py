@@ -11,27 +11,38 @@ _READABLE = 14.0
 
 
 def guaranteed(
-    *, neighbors: str, budget: Budget, cap: Budget, rows_error: float, rows_confidence: float
+    *, neighbors: str, budget: Budget, cap: Budget, earlier: int, rows_error: float | None, rows_confidence: float
 ) -> tuple[str, ...]:
     """What holds whatever the table is, and whatever somebody else knows.
 
+    A release is made of earlier answers too, so what it adds is said given those.
+
     >>> said = guaranteed(
-    ...     neighbors="one row is replaced", budget=Budget(1), cap=Budget(2), rows_error=0, rows_confidence=0.95
+    ...     neighbors="one row is replaced",
+    ...     budget=Budget(1),
+    ...     cap=Budget(2),
+    ...     earlier=0,
+    ...     rows_error=0,
+    ...     rows_confidence=0.95,
     ... )
     >>> said[0].endswith("becomes more than 2.72 times as likely."), said[-1]
     (True, 'The number of rows is public: no neighbour has another.')
     """
+    given = "Given what was told of the table before, of which it is made as well: if" if earlier else "If"
+    rows = []
+    if rows_error == 0:
+        rows = ["The number of rows is public: no neighbour has another."]
+    elif rows_error is not None:
+        sure = f"{100 * rows_confidence:g} %"
+        rows = [f"The number of rows is within {error_text(rows_error)} of the truth with probability {sure}."]
     return (
-        f"If {neighbors}, nothing that this release says, and nothing that anyone concludes from it, becomes more than "
-        f"{_likelier(budget)}.",
+        f"{given} {neighbors}, nothing that this release says, and nothing that anyone concludes from it, becomes more "
+        f"than {_likelier(budget)}.",
         f"The same holds with a factor of {_factor(cap)} for everything that is ever told of the table, this release "
         "included, as long as its owner does not raise that limit.",
         "Further rows, marginals and answers made from this release cost nothing more: they follow from the noisy "
         "numbers that it is made of.",
-        f"The number of rows is within {error_text(rows_error)} of the truth with probability "
-        f"{100 * rows_confidence:g} %."
-        if rows_error
-        else "The number of rows is public: no neighbour has another.",
+        *rows,
     )
 
 
