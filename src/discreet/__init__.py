@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         verify,
     )
     from discreet.answer import Answer
-    from discreet.curator import Curator
+    from discreet.curator import Curator, Release
     from discreet.data import load_adult
     from discreet.errors import (
         AnswerLost,
@@ -105,6 +105,7 @@ __all__ = [  # noqa: RUF022
     "Predicate",
     "Ratio",
     "Refusal",
+    "Release",
     "Schema",
     "SealBroken",
     "SourceFailed",
@@ -152,7 +153,7 @@ _STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "m
 _STAGES += ["known", "model", "plan", "ledger", "session", "curator", "release"]
 _HOMES = {
     "answer": "Answer",
-    "curator": "Curator",
+    "curator": "Curator Release",
     "data": "load_adult",
     "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
     "LedgerDamaged LedgerFailed Mistake NoEntropy Refusal SealBroken SourceFailed TooLarge",

@@ -2,5 +2,6 @@
 
 from discreet.curator.curator import Curator
 from discreet.curator.promise import Plan
+from discreet.curator.release import Bill, Release
 
-__all__ = ["Curator", "Plan"]
+__all__ = ["Bill", "Curator", "Plan", "Release"]

@@ -21,18 +21,22 @@ def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
 def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
     """A mean by what is known of both its parts together, or by each of them alone, whichever is better."""
     if known.pure:
-        return _separate_mean_bars(part, counted, known, confidence, joint)
+        return _apart(part, counted, known, confidence, joint)
     fieller = _joint_mean_bars(part, counted, known, confidence, joint)
     if part.total not in known.told and counted not in known.told:
         return fieller
-    apart = _separate_mean_bars(part, counted, known, confidence, joint)
+    apart = _apart(part, counted, known, confidence, joint)
     return apart if float(apart.errors.max()) < float(fieller.errors.max()) else fieller
 
 
-def _separate_mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
-    """A mean from a total and a number of values of which each has its own bar, both at once."""
+def _apart(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
     both = 1 - (1 - confidence) / 2
     totals, values = (number_bars(each, known, both, joint) for each in (part.total, counted))
+    return separate_mean_bars(part, totals, values)
+
+
+def separate_mean_bars(part: Part, totals: Bars, values: Bars) -> Bars:
+    """A mean from a total and a number of values of which each has its own bar; the bars of both hold at once."""
     ends = part.ends[0] - part.centre, part.ends[1] - part.centre
     rows = np.stack([totals.values, totals.errors, values.values, values.errors], axis=1).tolist()
     means = [mean_of(total, error, count, count_error, *ends) for total, error, count, count_error in rows]

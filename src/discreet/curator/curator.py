@@ -6,6 +6,7 @@ from json import dumps
 from math import inf
 from threading import RLock
 from types import TracebackType
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from discreet.answer import Answer
 from discreet.curator.asked import Askable, Reading, read_question, single
 from discreet.curator.bars import bars_of
 from discreet.curator.free import Free, free_now
-from discreet.curator.layout import laid_out
 from discreet.curator.models import Models
-from discreet.curator.promise import Plan
+from discreet.curator.promise import Plan, model_plan
+from discreet.curator.release import Release
+from discreet.curator.releasing import Releasing
+from discreet.curator.reply import meets, reply, require_known
 from discreet.curator.teller import Teller
 from discreet.curator.wish import Asked, Wish, least_events, modelled, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
@@ -24,12 +27,14 @@ from discreet.known.known import Known
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.budget import as_budget
 from discreet.ledger.ledger import ANYONE
+from discreet.model.ensemble import Tell
 from discreet.parameter import Number, probability, text, whole
 from discreet.picture import error_text
-from discreet.plan.plan import Origin, Steps, plan_steps
-from discreet.privacy.event import Event, Nothing
+from discreet.plan.plan import Steps, plan_steps
 from discreet.privacy.gate import Gate
 from discreet.query.wire import query_to_plain
+from discreet.release.goal import Wanted
+from discreet.release.methods import AUTO, ReleasePlan, limits_of
 from discreet.source.table import Table
 
 # How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
@@ -69,7 +74,7 @@ class Curator:
             raise BadParameter(
                 f"table is a {type(table).__name__}; it must be a Table. Open one: dp.open('people.yaml')."
             )
-        self.table, self.analyst, self._neighbors = table, text("analyst", analyst), table.unit.describe
+        self.table, self.analyst = table, text("analyst", analyst)
         self._owned = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._lock = RLock()
@@ -77,6 +82,7 @@ class Curator:
         if expected_questions is not None:
             whole("expected_questions", expected_questions, least=1, next_step="Say about how many will be asked.")
         self._models = Models(self._teller, expected_questions)
+        self._releasing = Releasing(self._teller, self._lock)
         try:
             if budget is not None:
                 self._teller.set_cap(budget)
@@ -116,7 +122,7 @@ class Curator:
             asked = modelled(reading, wish)
             if asked is None or not self._known.surely_unknown(asked):
                 bars = self._bars(reading, wish)
-                if _meets(bars, wish):
+                if meets(bars, wish):
                     return self._answer(reading, wish, bars, (), nonnegative)
                 if wish.nothing:
                     return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
@@ -164,30 +170,48 @@ class Curator:
                 paid += self._meet(reading, wish, self._asker(analyst), None)
             return [self._answer(reading, wish, self._bars(reading, wish), paid) for reading in readings]
 
+    # fmt: off
+    @overload
+    def plan(self, question: Askable, *, error: Number | None = None, confidence: Number = 0.95,
+             epsilon: Number | None = None, joint: bool = False) -> Plan: ...
+    @overload
+    def plan(self, question: Wanted, *, budget: Budget, rows: Number | None = None, seconds: Number | None = None,
+             memory: Number | None = None) -> ReleasePlan: ...
+    # fmt: on
     def plan(
         self,
-        question: Askable,
+        question: Any,
         *,
         error: Number | None = None,
         confidence: Number = 0.95,
         epsilon: Number | None = None,
         joint: bool = False,
-    ) -> Plan:
-        """What a question would cost, before paying: reads no row and spends nothing."""
+        budget: Budget | None = None,
+        rows: Number | None = None,
+        seconds: Number | None = None,
+        memory: Number | None = None,
+    ) -> Plan | ReleasePlan:
+        """What a question would cost, before paying: reads no row and spends nothing.
+
+        With a `budget` it is the plan of a release (see `release`): what each method would do with a workload. If
+        nothing is known of the number of rows, say about how many there are (`rows`).
+        """
+        if budget is not None:
+            return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._lock:
             self._teller.refresh()
             bars = self._bars(reading, wish)
             if wish.nothing:
-                _require_known(bars)
+                require_known(bars)
             by_model = modelled(reading, wish)
             if (
                 by_model is not None
-                and not _meets(bars, wish)
+                and not meets(bars, wish)
                 and self._models.serves(by_model, wish.target, self.analyst)
             ):
-                return self._model_plan(reading, wish)
+                return model_plan(self._teller, self.analyst, reading, wish)
             asked = targets_of(reading, wish, self._known, self._gate())
             steps = self._steps(asked, wish)
             event = steps.event(self.table.domain, self.table.unit)
@@ -209,6 +233,31 @@ class Curator:
                 note,
                 steps,
             )
+
+    def release(
+        self,
+        workload: Wanted,
+        budget: Budget | None = None,
+        *,
+        method: str = AUTO,
+        seconds: Number | None = None,
+        memory: Number | None = None,
+        analyst: str | None = None,
+        key: str | None = None,
+        tell: Tell | None = None,
+    ) -> Release:
+        """A model of the whole table that is right about a workload, synthetic rows, and a card: docs/release.md.
+
+        The workload is `dp.marginals(domain, 3)`, a list of marginals, questions or columns, or a dict of how much each
+        matters. What is known is used first; what is measured for it is known afterwards. The `method` is the one
+        with the best forecast (see `plan`) that takes at most so many `seconds` of a processor and bytes of `memory`.
+        All of the `budget` is used; without one, all that is left. `key` makes it safe to repeat, and `tell` hears how
+        much is done, from 0 to 1.
+
+        Raises BudgetExceeded or TooLarge, and spends nothing, if it does not fit.
+        """
+        given, limits = self.remaining if budget is None else budget, limits_of(seconds, memory)
+        return self._releasing.release(workload, given, method, limits, self._asker(analyst), key, tell)
 
     @property
     def remaining(self) -> Budget:
@@ -255,7 +304,7 @@ class Curator:
         """Measure until the wish is met. Only a mean takes more than one round."""
         paid: list[Steps] = []
         for _ in range(_ROUNDS):
-            if wish.nothing or _meets(self._bars(reading, wish), wish):
+            if wish.nothing or meets(self._bars(reading, wish), wish):
                 break
             self._foresee(reading, wish)
             steps = self._steps(targets_of(reading, wish, self._known, self._gate()), wish)
@@ -299,28 +348,15 @@ class Curator:
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
 
-    def _model_plan(self, reading: Reading, wish: Wish) -> Plan:
-        session, gate = self._teller.session, self._gate()
-        assert session is not None, "a model that serves has a session"
-        hit = as_budget(gate, gate.charge(session.coin.hit), self._teller.balance(self.analyst).room)
-        note = f"Should the check fail, it is measured, and costs {hit} more than that."
-        free = as_budget(gate, gate.nothing)
-        return Plan(reading.text, float(session.error), wish.confidence, "model", Nothing(), free, True, note)
-
     def _certified(self, readings: Sequence[Reading], wish: Wish, analyst: str) -> list[Answer] | None:
         """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
         asked = [modelled(reading, wish) for reading in readings]
-        questions = [each for each in asked if each is not None]
-        if len(questions) < max(2, len(readings)) or not any(map(self._known.surely_unknown, questions)):
-            return None
-        why = f"the largest error of a model on {len(questions)} questions"
-        found = self._models.certify(questions, wish.target, why, analyst)
+        found = self._models.certify([each for each in asked if each is not None], len(asked), wish.target, analyst)
         if found is None:
             return None
-        bars = [Bars(np.array([float(value)]), np.array([found.error])) for value in found.values]
         return [
-            self._answer(reading, wish, [bar], (), origin="model", cost=found.cost)
-            for reading, bar in zip(readings, bars, strict=True)
+            self._answer(reading, wish, [bar], origin="model", cost=found.cost)
+            for reading, bar in zip(readings, found.bars, strict=True)
         ]
 
     # What only looks is below.
@@ -347,30 +383,9 @@ class Curator:
         return [bars_of(part, self._known, wish.confidence, joint) for part in reading.parts]
 
     def _answer(
-        self,
-        reading: Reading,
-        wish: Wish,
-        bars: Sequence[Bars],
-        paid: Sequence[Steps],
-        nonnegative: bool = False,
-        *,
-        origin: Origin | None = None,
-        cost: Event | None = None,
+        self, reading: Reading, wish: Wish, bars: Sequence[Bars], paid: Sequence[Steps] = (), *more: bool, **facts: Any
     ) -> Answer:
-        if wish.nothing and origin is None:
-            _require_known(bars)
-        if nonnegative:
-            bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
-        value, error, columns = laid_out(reading, bars, self.table.domain)
-        steps = Steps(tuple(step for each in paid for step in each.steps))
-        if cost is None:
-            cost = steps.event(self.table.domain, self.table.unit) if paid else Nothing()
-        if self._teller.left is None:
-            self._teller.left = self.remaining
-        left = self._teller.left
-        return Answer(
-            value, error, wish.confidence, cost, self._neighbors, columns, origin or steps.origin, remaining=left
-        )
+        return reply(self._teller, self.analyst, reading, wish, bars, paid, *more, **facts)
 
     def _asker(self, analyst: str | None) -> str:
         return self.analyst if analyst is None else text("analyst", analyst)
@@ -381,16 +396,3 @@ class Curator:
     @property
     def _known(self) -> Known:
         return self._teller.known
-
-
-def _require_known(bars: Sequence[Bars]) -> None:
-    if any(np.isinf(bar.errors).all() for bar in bars):
-        raise BadParameter(
-            "nothing that was asked so far says anything about this. Say how good the answer must be (error), or what "
-            "it may cost (epsilon)."
-        )
-
-
-def _meets(bars: Sequence[Bars], wish: Wish) -> bool:
-    """Whether all errors are as small as wished, but for rounding. Small groups of a mean never are."""
-    return wish.error is not None and all(float(bar.errors.max()) <= wish.error * (1 + 1e-8) for bar in bars)

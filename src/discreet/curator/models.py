@@ -6,9 +6,12 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from discreet.curator.session import STEEPNESS, Session
 from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded, Refusal
+from discreet.known.bars import Bars
 from discreet.known.known import quantile
 from discreet.known.lattice import Columns, subsets
 from discreet.mechanism.gaussian import half_width
@@ -49,6 +52,11 @@ class Certified:
     values: tuple[int, ...]
     error: float
     cost: Event
+
+    @property
+    def bars(self) -> list[Bars]:
+        """The answers, each with the error of all."""
+        return [Bars(np.array([float(value)]), np.array([self.error])) for value in self.values]
 
 
 class Models:
@@ -261,11 +269,15 @@ class Models:
 
     # A batch at once.
 
-    def certify(self, questions: Sequence[Linear], target: Target, why: str, analyst: str) -> Certified | None:
+    def certify(self, questions: Sequence[Linear], asked: int, target: Target, analyst: str) -> Certified | None:
         """A model's answers to a whole batch, if one noisy maximum of their errors says that all are good enough.
 
-        Tried only where the forecast says that the lattice would cost far more.
+        Tried only where a model could answer all that was asked, something of it is not known, and the forecast says
+        that the lattice would cost far more.
         """
+        if len(questions) < max(2, asked) or not any(map(self.teller.known.surely_unknown, questions)):
+            return None
+        why = f"the largest error of a model on {len(questions)} questions"
         unit = 1 / target.variance
         scope = {name for each in questions for name in each.scope}
         unknown = [each for each in questions if self.teller.known.surely_unknown(each)]

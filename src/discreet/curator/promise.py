@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from discreet.ledger.budget import Budget
+from discreet.curator.asked import Reading
+from discreet.curator.teller import Teller
+from discreet.curator.wish import Wish
+from discreet.ledger.budget import Budget, as_budget
 from discreet.picture import error_text
 from discreet.plan.plan import Lattice, Origin, Steps
 from discreet.privacy.event import Event, Nothing
@@ -48,3 +51,13 @@ class Plan:
             room = "" if self.fits else " That is more than is left."
             lines.append(f"Price: {self.price}{detail}.{room}")
         return "\n".join([*lines, *([self.note] if self.note else [])])
+
+
+def model_plan(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> Plan:
+    """The plan of a question that a model answers."""
+    session, gate = teller.session, teller.gate(analyst)
+    assert session is not None, "a model that serves has a session"
+    hit = as_budget(gate, gate.charge(session.coin.hit), teller.balance(analyst).room)
+    note = f"Should the check fail, it is measured, and costs {hit} more than that."
+    free = as_budget(gate, gate.nothing)
+    return Plan(reading.text, float(session.error), wish.confidence, "model", Nothing(), free, True, note)

@@ -25,8 +25,8 @@ MAGIC = b"discreet curator 1\n"
 
 
 # What a record is of: steps that were taken; a number that a procedure heard; a session that begins, changes or ends;
-# steps that were taken because a model failed its check.
-Kind = Literal["steps", "heard", "session", "hit"]
+# steps that were taken because a model failed its check; a release that begins.
+Kind = Literal["steps", "heard", "session", "hit", "release"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,8 @@
 """Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar, overload
 
 import numpy as np
@@ -55,7 +56,7 @@ class Teller:
     """One table and one ledger. What is `known`, and the `session` that is open, follow from the ledger alone."""
 
     def __init__(self, table: Table, ledger: Ledger) -> None:
-        self.table, self.ledger = table, ledger
+        self.table, self.ledger, self.neighbors = table, ledger, table.unit.describe
         self.known = Known.nothing(table.domain, table.unit)
         self.session: Session | None = None
         # What was left when we last looked; None if something was spent since.
@@ -78,6 +79,29 @@ class Teller:
                     self.session = released.session or self.session
             self._seen = entry.sequence
 
+    def known_at(self, sequence: int) -> tuple[Known, list[bytes]]:
+        """What was known after an entry of the ledger, and the records that it follows from: ours to change."""
+        known = Known.nothing(self.table.domain, self.table.unit, pure=self.known.pure)
+        records = []
+        for entry in self.ledger.entries():
+            if entry.sequence > sequence:
+                break
+            released = None if entry.released is None else from_bytes(entry.released, self.table.name, self._prints)
+            if entry.released is not None and released is not None:
+                learn(released, known)
+                records.append(entry.released)
+        return known, records
+
+    def begin(self, why: str, *, analyst: str, key: str | None, body: bytes) -> Receipt:
+        """Say that a release begins. Of a repeated one the receipt has `released`: it was said before."""
+        receipt = self.spend(Nothing(), why, analyst=analyst, key=key, body=body)
+        self.release(receipt, lambda: Released((), np.zeros(0, dtype=np.int64), "release"))
+        return receipt
+
+    def written(self, released: Released) -> bytes:
+        """The bytes that stand in the ledger for what was released."""
+        return to_bytes(self.table.name, self._prints, released)
+
     def spend(
         self,
         event: Event,
@@ -96,7 +120,7 @@ class Teller:
 
     def record(self, receipt: Receipt, released: Released) -> None:
         """Keep what was released, durably, before anybody is told."""
-        self.ledger.record(receipt, to_bytes(self.table.name, self._prints, released))
+        self.ledger.record(receipt, self.written(released))
 
     def measure(
         self,
@@ -114,7 +138,7 @@ class Teller:
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
         receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error)
-        self.release(receipt, lambda: Released(steps.steps, self._released(steps, mechanisms)))
+        self.release(receipt, partial(self._taken, steps, mechanisms))
         return receipt.released is None
 
     def release(self, receipt: Receipt, draw: Callable[[], Released]) -> Released:
@@ -136,7 +160,7 @@ class Teller:
         # The owner may have closed the hold; the hit is paid all the same.
         held = hold if hold in self.ledger.holds else None
         receipt = self.spend(event, why, analyst=analyst, hold=held)
-        self.record(receipt, Released(steps.steps, self._released(steps, mechanisms), "hit", session))
+        self.record(receipt, replace(self._taken(steps, mechanisms), kind="hit", session=session))
         self.refresh()
 
     def note(self, session: Session, event: Event, why: str, *, analyst: str) -> None:
@@ -153,16 +177,17 @@ class Teller:
     def answer(self, request: Distances, *, analyst: str, hold: int | None = None) -> NDArray[np.int64]: ...
     def answer(self, request: Request, *, analyst: str, hold: int | None = None) -> int | NDArray[np.int64]:
         """Do what a procedure asks for, and say what it hears."""
-        return heard(request, self.do(request, Paying(analyst, hold)))
+        return heard(request, self.do(request, Paying(analyst, hold))[1])
 
-    def do(self, request: Request, paying: Paying) -> Released:
-        """Do what a procedure asks for: what is released for it."""
+    def do(self, request: Request, paying: Paying) -> tuple[int, Released]:
+        """Do what a procedure asks for: the number of its spend in the ledger, and what is released for it."""
         domain, unit = self.table.domain, self.table.unit
         match request:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
                 receipt = self._pay(steps.event(domain, unit), why, paying, repr(steps))
-                return self.release(receipt, lambda: Released(steps.steps, self._released(steps, mechanisms)))
+                draw = partial(self._taken, steps, mechanisms)
+                return receipt.sequence, self.release(receipt, draw)
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
@@ -180,13 +205,15 @@ class Teller:
                 place = farthest(epsilon=epsilon, sensitivity=each, expected=middle, handicaps=handicaps)
                 return self._hear(place, lambda: self._marginals(scopes), why, paying)
 
-    def _hear(self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, paying: Paying) -> Released:
+    def _hear(
+        self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, paying: Paying
+    ) -> tuple[int, Released]:
         receipt = self._pay(mechanism.event, why, paying, "")
 
         def draw() -> Released:
             return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
 
-        return self.release(receipt, draw)
+        return receipt.sequence, self.release(receipt, draw)
 
     def _pay(self, event: Event, why: str, paying: Paying, what: str) -> Receipt:
         body = None if paying.key is None else repr((event, why, what)).encode()
@@ -212,9 +239,10 @@ class Teller:
     def _mechanisms(self, steps: Steps) -> list[Mechanism[NDArray[np.int64]]]:
         return [mechanism_of(step, self.table) for step in steps.steps]
 
-    def _released(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> NDArray[np.int64]:
+    def _taken(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> Released:
         pairs = zip(steps.steps, mechanisms, strict=True)
-        return np.concatenate([mechanism.release(self.table.evaluate(measured(step))) for step, mechanism in pairs])
+        numbers = [mechanism.release(self.table.evaluate(measured(step))) for step, mechanism in pairs]
+        return Released(steps.steps, np.concatenate(numbers))
 
     def tell_total(self) -> None:
         """The number of rows, where no person can move it: it is public, and is read once."""

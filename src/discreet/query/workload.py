@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isqrt, prod
-from typing import Generic, TypeVar, overload
+from typing import Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.value import read
 
 Query = TypeVar("Query", covariant=True)
+Kind = Literal["prefixes", "ranges", "subsets"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +25,7 @@ class Workload(Generic[Query]):
     """A sequence of queries on a domain, by formula.
 
     It has `size` queries; `len()` is not offered, because Python's stops at 2**63 and workloads do not. A slice is a
-    workload.
+    workload. `family` is set where all of a kind are asked of one column: which kind, and of which.
 
     >>> forty = Domain({f"b{i}": Categories([False, True]) for i in range(40)})
     >>> everything = monotone_conjunctions(forty)
@@ -36,6 +37,7 @@ class Workload(Generic[Query]):
     domain: Domain
     indices: range
     make: Callable[[int], Query] = field(compare=False)
+    family: tuple[Kind, str] | None = None
 
     @property
     def size(self) -> int:
@@ -49,7 +51,10 @@ class Workload(Generic[Query]):
     def __getitem__(self, index: slice) -> "Workload[Query]": ...
     def __getitem__(self, index: int | slice) -> "Query | Workload[Query]":
         if isinstance(index, slice):
-            return Workload(self.describe, self.domain, self.indices[index], self.make)
+            chosen = self.indices[index]
+            return Workload(
+                self.describe, self.domain, chosen, self.make, self.family if chosen == self.indices else None
+            )
         return self.make(self.indices[index])
 
     def __iter__(self) -> Iterator[Query]:
@@ -129,7 +134,11 @@ def prefixes(domain: Domain, column: str) -> Workload[Linear]:
     """How many rows are in the first cell, the first two, … of an ordered column: n queries, its extra cells apart."""
     cells = _ordered(domain, column).inside
     return Workload(
-        f"all prefixes of {column}", domain, range(cells), lambda index: _interval(domain, column, 0, index + 1)
+        f"all prefixes of {column}",
+        domain,
+        range(cells),
+        lambda index: _interval(domain, column, 0, index + 1),
+        ("prefixes", column),
     )
 
 
@@ -142,7 +151,8 @@ def ranges(domain: Domain, column: str) -> Workload[Linear]:
         end = (isqrt(8 * index + 1) - 1) // 2
         return _interval(domain, column, index - end * (end + 1) // 2, end + 1)
 
-    return Workload(f"all ranges of {column}", domain, range(cells * (cells + 1) // 2), interval)
+    number = cells * (cells + 1) // 2
+    return Workload(f"all ranges of {column}", domain, range(number), interval, ("ranges", column))
 
 
 def all_subsets(domain: Domain, column: str) -> Workload[Linear]:
@@ -153,7 +163,8 @@ def all_subsets(domain: Domain, column: str) -> Workload[Linear]:
         bits = np.frombuffer(index.to_bytes((cells + 7) // 8, "little"), dtype=np.uint8)
         return Linear([box({column: np.unpackbits(bits, count=cells, bitorder="little").astype(np.bool_)})])
 
-    return Workload(f"all subsets of the cells of {column}", domain, range(2**cells), subset)
+    every = range(2**cells)
+    return Workload(f"all subsets of the cells of {column}", domain, every, subset, ("subsets", column))
 
 
 class _Choices:

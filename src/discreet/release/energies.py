@@ -4,7 +4,7 @@ The variance of an answer is Σ over its pieces of energy/precision (known/latti
 many answers are added up, a row of a table for each marginal or question. Proofs: allocate.md
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -23,7 +23,7 @@ from discreet.query.cells import column_of
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release.asked import listed
-from discreet.release.goal import Goal
+from discreet.release.goal import Goal, Wanted
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
@@ -86,6 +86,27 @@ class Asked:
             if found is not None:
                 numbers[start : start + found.size] = found.ravel()
         return numbers
+
+
+def asked_of(wanted: Wanted, domain: Domain) -> Asked | None:
+    """What is asked of the lattice, where that is not all cells of some marginals: None if it is.
+
+    >>> from discreet.query.workload import marginals, ranges
+    >>> from discreet.schema.column import Integers
+    >>> people = Domain({"age": Integers(0, 99)})
+    >>> asked_of(marginals(people, 1), people) is None, asked_of(ranges(people, "age"), people).answers.tolist()
+    (True, [5050.0])
+    """
+    if isinstance(wanted, Workload) and wanted.family is not None:
+        kind, column = wanted.family
+        return {"prefixes": asked_prefixes, "ranges": asked_ranges, "subsets": asked_subsets}[kind](domain, column)
+    if isinstance(wanted, Mapping):
+        return None
+    few = not isinstance(wanted, Workload) or wanted.size <= MOST_LISTED
+    questions = [each for each in wanted if isinstance(each, Linear)] if few else []
+    if not questions or (isinstance(wanted, Sequence) and len(questions) < len(wanted)):
+        return None
+    return asked_questions(questions, domain)
 
 
 def asked_marginals(goal: Goal) -> Asked:

@@ -81,6 +81,8 @@ def _listed(wanted: Wanted) -> tuple[list[tuple[Columns, float]], str]:
         ]
         return pairs, f"{len(pairs)} weighted marginals"
     if isinstance(wanted, Workload):
+        if wanted.family is not None:
+            return [((wanted.family[1],), 1.0)], wanted.describe
         if wanted.size > MOST_LISTED:
             raise BadQuery(
                 f"the workload has {wanted.size} questions; up to {MOST_LISTED} are listed. "

@@ -1,0 +1,115 @@
+"""A release in a folder: everything that makes it, and nothing that is not public."""
+
+import json
+from base64 import b85decode, b85encode
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.curator.release import Bill, Release
+from discreet.curator.released import Prints, from_bytes, learn
+from discreet.errors import BadData, BadParameter, DiscreetError
+from discreet.known.known import Known
+from discreet.model.kept import from_arrays, to_arrays
+from discreet.model.protocol import Numbers
+from discreet.query.statement import shown_values
+from discreet.release.brief import Forecast
+from discreet.release.card import Card
+from discreet.release.goal import Goal
+from discreet.release.page import Counted, page
+from discreet.schema.file import read_schema, write_schema
+
+# The form of the folder; a reader refuses one that it does not know.
+FORM = "discreet release 1"
+# The page shows pairs of up to so many cells, and looks for the most dependent among so many pairs.
+MOST_CELLS, MOST_PAIRS = 2**16, 1000
+_FILES = ("release.json", "model.npz", "schema.yaml", "card.json", "card.html")
+
+
+def save(release: Release, folder: str | PathLike[str], *, force: bool = False) -> None:
+    """Write a release into a folder; the file that says that it is one comes last."""
+    place = Path(folder)
+    if not force and any((place / name).exists() for name in _FILES):
+        raise BadParameter(f'"{place}" has a release already. Give another folder, or force=True to write over it.')
+    plain, arrays = to_arrays(release.model)
+    said = {
+        "form": FORM,
+        "goal": [[list(columns), weight] for columns, weight in release.goal.weights],
+        "describe": release.goal.describe,
+        "forecast": asdict(release.forecast),
+        "pure": release.known.pure,
+        "model": plain,
+        "records": [b85encode(record).decode() for record in release.records],
+    }
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        # Where the rows are is the owner's business.
+        write_schema(replace(release.schema, source=None), place / "schema.yaml")
+        with (place / "model.npz").open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        (place / "card.json").write_text(release.card.to_json(), encoding="utf-8")
+        (place / "card.html").write_text(page(release.card, *_pictures(release)), encoding="utf-8")
+        (place / "release.json").write_text(json.dumps(said), encoding="utf-8")
+    except OSError as error:
+        raise BadParameter(f'"{place}" cannot be written: {error.strerror}. Give another folder.') from None
+
+
+def _pictures(release: Release) -> tuple[Counted, Counted]:
+    """What the page shows: all single columns, and pairs of columns of the goal."""
+    domain = release.schema.domain
+    names = sorted({name for scope in release.goal.scopes for name in scope})
+    pairs = [scope for scope in release.goal.below if len(scope) == 2 and release.goal.cells(scope) <= MOST_CELLS]
+
+    def counted(columns: Sequence[str]) -> tuple[list[list[str]], Numbers]:
+        return [[str(label) for label in shown_values(domain[name])] for name in columns], release.marginal(columns)
+
+    return {(name,): counted([name]) for name in names}, {pair: counted(pair) for pair in pairs[:MOST_PAIRS]}
+
+
+def load(folder: str | PathLike[str]) -> Release:
+    """The release in a folder: it answers as it did when it was saved."""
+    place = Path(folder)
+    try:
+        said = json.loads((place / "release.json").read_text(encoding="utf-8"))
+        if said.get("form") != FORM:
+            raise BadData(f'"{place}" has the form {said.get("form")!r}; this version reads {FORM!r}.')
+        return _read(place, said)
+    except OSError as error:
+        raise BadData(
+            f'"{place}" has no release that can be read: {error.strerror}. Give a folder of `save`.'
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, DiscreetError):
+            raise
+        raise BadData(f'"{place}" has a damaged release: {error}. Save it again.') from None
+
+
+def _read(place: Path, said: dict[str, Any]) -> Release:
+    schema = read_schema(place / "schema.yaml")
+    card = Card.from_json((place / "card.json").read_text(encoding="utf-8"))
+    known = Known.nothing(schema.domain, schema.unit, pure=said["pure"])
+    records = tuple(b85decode(text) for text in said["records"])
+    prints = Prints(schema.domain)
+    for record in records:
+        released = from_bytes(record, schema.table, prints)
+        if released is not None:
+            learn(released, known)
+    weights = tuple((tuple(columns), float(weight)) for columns, weight in said["goal"])
+    with np.load(place / "model.npz", allow_pickle=False) as arrays:
+        model = from_arrays(said["model"], dict(arrays), schema.domain)
+    bill = Bill(
+        card.budget,
+        card.spent,
+        card.grains,
+        card.cap,
+        card.table_spent,
+        card.earlier,
+        card.entries,
+        card.made,
+    )
+    goal = Goal(schema.domain, weights, said["describe"])
+    return Release(schema, goal, Forecast(**said["forecast"]), model, known, records, bill, card)

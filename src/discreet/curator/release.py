@@ -1,0 +1,234 @@
+"""A release: one model that answers everything, rows that look like the table, and a card that says what they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from os import PathLike
+
+import numpy as np
+
+from discreet.answer import Answer
+from discreet.curator.asked import Askable, Part, read_question
+from discreet.curator.bars import separate_mean_bars
+from discreet.curator.layout import laid_out
+from discreet.errors import TooLarge
+from discreet.known.bars import Bars, number_bars
+from discreet.known.known import Known, Question, quantile
+from discreet.ledger import Budget
+from discreet.model.looks import total_of
+from discreet.model.protocol import Model, Numbers
+from discreet.model.rows import Rows
+from discreet.model.settle import settle
+from discreet.parameter import Number, probability, whole
+from discreet.privacy.event import Nothing
+from discreet.privacy.gate import Grains
+from discreet.query.linear import Linear, Marginal
+from discreet.query.product import Product
+from discreet.release.brief import Forecast
+from discreet.release.card import Card, MarginalError, columns_of
+from discreet.release.goal import Columns, Goal, goal_of
+from discreet.release.methods import METHODS
+from discreet.release.raw import Inside, SyntheticRows
+from discreet.schema.domain import Domain
+from discreet.schema.schema import Schema
+
+# The cells of a GROUP BY with weights are asked one by one, up to so many.
+MOST_ONE_BY_ONE = 4096
+# The mean absolute value of a standard normal number.
+_MEAN_ABSOLUTE = (2 / np.pi) ** 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a release cost: the `budget` that was given, what was `spent` of it, and what was told of the table in all.
+
+    `cap` limits everything that is ever told of the table. `earlier` spends came before this one, and `entries` are
+    the numbers of its own in the ledger.
+    """
+
+    budget: Budget
+    spent: Budget
+    grains: Grains
+    cap: Budget
+    table_spent: Budget
+    earlier: int
+    entries: tuple[int, ...]
+    made: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """What `Curator.release` makes. All of it is public: looking at it costs nothing, however often.
+
+    `model` is the table as it is thought to be, `forecast` what was expected of the method, and `bill` what was paid.
+    """
+
+    schema: Schema
+    goal: Goal
+    forecast: Forecast
+    model: Model
+    known: Known
+    records: tuple[bytes, ...]
+    bill: Bill
+    _card: Card | None = None
+
+    @property
+    def method(self) -> str:
+        """The name of the method that made it."""
+        return self.forecast.method
+
+    @property
+    def total(self) -> float:
+        """How many rows there are thought to be."""
+        return self.model.total
+
+    def marginal(self, columns: Sequence[str]) -> Numbers:
+        """How many rows each cell of some columns has, about: an array with an axis for each, in the order given."""
+        try:
+            return self.model.marginal(columns)
+        except TooLarge:
+            # A tree may have no room for these columns together; its rows always have.
+            return self._sample.marginal(columns)
+
+    def answer(self, question: Askable, *, confidence: Number = 0.95) -> Answer:
+        """What the model says of a question: SQL, a condition as after WHERE, a predicate, or a query object.
+
+        The error is guaranteed (`origin` is "bounded") where the question follows from what was measured: the true
+        answer is as far from the model's as that says, or nearer, with this probability. Elsewhere it is an estimate
+        ("estimated"). `Curator.ask` answers what was measured with a smaller error, which does not fit the rows.
+        """
+        chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+        reading = read_question(question, self.schema.domain, self.schema.table)
+        told = [self._part(part, chance) for part in reading.parts]
+        value, error, columns = laid_out(reading, [bars for bars, _ in told], self.schema.domain)
+        origin = "bounded" if all(sure for _, sure in told) else "estimated"
+        return Answer(value, error, chance, Nothing(), self.schema.unit.describe, columns, origin)
+
+    def rows(self, number: int | None = None, *, inside: Inside = "anywhere") -> SyntheticRows:
+        """So many synthetic rows, by default as many as the table has; `inside` is for bins (see raw_rows).
+
+        They are not drawn one by one: the counts of their columns, pairs and small triples are near the model's. Each
+        call gives other rows.
+        """
+        count = round(self.total) if number is None else whole("number", number)
+        return SyntheticRows(self.schema.domain, settle(self.model, count), inside)
+
+    @cached_property
+    def errors(self) -> Mapping[Columns, float]:
+        """The estimated error of each marginal of the goal: Σ |model − truth| over its cells, over the rows."""
+        if self._card is not None:
+            return {each.columns: each.error for each in self._card.errors}
+        from discreet.release.estimate import estimated_errors
+
+        return estimated_errors(self.model, self.known, self.goal)
+
+    @cached_property
+    def error(self) -> float:
+        """The mean of the errors of the goal's marginals, by their weights."""
+        return sum(weight * self.errors[columns] for columns, weight in self.goal.weights)
+
+    @cached_property
+    def card(self) -> Card:
+        """The privacy statement: what it is, whom it protects, what it cost, how good it is. `save` writes its page."""
+        if self._card is not None:
+            return self._card
+        schema, bill = self.schema, self.bill
+        total, private = number_bars(Marginal(()), self.known, 0.95), total_of(self.known.lattice)[1] > 0
+        return Card(
+            table=schema.table,
+            columns=columns_of(schema.domain),
+            unit=schema.unit,
+            budget=bill.budget,
+            spent=bill.spent,
+            grains=bill.grains,
+            cap=bill.cap,
+            table_spent=bill.table_spent,
+            earlier=bill.earlier,
+            method=self.method,
+            describe=METHODS[self.method].describe,
+            forecast=self.forecast.error,
+            goal=self.goal.describe,
+            rows=self.total,
+            rows_error=float(total.errors[0] + abs(total.values[0] - self.total)) if private else 0.0,
+            errors=tuple(MarginalError(columns, self.errors[columns], weight) for columns, weight in self.goal.weights),
+            entries=bill.entries,
+            version=version("discreet"),
+            made=bill.made,
+        )
+
+    def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
+        """Write it into a folder: the card as JSON and as a page, the model, and what it was made from; no rows.
+
+        A folder that has a release already is refused, unless `force` says to write over it.
+        """
+        from discreet.curator.folder import save
+
+        save(self, folder, force=force)
+
+    @staticmethod
+    def load(folder: str | PathLike[str]) -> "Release":
+        """The release that `save` has written."""
+        from discreet.curator.folder import load
+
+        return load(folder)
+
+    def __repr__(self) -> str:
+        return f"<Release: {self.schema.table}; {self.goal.describe}, by {self.method} for {self.bill.spent}>"
+
+    # How a question is answered is below.
+
+    def _part(self, part: Part, confidence: float) -> tuple[Bars, bool]:
+        """The numbers of a part, and whether their errors are guaranteed."""
+        if part.values is None:
+            return self._numbers(part.total, confidence)
+        both = 1 - (1 - confidence) / 2
+        (totals, one), (values, other) = (self._numbers(each, both) for each in (part.total, part.values))
+        return separate_mean_bars(part, totals, values), one and other
+
+    def _numbers(self, question: Question, confidence: float) -> tuple[Bars, bool]:
+        values, known = self._values(question), number_bars(question, self.known, confidence)
+        if np.isfinite(known.errors).all():
+            return Bars(values, np.abs(values - known.values) + known.errors), True
+        return Bars(values, self._estimates(question, values, confidence)), False
+
+    def _values(self, question: Question) -> Numbers:
+        if isinstance(question, Marginal) and question.weight is None:
+            return self.marginal(question.columns).ravel()
+        return np.array([self.model.answer(each) for each in _cells(question, self.schema.domain)])
+
+    def _estimates(self, question: Question, values: Numbers, confidence: float) -> Numbers:
+        from discreet.release.estimate import estimated_error_of, estimated_errors
+
+        if isinstance(question, Marginal) and question.weight is None:
+            # The error of a marginal, spread over its cells as the noise of counts is.
+            goal = goal_of([question], self.schema.domain)
+            (share,) = estimated_errors(self.model, self.known, goal).values()
+            each = np.sqrt(np.maximum(values, 0.0) + 1.0)
+            return np.asarray(quantile(confidence) / _MEAN_ABSOLUTE * share * self.total * each / each.sum())
+        cells = _cells(question, self.schema.domain)
+        return np.array([estimated_error_of(each, self.model, self.known, confidence) for each in cells])
+
+    @cached_property
+    def _sample(self) -> Rows:
+        number = max(1, round(self.total))
+        return Rows(self.schema.domain, settle(self.model, number), scale=self.total / number)
+
+
+def _cells(question: Question, domain: Domain) -> list[Linear]:
+    """A question as numbers that are asked one by one."""
+    if isinstance(question, Linear):
+        return [question]
+    if question.size(domain) > MOST_ONE_BY_ONE:
+        raise TooLarge(
+            f"there are {question.size(domain)} groups of {', '.join(question.columns)}; sums by groups are asked of "
+            f"up to {MOST_ONE_BY_ONE}. Group by fewer columns, or take the rows."
+        )
+    found = []
+    for cell in np.ndindex(question.shape(domain)):
+        products = [Product(())] if question.weight is None else list(question.weight.products)
+        for name, code in zip(question.columns, cell, strict=True):
+            here = np.arange(domain[name].size) == code
+            products = [each.times(name, here.astype(np.int64)) for each in products]
+        found.append(Linear(products))
+    return found

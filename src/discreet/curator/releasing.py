@@ -1,0 +1,143 @@
+"""A whole workload at once: plan it, set its budget aside, make it, and give back what was not needed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from fractions import Fraction
+from threading import RLock
+from typing import Any
+
+from discreet.curator.release import Bill, Release
+from discreet.curator.released import Released, learn
+from discreet.curator.teller import Paying, Teller, heard
+from discreet.errors import BadParameter
+from discreet.known.known import Known
+from discreet.ledger import Budget, Receipt
+from discreet.ledger.budget import as_budget, budget_of
+from discreet.model.ensemble import Tell
+from discreet.parameter import Number, positive
+from discreet.plan.build import run
+from discreet.plan.request import Measure, Request
+from discreet.privacy.event import Compose, Event, Gaussian, Pure
+from discreet.privacy.gate import Gate
+from discreet.privacy.gaussian import gaussian_limit
+from discreet.release.brief import Brief
+from discreet.release.energies import asked_of
+from discreet.release.goal import Goal, Wanted, goal_of
+from discreet.release.methods import AUTO, Limits, ReleasePlan, foreseen, made, require_method, require_possible
+
+# So much of a budget is left for the rounding of prices.
+HAIR = Fraction(1, 10**9)
+
+
+class Releasing:
+    """Releases of one table. The desk goes on answering while a model is fitted: only the teller needs the `lock`."""
+
+    def __init__(self, teller: Teller, lock: RLock) -> None:
+        self.teller, self._lock = teller, lock
+
+    def plan(self, wanted: Wanted, budget: Budget, limits: Limits, rows: Number | None, analyst: str) -> ReleasePlan:
+        """What each method would do: reads no row and spends nothing."""
+        supposed = None if rows is None else float(positive("rows", rows, next_step="Say about how many there are."))
+        with self._lock:
+            self.teller.refresh()
+            brief = self._brief(goal_of(wanted, self.teller.table.domain), wanted, budget, analyst, self.teller.known)
+            return foreseen(brief, rows=supposed, limits=limits)
+
+    def release(
+        self,
+        wanted: Wanted,
+        budget: Budget,
+        method: str,
+        limits: Limits,
+        analyst: str,
+        key: str | None,
+        tell: Tell | None,
+    ) -> Release:
+        """Make a release: refused, or paid from what was set aside, request after request."""
+        require_method(method)
+        teller = self.teller
+        goal = goal_of(wanted, teller.table.domain)
+        body = repr((goal.weights, budget, method, limits)).encode()
+        with self._lock:
+            teller.refresh()
+            brief = self._brief(goal, wanted, budget, analyst, teller.known)
+            plan = foreseen(brief, limits=limits)
+            require_possible(plan.best if method == AUTO else plan.of(method), limits)
+            begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
+            known, records = teller.known_at(begun.sequence)
+        brief = self._brief(goal, wanted, budget, analyst, known)
+        # A release that is repeated under its key has been paid for.
+        aside = self._held(brief, analyst) if begun.released is None else nullcontext()
+        with aside as hold:
+            maker = _Maker(teller, self._lock, known, Paying(analyst, hold, key))
+            forecast, model = run(made(brief, method, limits, tell), maker.answer)
+        with self._lock:
+            bill = self._bill(begun, budget, maker, analyst)
+        told = (*records, *map(teller.written, maker.released))
+        return Release(teller.table.schema, goal, forecast, model, known, told, bill)
+
+    def _bill(self, begun: Receipt, budget: Budget, maker: "_Maker", analyst: str) -> Bill:
+        account, table = self.teller.balance(analyst), self.teller.table.name
+        gate = account.gate
+        grains = gate.charge(Compose(tuple(maker.events)))
+        history = [spend.sequence for spend in self.teller.ledger.history(table=table)]
+        earlier = sum(sequence < begun.sequence for sequence in history)
+        entries = (begun.sequence, *maker.sequences)
+        spent = as_budget(gate, grains)
+        return Bill(budget, spent, grains, budget_of(gate), account.spent, earlier, entries, begun.at)
+
+    def _brief(self, goal: Goal, wanted: Wanted, budget: Budget, analyst: str, known: Known) -> Brief:
+        units = units_of(budget, self.teller.gate(analyst)) * (1 - HAIR)
+        return Brief(known, goal, units, asked_of(wanted, self.teller.table.domain))
+
+    @contextmanager
+    def _held(self, brief: Brief, analyst: str) -> Iterator[int]:
+        """Set the budget aside, so that nobody can take it in the meantime; what is left of it goes back."""
+        event: Event = Pure(brief.units) if brief.known.pure else Gaussian(Fraction(1), brief.units)
+        ledger, table = self.teller.ledger, self.teller.table.name
+        hold = ledger.reserve(event, f"a release for {brief.goal.describe}", table=table, analyst=analyst)
+        try:
+            yield hold
+        finally:
+            with self._lock:
+                ledger.close_hold(hold)
+                self.teller.forget_sealed()
+
+
+class _Maker:
+    """Answers the requests of a procedure, and keeps what it has learnt apart from what others learn meanwhile."""
+
+    def __init__(self, teller: Teller, lock: RLock, known: Known, paying: Paying) -> None:
+        self._teller, self._lock, self._known, self._paying = teller, lock, known, paying
+        self.events: list[Event] = []
+        self.released: list[Released] = []
+        self.sequences: list[int] = []
+
+    def answer(self, request: Request) -> Any:
+        """Pay, read, release, record; learn, and say what was heard."""
+        table, paying = self._teller.table, self._paying
+        key = None if paying.key is None else f"{paying.key}, request {len(self.events) + 1}"
+        with self._lock:
+            sequence, released = self._teller.do(request, Paying(paying.analyst, paying.hold, key))
+        self.events.append(request.event(table.domain, table.unit))
+        self.released.append(released)
+        self.sequences.append(sequence)
+        if isinstance(request, Measure):
+            learn(released, self._known)
+        return heard(request, released)
+
+
+def units_of(budget: Budget, gate: Gate) -> Fraction:
+    """What a budget allows: squared mu, or epsilon where delta is 0."""
+    if not isinstance(budget, Budget):
+        raise BadParameter(
+            f"budget is a {type(budget).__name__}; it must be a Budget. Write dp.Budget(epsilon=0.5, delta=1e-9)."
+        )
+    pure = gate.kind == "pure"
+    if pure != (budget.delta == 0):
+        raise BadParameter(
+            f"the release's delta is {float(budget.delta):g} and the table's {float(gate.delta):g}; both are 0, or "
+            f"neither is. Write dp.Budget(epsilon={float(budget.epsilon):g}, delta={float(gate.delta):g})."
+        )
+    positive("epsilon", budget.epsilon, next_step="A release costs something; raise the cap, or give an epsilon.")
+    return budget.epsilon if pure else gaussian_limit(budget.epsilon, budget.delta)

@@ -1,0 +1,206 @@
+"""The ways to make a release, what each of them would do, and which is best."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from math import inf
+from typing import overload
+
+from discreet.errors import BadParameter, TooLarge, did_you_mean
+from discreet.known.known import Known
+from discreet.model.ensemble import Tell
+from discreet.model.looks import total_of
+from discreet.model.protocol import Model
+from discreet.parameter import Number, positive
+from discreet.plan.plan import Steps
+from discreet.plan.pure import Whole
+from discreet.plan.request import Measure, Procedure
+from discreet.query.linear import Marginal
+from discreet.release.adaptive import adaptive
+from discreet.release.brief import Brief, Forecast, Method
+from discreet.release.pairs import pairs
+from discreet.release.topping import topped
+from discreet.source.effect import sensitivity_of
+
+AUTO = "auto"
+# This part of a budget counts the rows before a method is chosen, if nothing is known of their number.
+FIRST = Fraction(1, 500)
+# Without any idea of the number of rows, a plan is made for so many.
+SUPPOSED_ROWS = 10_000.0
+
+
+def _mixture(brief: Brief, tell: Tell | None) -> Procedure[Model]:
+    return (yield from pairs(brief.known, brief.goal, float(brief.units), tell=tell))
+
+
+def _adaptive(brief: Brief, tell: Tell | None) -> Procedure[Model]:
+    return (yield from adaptive(brief.known, brief.goal, brief.units, tell=tell))
+
+
+METHODS: Mapping[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "mixture",
+            "single columns, pairs and small triples, and many mixtures of products fitted to them",
+            lambda brief, rows: Forecast("mixture", 0.1, 10.0, 3e8),
+            _mixture,
+        ),
+        Method(
+            "adaptive",
+            "the marginals that a tree of cliques is most wrong about, found one after the other (AIM)",
+            lambda brief, rows: Forecast("adaptive", 0.2, 100.0, 5e8),
+            _adaptive,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a release may take: seconds of one processor, and bytes."""
+
+    seconds: float = inf
+    memory: float = inf
+
+    def keep(self, row: Forecast) -> bool:
+        """Whether a forecast is within them."""
+        return row.seconds <= self.seconds and row.memory <= self.memory
+
+
+NO_LIMITS = Limits()
+
+
+def limits_of(seconds: Number | None, memory: Number | None) -> Limits:
+    """The limits that were given; what is left out has none."""
+    return Limits(
+        inf if seconds is None else float(positive("seconds", seconds, next_step="Leave it out for no limit.")),
+        inf if memory is None else float(positive("memory", memory, next_step="Give bytes, say 2e9.")),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasePlan(Sequence[Forecast]):
+    """What each method would do for a goal, the best first. Nothing was read and nothing was spent.
+
+    `rows` is how many rows the forecasts are for: as far as they are known, or as they were supposed.
+    """
+
+    forecasts: tuple[Forecast, ...]
+    goal: str
+    rows: float
+    supposed: bool
+    limits: Limits = NO_LIMITS
+
+    @property
+    def best(self) -> Forecast:
+        """What `method="auto"` would take; raises TooLarge if nothing is possible."""
+        for row in self.forecasts:
+            if row.possible and self.limits.keep(row):
+                return row
+        raise TooLarge(
+            f"no method can make this release within {self._limits}.\n{self}\n    Give more, fewer columns or "
+            "smaller marginals."
+        )
+
+    def of(self, method: str) -> Forecast:
+        """What one method would do."""
+        return next(row for row in self.forecasts if row.method == method)
+
+    @overload
+    def __getitem__(self, index: int) -> Forecast: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Forecast]: ...
+    def __getitem__(self, index: int | slice) -> Forecast | Sequence[Forecast]:
+        return self.forecasts[index]
+
+    def __len__(self) -> int:
+        return len(self.forecasts)
+
+    def __iter__(self) -> Iterator[Forecast]:
+        return iter(self.forecasts)
+
+    def __str__(self) -> str:
+        """A table for people."""
+        lines = [f"{'method':<10} {'error':>8} {'seconds':>8} {'memory':>9}"]
+        for row in self.forecasts:
+            if row.possible:
+                late = "" if self.limits.keep(row) else "  beyond the limits"
+                lines.append(f"{row.method:<10} {row.error:>8.3g} {row.seconds:>8.3g} {_bytes(row.memory):>9}{late}")
+            else:
+                lines.append(f"{row.method:<10} {'–':>8} {'–':>8} {'–':>9}  {row.why_not}")
+        how = "supposed: give rows= if you know better" if self.supposed else "as far as is known"
+        lines.append(f"For {self.goal}; {self.rows:,.0f} rows, {how}. The error is the mean L1 distance of a marginal.")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    @property
+    def _limits(self) -> str:
+        said = [f"{self.limits.seconds:g} seconds"] if self.limits.seconds < inf else []
+        said += [_bytes(self.limits.memory)] if self.limits.memory < inf else []
+        return " and ".join(said) or "what a machine has"
+
+
+def foreseen(brief: Brief, *, rows: float | None = None, limits: Limits = NO_LIMITS) -> ReleasePlan:
+    """What each method would do, by public facts."""
+    told, variance = total_of(brief.known.lattice)
+    supposed = variance == inf
+    number = max(1.0, rows if rows is not None else SUPPOSED_ROWS if supposed else told)
+    found = [method.forecast(brief, number) for method in METHODS.values()]
+    found.sort(key=lambda row: (not row.possible, not limits.keep(row), row.error))
+    return ReleasePlan(tuple(found), brief.goal.describe, number, supposed and rows is None, limits)
+
+
+def made(brief: Brief, method: str, limits: Limits, tell: Tell | None = None) -> Procedure[tuple[Forecast, Model]]:
+    """Make a release by a method, or by the one whose forecast is best; and say what was foreseen."""
+    left = brief.units
+    if method == AUTO and total_of(brief.known.lattice)[1] == inf:
+        # What no method can do is refused before anything is paid.
+        _ = foreseen(brief, limits=limits).best
+        left -= yield from counted(brief.known, left * FIRST)
+    now = Brief(brief.known, brief.goal, left, brief.asked)
+    plan = foreseen(now, limits=limits)
+    chosen = plan.best if method == AUTO else plan.of(method)
+    require_possible(chosen, limits)
+    return chosen, (yield from METHODS[chosen.method].make(now, tell))
+
+
+def counted(known: Known, units: Fraction) -> Procedure[Fraction]:
+    """Count the rows for so many units: what that cost."""
+    if known.pure:
+        moves = sensitivity_of(Marginal(()), known.domain, known.lattice.unit).l1
+        steps = Steps((Whole((), moves / units, float(units)),) if moves else ())
+    else:
+        steps = topped(known, {(): 1.0}, float(units))
+    if not steps.steps:
+        return Fraction(0)
+    yield Measure(steps, "the number of rows, for a release")
+    return units
+
+
+def require_method(method: str) -> None:
+    """Refuse a name that is of no method."""
+    if method != AUTO and method not in METHODS:
+        raise BadParameter(
+            f'method is {method!r}; it must be "auto" or the name of a method: {did_you_mean(str(method), METHODS)}'
+        )
+
+
+def require_possible(row: Forecast, limits: Limits) -> None:
+    """Refuse what cannot be done, or not within the limits, before anything is paid."""
+    if not row.possible:
+        raise TooLarge(f'the method "{row.method}" cannot make this release: {row.why_not} Take method="auto".')
+    if not limits.keep(row):
+        raise TooLarge(
+            f'the method "{row.method}" would take about {row.seconds:.3g} seconds and {_bytes(row.memory)}, which is '
+            'beyond the limits. Give more, or take method="auto".'
+        )
+
+
+def _bytes(number: float) -> str:
+    return f"{number / 1e9:.3g} GB" if number >= 1e9 else f"{number / 1e6:.3g} MB"
