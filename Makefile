@@ -28,7 +28,7 @@ check: $(READY)
 
 bench:
 	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers EXTRAS=dev,pld,bench,servers
-	for script in accounting crossover curator dense ledger noise online pure sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
+	for script in accounting crossover curator dense ledger noise online pure release sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
 
 serve: $(VENV)/.ready-base
 	@echo "The server comes with a later version; until then: make demo" && exit 1

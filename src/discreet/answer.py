@@ -26,7 +26,8 @@ class Answer:
 
     `origin` says where it comes from: "known" follows from earlier answers and was free, "measured" topped up what is
     known of its columns, "direct" was measured by itself, "model" is what a model says: checked against the rows and
-    within the error like all others; or, if the error is infinite, a guess without any guarantee. `remaining` is what
+    within the error like all others; or, if the error is infinite, a guess without any guarantee. Of a release it is
+    "bounded" if the error is guaranteed and "estimated" if it is thought to hold about that often. `remaining` is what
     is left of the budget afterwards.
 
     `cost` is what was done to the table, from which its price in any currency follows; `neighbors` says whom it
@@ -94,6 +95,8 @@ class Answer:
     def _foot(self) -> str:
         """How sure it is, where it comes from, and what is left."""
         sure = f"({100 * self.confidence:g} %)"
+        if self.origin == "estimated":
+            return f"(about {100 * self.confidence:g} %: an estimate)"
         if self.remaining is None:
             return sure
         if self.origin == "known":
