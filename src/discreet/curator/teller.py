@@ -20,16 +20,17 @@ from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.mechanism.surprise import largest_surprise, surprise_quantile
 from discreet.plan.plan import Steps, measured
-from discreet.plan.request import Choose, Distances, Farthest, Measure, Quantile, Request, marginal_moves
+from discreet.plan.request import Choose, Distances, Farthest, Measure, Quantile, Request, SmallTable, marginal_moves
 from discreet.privacy.event import Compose, Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
+from discreet.release.smalldb import choosing
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table
 
-Heard = TypeVar("Heard", int, NDArray[np.int64])
+Heard = TypeVar("Heard", int, NDArray[np.int64], tuple[int, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
     match request:
         case Measure():
             return 0
-        case Distances():
+        case Distances() | SmallTable():
             return released.values
         case _:
             return int(released.values[0])
@@ -174,7 +175,9 @@ class Teller:
         self, request: Measure | Choose | Quantile | Farthest, *, analyst: str, hold: int | None = None
     ) -> int: ...
     @overload
-    def answer(self, request: Distances, *, analyst: str, hold: int | None = None) -> NDArray[np.int64]: ...
+    def answer(
+        self, request: Distances | SmallTable, *, analyst: str, hold: int | None = None
+    ) -> NDArray[np.int64]: ...
     def answer(self, request: Request, *, analyst: str, hold: int | None = None) -> int | NDArray[np.int64]:
         """Do what a procedure asks for, and say what it hears."""
         return heard(request, self.do(request, Paying(analyst, hold))[1])
@@ -204,6 +207,9 @@ class Teller:
                 each = marginal_moves(scopes, middle, domain, unit)
                 place = farthest(epsilon=epsilon, sensitivity=each, expected=middle, handicaps=handicaps)
                 return self._hear(place, lambda: self._marginals(scopes), why, paying)
+            case SmallTable(questions, rows, epsilon, why):
+                choose, imbalances = choosing(questions, domain, unit, epsilon=epsilon, rows=rows)
+                return self._hear(choose, lambda: self.table.evaluate(imbalances), why, paying)
 
     def _hear(
         self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, paying: Paying

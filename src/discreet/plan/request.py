@@ -101,6 +101,23 @@ class Farthest:
         return Selection(self.epsilon)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallTable:
+    """Choose a table of so many rows that answers every question nearly as the true one does (SmallDB).
+
+    The answer is the cell of each row, numbered with the columns sorted and the last one varying fastest.
+    """
+
+    questions: tuple[Linear, ...]
+    rows: int
+    epsilon: Fraction
+    why: str
+
+    def event(self, domain: Domain, unit: Unit) -> Event:
+        """What is done to the rows."""
+        return Selection(self.epsilon)
+
+
 def marginal_moves(
     scopes: tuple[Columns, ...], expected: tuple[Integers, ...], domain: Domain, unit: Unit
 ) -> tuple[Sensitivity, ...]:
@@ -129,6 +146,6 @@ def marginal_moves(
     return tuple(moves)
 
 
-Request = Measure | Choose | Quantile | Distances | Farthest
+Request = Measure | Choose | Quantile | Distances | Farthest | SmallTable
 # A procedure yields requests, is sent what was released for each (for a Measure: 0), and returns what it has made.
 Procedure = Generator[Request, Any, Done]

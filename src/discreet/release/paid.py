@@ -58,8 +58,3 @@ def public_total(table: Table) -> int | None:
     if sensitivity_of(EVERYONE, table.domain, table.unit).l1 > 0:
         return None
     return int(public().release(table.evaluate(EVERYONE))[0])
-
-
-def cells_of(query: Linear, table: Table) -> Any:
-    """The weight of every cell of the domain, flat, the last column (in the order of the alphabet) varying fastest."""
-    return query.table(table.domain, sorted(table.domain)).ravel()

@@ -11,13 +11,16 @@ from discreet import noise
 from discreet.errors import BadParameter, TooLarge
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
+from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.smalldb import answers, small_table
 from discreet.model.rows import Rows
 from discreet.parameter import Number, positive, probability, whole
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release.asked import listed, require_table
-from discreet.release.paid import EVERYONE, Plain, cells_of, paid, public_total
+from discreet.release.paid import EVERYONE, Plain, paid, public_total
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
 from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
 
@@ -60,14 +63,7 @@ def small_db(
     asked = _read_queries(queries, table)
     few = _read_rows(rows, alpha, len(asked))
     known = None if total is None else whole("total", total, least=1)
-    effects = np.array([cells_of(query, table) for query in asked])
-    # What cannot be listed is refused before its imbalances are made.
-    small_table(effects, epsilon=epsilon, sensitivity=1, rows=few)
-    _require_few(sum(len(answers(weights, few)) for weights in effects), few)
-    pairs = zip(asked, effects, strict=True)
-    imbalances = [few * query - a * EVERYONE for query, weights in pairs for a in answers(weights, few)]
-    moves = sensitivity_of(imbalances, table.domain, table.unit)
-    choose = small_table(effects, epsilon=epsilon, sensitivity=moves, rows=few)
+    choose, imbalances = choosing(asked, table.domain, table.unit, epsilon=epsilon, rows=few)
 
     def release() -> Plain:
         # A public number costs nothing, but it is read from the table all the same.
@@ -76,10 +72,32 @@ def small_db(
 
     why = f"a table of {few} rows for {len(asked)} queries (SmallDB)"
     plain = paid(ledger, choose.event, why, release, table=table, asked=asked, analyst=analyst, key=key)
-    names, cells = sorted(table.domain), np.array(plain["cells"])
-    codes = np.unravel_index(cells, [table.domain[name].size for name in names])
-    scale = 1.0 if plain["total"] is None else plain["total"] / few
-    return Rows(table.domain, dict(zip(names, codes, strict=True)), scale=scale)
+    return rows_of(table.domain, plain["cells"], scale=1.0 if plain["total"] is None else plain["total"] / few)
+
+
+def choosing(
+    queries: Sequence[Linear], domain: Domain, unit: Unit, *, epsilon: Number, rows: int
+) -> tuple[Mechanism[tuple[int, ...]], list[Linear]]:
+    """The mechanism that chooses a table of so many rows, and what it reads: the imbalances of all queries.
+
+    Raises TooLarge if there are too many tables to walk through, answers to ask for, or weights to hold.
+    """
+    _require_held(len(queries), domain)
+    effects = np.array([query.table(domain, sorted(domain)).ravel() for query in queries])
+    # What cannot be listed is refused before its imbalances are made.
+    small_table(effects, epsilon=epsilon, sensitivity=1, rows=rows)
+    _require_few(sum(len(answers(weights, rows)) for weights in effects), rows)
+    pairs = zip(queries, effects, strict=True)
+    imbalances = [rows * query - a * EVERYONE for query, weights in pairs for a in answers(weights, rows)]
+    moves = sensitivity_of(imbalances, domain, unit)
+    return small_table(effects, epsilon=epsilon, sensitivity=moves, rows=rows), imbalances
+
+
+def rows_of(domain: Domain, cells: "Sequence[int] | NDArray[np.int64]", *, scale: float) -> Rows:
+    """The rows that were chosen, from their cells: the columns sorted, the last one varying fastest."""
+    names = sorted(domain)
+    codes = np.unravel_index(np.asarray(cells, dtype=np.int64), [domain[name].size for name in names])
+    return Rows(domain, dict(zip(names, codes, strict=True)), scale=scale)
 
 
 def sample_size(queries: int, alpha: Number, *, notes: Notes = "001") -> int:
@@ -155,10 +173,13 @@ def _read_queries(queries: "Sequence[Linear] | Workload[Linear]", table: Table) 
     require_table(table)
     # A workload that is too long is not listed.
     few = queries if isinstance(queries, Workload) else listed(queries)
-    many = few.size if isinstance(few, Workload) else len(few)
-    if many * table.domain.size > MOST_EFFECTS:
-        raise TooLarge(
-            f"{many} queries on {table.domain.size} cells are a matrix of {8 * many * table.domain.size} bytes; the "
-            f"limit is {8 * MOST_EFFECTS}. Ask for less, or open the table with fewer columns."
-        )
+    _require_held(few.size if isinstance(few, Workload) else len(few), table.domain)
     return listed(few)
+
+
+def _require_held(queries: int, domain: Domain) -> None:
+    if queries * domain.size > MOST_EFFECTS:
+        raise TooLarge(
+            f"{queries} queries on {domain.size} cells are a matrix of {8 * queries * domain.size} bytes; the limit is "
+            f"{8 * MOST_EFFECTS}. Ask for less, or open the table with fewer columns."
+        )

@@ -1,0 +1,182 @@
+"""Every marginal of a goal measured by itself, and one table-like model fitted to all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+from math import inf
+
+import numpy as np
+
+from discreet.errors import TooLarge
+from discreet.known.family import axes_of
+from discreet.known.known import Known
+from discreet.known.lattice import subsets, variance_of
+from discreet.known.whole import laplace_variance
+from discreet.model.ensemble import Tell
+from discreet.model.looks import total_of
+from discreet.model.protocol import Model
+from discreet.plan.plan import Steps
+from discreet.plan.pure import Whole
+from discreet.plan.request import Measure, Procedure
+from discreet.plan.step import Directly
+from discreet.privacy.sensitivity import Sensitivity
+from discreet.query.linear import Marginal
+from discreet.release.allocate import Precisions
+from discreet.release.brief import Brief
+from discreet.release.counting import counted, counted_well, gaussian_noise, laplace_noise
+from discreet.release.energies import traces
+from discreet.release.fitting import fitted_to_all, too_large
+from discreet.release.goal import Columns, Goal
+from discreet.release.noise_error import lattice_errors, mean_error
+from discreet.source.effect import sensitivity_of
+
+# A first look at the number of rows, where it is not public and delta is 0, gets this part of the budget.
+FIRST_PURE = Fraction(1, 50)
+# How the budget is split: by this power of weight times cells, for Gaussian and for Laplace noise.
+BY_WORTH, BY_WORTH_PURE = 2 / 3, 1 / 2
+# How far marginals of three columns are from what single columns, and pairs, say of them: the mean L1 distance.
+APART = {1: 0.4, 2: 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Marginals of at most so many columns that may stand for a goal, and the error that is foreseen for the goal."""
+
+    columns: int
+    weights: Mapping[Columns, float]
+    error: float
+
+
+def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
+    """Measure each marginal with noise of its own, and fit a model that is consistent and nowhere negative.
+
+    Each marginal gets a part of the budget as (weight · cells)^(2/3) with Gaussian noise and as (weight · cells)^(1/2)
+    with Laplace noise, at which the weighted noise is least. What is known better than its part would buy is not
+    measured. Where delta is 0, prices add up and many marginals are dear: then their pairs or single columns are
+    measured instead, if that promises less error (`depths`).
+
+    Right for a few marginals and much budget. Limits: all cells together (`too_large`); it never looks at what the
+    marginals say while it spends; k marginals have √k times the noise of one (k times, where delta is 0), so for all
+    triples of many columns other methods are better. The promise of `depths` knows sizes and rows, not how much the
+    columns of this table depend on each other.
+    """
+    known, goal = brief.known, brief.goal
+    refused = too_large(goal)
+    if refused:
+        raise TooLarge(refused)
+    weights, left = dict(goal.weights), brief.units
+    if known.pure:
+        left -= yield from counted(known, left * FIRST_PURE)
+        weights = dict(best_depth(goal, known, total_of(known.lattice)[0], left).weights)
+    else:
+        shares = _shares(known, goal, weights, left).items()
+        told = sum(1 / (_variance(_step(known, scope, share)) * goal.cells(scope)) for scope, share in shares)
+        left -= yield from counted_well(known, goal, left, told=told)
+    steps = direct_steps(known, goal, weights, left)
+    if steps.steps:
+        yield Measure(steps, "marginals by themselves, for a release")
+    return fitted_to_all(known, goal, as_squared_mu(known, brief.units, len(weights)), tell)
+
+
+def as_squared_mu(known: Known, units: Fraction, marginals: int) -> float:
+    """The squared mu whose noise on so many marginals, measured alike, is that of the units.
+
+    k marginals have the variance k/μ² each with Gaussian noise and 2k²/ε² with Laplace noise.
+    """
+    return float(units**2 / (2 * marginals) if known.pure else units)
+
+
+def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:
+    """How to measure some marginals for at most so many units; those that are known better are left out."""
+    wanted = dict(weights)
+    while wanted:
+        steps = {scope: _step(known, scope, share) for scope, share in _shares(known, goal, wanted, units).items()}
+        lacking = {scope: step for scope, step in steps.items() if _variance(step) < known_variance(known, scope)}
+        if len(lacking) == len(wanted):
+            return Steps(tuple(lacking.values()))
+        wanted = {scope: weights[scope] for scope in lacking}
+    return Steps(())
+
+
+def known_variance(known: Known, scope: Columns) -> float:
+    """The mean variance of the cells of a marginal as it is known: by the lattice, or because it was measured whole."""
+    told = known.told.get(Marginal(scope))
+    before = inf if told is None else told.variance
+    blocks = known.lattice.blocks
+    if any(chosen not in blocks or not blocks[chosen].precision.all() for chosen in subsets(scope)):
+        return before
+    view = known.lattice.view(scope)
+    if view is None:
+        return before
+    energies = reduce(np.multiply.outer, [traces(axis) for axis in axes_of(known.domain, scope)], np.ones(()))
+    return min(before, float((energies * view.inverse).sum()) / Marginal(scope).size(known.domain))
+
+
+def depths(goal: Goal, known: Known, rows: float, units: Fraction) -> list[Depth]:
+    """What to measure where delta is 0: the marginals of the goal, or all of fewer of their columns.
+
+    The error foreseen is that of the noise, after it is brought nearer to a table, and how far typical tables are from
+    what marginals of so few columns say (`APART`).
+    """
+    deep = max(map(len, goal.scopes))
+    return [_depth(goal, known, columns, rows, units) for columns in range(1, deep + 1)]
+
+
+def best_depth(goal: Goal, known: Known, rows: float, units: Fraction) -> Depth:
+    """The one of which the least error is foreseen."""
+    return min(depths(goal, known, rows, units), key=lambda depth: depth.error)
+
+
+def _depth(goal: Goal, known: Known, columns: int, rows: float, units: Fraction) -> Depth:
+    weights: dict[Columns, float] = {}
+    apart = 0.0
+    for scope, weight in goal.weights:
+        chosen = list(combinations(scope, min(columns, len(scope))))
+        for each in chosen:
+            weights[each] = weights.get(each, 0.0) + weight / len(chosen)
+        apart += weight * (APART.get(columns, APART[2]) if len(scope) > columns else 0.0)
+    errors = lattice_errors(goal, _precisions(goal, known, weights, units), max(rows, 1.0), projected=True)
+    return Depth(columns, weights, mean_error(goal, errors) + apart)
+
+
+def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], units: Fraction) -> Precisions:
+    """How well pieces will be known. Those that no marginal has are left to the model, and have no noise."""
+    found: Precisions = {}
+    for scope in ((), *goal.below):
+        shape = tuple(axis.parts - 1 for axis in axes_of(goal.domain, scope))
+        found[scope] = np.full(shape, inf)
+    for scope, share in _shares(known, goal, weights, units).items():
+        variance = _variance(_step(known, scope, share))
+        for chosen in subsets(scope):
+            others = goal.cells(scope) / goal.cells(chosen)
+            before = found[chosen]
+            found[chosen] = np.where(np.isfinite(before), before, 0.0) + 1 / (variance * others)
+    return found
+
+
+def _shares(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> dict[Columns, Fraction]:
+    """The budget, split exactly over the marginals that a person can move."""
+    power = BY_WORTH_PURE if known.pure else BY_WORTH
+    worth = {scope: Fraction((weight * goal.cells(scope)) ** power) for scope, weight in weights.items()}
+    moved = {scope: each for scope, each in worth.items() if _moves(known, scope).l1 > 0}
+    every = sum(moved.values())
+    return {scope: units * each / every for scope, each in moved.items()}
+
+
+def _step(known: Known, scope: Columns, units: Fraction) -> Directly | Whole:
+    moves = _moves(known, scope)
+    if known.pure:
+        scale = laplace_noise(moves.l1, units)
+        return Whole(scope, scale, float(moves.l1 / scale))
+    sigma = gaussian_noise(moves.l2_squared, units)
+    return Directly(Marginal(scope), sigma, float(moves.l2_squared / sigma**2))
+
+
+def _moves(known: Known, scope: Columns) -> Sensitivity:
+    return sensitivity_of(Marginal(scope), known.domain, known.lattice.unit)
+
+
+def _variance(step: Directly | Whole) -> float:
+    return laplace_variance(step.scale) if isinstance(step, Whole) else variance_of(float(step.sigma))

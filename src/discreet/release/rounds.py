@@ -1,0 +1,148 @@
+"""MWEM as a procedure: choose the count on which a model of all cells is most wrong, measure it, mend the model."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import TooLarge
+from discreet.known.known import Known
+from discreet.known.lattice import variance_of
+from discreet.known.whole import laplace_variance
+from discreet.model.alone import product_of
+from discreet.model.dense import Dense
+from discreet.model.ensemble import Tell
+from discreet.model.looks import looks_of, total_of
+from discreet.model.protocol import Model
+from discreet.plan.plan import Steps
+from discreet.plan.pure import Alone
+from discreet.plan.request import Choose, Measure, Procedure
+from discreet.plan.step import Directly
+from discreet.query.linear import Linear
+from discreet.release.adaptive import selection_for
+from discreet.release.batch import Batch
+from discreet.release.brief import Brief
+from discreet.release.cells import cells_of_goal, number_of_cells
+from discreet.release.counting import counted, gaussian_noise, laplace_noise, paid
+from discreet.release.goal import Goal
+from discreet.release.mwem import Learner, expected_rows
+from discreet.source.effect import sensitivity_of
+
+# A model of more cells is not made, and no more counts are compared in a round.
+MOST_CELLS, MOST_COUNTS = 2**20, 20_000
+# The number of rows, where it is not public, gets this part of the budget.
+FIRST = Fraction(1, 50)
+# A cell of a column starts with at least this part of an equal share.
+LEAST = 0.01
+# The number of rounds grows with how well a row stands out of the noise, by this factor and power, within these limits.
+FACTOR, POWER, FEWEST, MOST = 2.0, 0.4, 5, 200
+
+
+def too_many(goal: Goal, questions: int | None = None) -> str:
+    """Why no rounds can be made for a goal, or for so many questions; empty if they can."""
+    counts, domain = number_of_cells(goal) if questions is None else questions, goal.domain
+    if domain.size > MOST_CELLS:
+        return (
+            f"the table has {domain.size} cells, and MWEM keeps a number for each; the limit is {MOST_CELLS}. "
+            "Open the table with fewer columns or coarser ones."
+        )
+    if counts > MOST_COUNTS:
+        return (
+            f"there are {counts} counts, and MWEM compares all in every round; the limit is {MOST_COUNTS}. "
+            "Ask for fewer marginals."
+        )
+    return ""
+
+
+def number_of_rounds(known: Known, counts: int, rows: float, units: Fraction) -> int:
+    """How many rounds a budget is split over: from public facts."""
+    clear = max(rows, 1.0) * (float(units) if known.pure else float(units) ** 0.5)
+    return min(counts, int(np.clip(FACTOR * clear**POWER, FEWEST, MOST)))
+
+
+def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear] | None = None) -> Procedure[Model]:
+    """In each round choose the count that a model of all cells is most surprised by, measure it, and mend the model.
+
+    The counts are the cells of the goal's marginals, or the `questions`. Half of a round's budget is for choosing and
+    half for measuring; the model is scaled so that it says what was measured, for all counts measured so far, several
+    times in turn (`mwem.Learner`, "projected"). It starts as the product of the single columns as far as they are
+    known, and else uniform; counts that were measured before as well as a round would do are learnt at once, for free.
+    Other marginals that are known are not used. Where delta is 0 a count that was measured is not measured again, and
+    its share goes to the rounds to come.
+
+    Limits: the table itself must be small (`too_many`: a number for each of its cells); every round measures one count,
+    so a few hundred numbers are all it learns. It is for counts that are hard to foresee, on few columns.
+
+    [HLM12]; proofs: mechanism/surprise.md, mechanism/gaussian.md, mechanism/laplace.md
+    """
+    known, goal = brief.known, brief.goal
+    refused = too_many(goal, None if questions is None else len(questions))
+    if refused:
+        raise TooLarge(refused)
+    # One object for all rounds: the teller reads the counts once for it.
+    counts = cells_of_goal(goal) if questions is None else tuple(questions)
+    left = brief.units
+    left -= yield from counted(known, left * FIRST)
+    rows, _ = total_of(known.lattice)
+    number = number_of_rounds(known, len(counts), rows, left)
+    learner = Learner(started(known, rows), counts, "projected")
+    batch = Batch(counts, goal.domain)
+    _learn_known(learner, known, counts, left / (2 * number))
+    for turn in range(number):
+        share = left / (number - turn)
+        choose = Choose(
+            counts,
+            tuple(expected_rows(learner.model, batch).tolist()),
+            _selection(known, share / 2),
+            "where a model is most wrong, for a release",
+        )
+        place = yield choose
+        cost = paid(known, choose)
+        question = counts[place]
+        last = turn == number - 1
+        if last or not known.pure or question not in known.told:
+            measure = Measure(Steps((_step(known, question, share - cost),)), "where a model was wrong, for a release")
+            yield measure
+            cost += paid(known, measure)
+        left -= cost
+        learner.learn(place, round(float(known.told[question].values[0])))
+        if tell is not None:
+            tell((turn + 1) / number)
+    return learner.result()
+
+
+def started(known: Known, rows: float) -> Dense:
+    """The product of the single columns, as far as they are known."""
+    singles = [(name,) for name in known.domain]
+    alone = product_of(known.domain, looks_of(known.lattice, singles), total=max(rows, 1.0))
+    weights = np.ones(())
+    for name in known.domain:
+        # What is thought to be empty must be able to grow.
+        shares = alone.marginal([name]) / alone.total
+        weights = np.multiply.outer(weights, (1 - LEAST) * shares + LEAST / len(shares))
+    return Dense(known.domain, total=max(rows, 1.0), weights=weights)
+
+
+def _learn_known(learner: Learner, known: Known, counts: Sequence[Linear], units: Fraction) -> None:
+    """Learn counts that were measured before, as well as so many units would do."""
+    for place, question in enumerate(counts):
+        told = known.told.get(question)
+        if told is not None and told.variance <= _variance(_step(known, question, units)):
+            learner.learn(place, round(float(told.values[0])))
+
+
+def _selection(known: Known, units: Fraction) -> Fraction:
+    return units if known.pure else selection_for(float(units))
+
+
+def _step(known: Known, question: Linear, units: Fraction) -> Directly | Alone:
+    moves = sensitivity_of(question, known.domain, known.lattice.unit)
+    if known.pure:
+        scale = laplace_noise(moves.l1, units)
+        return Alone(question, scale, float(moves.l1 / scale))
+    sigma = gaussian_noise(moves.l2_squared, units)
+    return Directly(question, sigma, float(moves.l2_squared / sigma**2))
+
+
+def _variance(step: Directly | Alone) -> float:
+    return laplace_variance(step.scale) if isinstance(step, Alone) else variance_of(float(step.sigma))
