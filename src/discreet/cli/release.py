@@ -55,7 +55,11 @@ def release(
     ] = None,
     method: Annotated[str, typer.Option(help="How to make it; auto takes the one with the best forecast.")] = "auto",
     rows: Annotated[
-        int | None, typer.Option(min=0, help="So many synthetic rows; as many as there are, if not said.")
+        int | None,
+        typer.Option(
+            min=0,
+            help="So many synthetic rows; as many as there are, if not said. With --plan: about how many there are.",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where to write it; SCHEMA-release if not said.")
@@ -93,7 +97,10 @@ def release(
         asked = Budget(epsilon, desk.remaining.delta if delta is None else delta)
         wanted = _workload(desk, marginals, columns)
         if plan:
-            _print_plan(desk, wanted, asked)
+            with waiting("Planning"):
+                said = desk.plan(wanted, budget=asked, rows=rows, seconds=seconds, memory=most)
+            print(f"{said}\nLeft: {desk.remaining}. Nothing was spent.")
+            _advise(asked)
             return
         with progress("Releasing") as tell:
             made = desk.release(wanted, budget=asked, method=method, seconds=seconds, memory=most, key=key, tell=tell)
@@ -143,15 +150,6 @@ def _workload(
         return [[name.strip() for name in next(csv.reader([each], skipinitialspace=True), [])] for each in columns]
     domain = desk.table.domain
     return all_marginals(domain, min(_COLUMNS_AT_ONCE, len(domain)) if marginals is None else marginals)
-
-
-def _print_plan(desk: "Curator", wanted: "Workload[Marginal] | list[list[str]]", asked: "Budget") -> None:
-    with waiting("Planning"):
-        said = str(desk.plan(wanted, budget=asked))
-        left = desk.remaining
-    print(said)
-    print(f"Left: {left}. Nothing was spent.")
-    _advise(asked)
 
 
 def _advise(asked: "Budget") -> None:
