@@ -182,7 +182,7 @@ def _write(made: "Release", folder: Path, rows: int | None, form: RowsForm, *, f
     """Write the release and its rows; how many rows there are."""
     try:
         made.save(folder, force=force)
-        synthetic = made.rows(max(round(made.card.rows), 0) if rows is None else rows)
+        synthetic = made.rows(rows)
         for other in RowsForm:
             # Rows of an earlier release must not lie beside the card of this one.
             (folder / f"rows.{other}").unlink(missing_ok=True)
