@@ -19,6 +19,8 @@ Numbers = NDArray[np.float64]
 HALF, WHOLE, LETTER, ROW = 440.0, 900.0, 7.0, 19.0
 # Labels stand this far apart, at least, and turned ones this far; a cell this wide has room for a number.
 APART, TURNED, ROOMY = 14.0, 17.0, 34.0
+# In a matrix where nothing is more than this, nothing is strong.
+FAINT = 0.1
 # Of a label, so many letters are shown.
 LONGEST = 20
 # A curve has no more points than a screen shows.
@@ -116,7 +118,7 @@ def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
     left = LETTER * _longest(names) + 14
     side = min((WHOLE - left - 60) / max(number - 1, 1), 46.0)
     high, numbered = min(side, 28.0), side >= 28
-    most = max(float(np.nanmax(values, initial=0.0)), 1e-300)
+    most = max(float(np.nanmax(values, initial=0.0)), FAINT)
     shapes = []
     for row in range(1, number):
         shapes.append(text(left - 8, (row - 0.5) * high + 4, short(names[row]), "name", "end"))
