@@ -140,7 +140,7 @@ def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
 
 def curve_figure(title: str, errors: Numbers, mean: float) -> str:
     """Errors from the smallest to the largest, and their mean."""
-    left, right, top, floor = 52.0, WHOLE - 70.0, 12.0, 200.0
+    left, right, top, floor = 52.0, WHOLE - 92.0, 12.0, 200.0
     ordered = np.sort(errors)
     places = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), POINTS)).round().astype(int))
     most = float(ordered[-1]) * 1.05 or 1.0

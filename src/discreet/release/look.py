@@ -80,6 +80,6 @@ footer { color: var(--muted); font-size: 14px; margin-top: 26px; }
   body { font-size: 11pt; } main { max-width: none; padding: 0; }
   section { border: 0; border-top: 1px solid var(--line); border-radius: 0; padding: 14px 0; }
   .tile, figure, li { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  .charts { columns: 2; }
+  .charts { columns: 2; } .tiles { grid-template-columns: repeat(4, 1fr); } .tile { padding: 10px 14px; }
 }
 """.strip()
