@@ -18,7 +18,7 @@ from discreet.release.page import MOST_BARS, MOST_MAPS, MOST_NAMED, MOST_SIDE, d
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
 
 # What a browser, a terminal or a careless program might obey.
-EVIL = "<script>alert('x')</script>\"&\x1b[2J\u202e"
+EVIL = "\"'><script>x</script>\x1b[2J\u202e&"
 
 
 def card_of(**changes):
