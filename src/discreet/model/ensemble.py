@@ -33,6 +33,12 @@ LEAST = 0.02
 FORGET = 0.9
 # The first step moves a logarithm by so much; steps get shorter in a straight line, down to this part of it.
 RATE, SLOWEST = 0.1, 0.03
+# A mixture is at rest if its loss falls by less than this part in so many steps.
+SLOW, LONG = 0.005, 20
+# So many steps are taken before somebody hears of it.
+OFTEN = 5
+# Components, and products of features, that are worked on at once.
+TOGETHER, MOST_TOGETHER = 2**9, 2**17
 # A number is missed by the product of the single columns if it is so many standard deviations away.
 FAR = 3.0
 
@@ -67,14 +73,16 @@ def fit_ensemble(
         return replace(product, misfit=2 * apart / max(features.numbers, 1))
     level = noise_level(features, product) * features.numbers / 2
     centre = _centre(product)
-    found = []
-    for each in range(number):
-        start = (centre + SPREAD * normal((len(centre), size), seed=each)).astype(np.float32)
-        found.append(descended(Member(start, domain.shape, total, steps=steps), features, level))
-        if tell is not None:
-            tell((each + 1) / number)
-    tables = np.concatenate([member.tables for member in found], axis=1)
-    weights = np.concatenate([member.weights for member in found]).astype(np.float64)
+    found: list[tuple[Floats, Floats]] = []
+    # So many at once that their numbers stay near the processor.
+    together = max(1, min(TOGETHER // size, MOST_TOGETHER // features.values.size))
+    for first in range(0, number, together):
+        seeds = range(first, min(first + together, number))
+        starts = [centre + SPREAD * normal((len(centre), size), seed=each) for each in seeds]
+        group = Members(np.stack(starts, axis=1).astype(np.float32), domain.shape, total, steps=steps)
+        found += descended(group, features, level, _part(tell, first / number, len(seeds) / number))
+    tables = np.concatenate([tables for tables, _ in found], axis=1)
+    weights = np.concatenate([weights for _, weights in found]).astype(np.float64)
     weights /= weights.sum()
     loss = features.loss(tables, weights.astype(np.float32), total)[0]
     return Mixture(domain, float(total), weights, tables.astype(np.float64), 2 * loss / max(features.numbers, 1))
@@ -89,26 +97,33 @@ def noise_level(features: Features, product: Mixture) -> float:
     return 1.0 - features.missed(product.tables, product.total, FAR) / 2
 
 
-class Member:
-    """A mixture on its way downhill, in single precision: rounding is far below the noise."""
+class Members:
+    """Mixtures on their way downhill together, in single precision: rounding is far below the noise.
+
+    `tables` has a row for each cell of each column, then an axis for the mixtures and one for their components.
+    """
+
+    tables: Floats
+    weights: Floats
 
     def __init__(self, start: Singles, shape: Sequence[int], total: float, *, steps: int) -> None:
         self.total, self.steps, self.taken = total, steps, 0
-        ends = np.cumsum(shape).tolist()
-        self._columns = [slice(end - size, end) for end, size in zip(ends, shape, strict=True)]
+        self._owner = np.repeat(np.arange(len(shape)), shape)
+        # Adds up the cells of each column.
+        self._sum = (self._owner == np.arange(len(shape))[:, None]).astype(np.float32)
         # The logarithms of the tables and of the weights, and running means of their slopes and the squares of these.
-        self._logs = (start, np.zeros(start.shape[1], dtype=np.float32))
+        self._logs = (start, np.zeros(start.shape[1:], dtype=np.float32))
         self._means = tuple(map(np.zeros_like, self._logs))
         self._squares = tuple(map(np.zeros_like, self._logs))
         self._settle()
 
-    def loss(self, features: Features) -> tuple[float, tuple[Floats, Floats]]:
-        """The loss, and its slopes along the logarithms."""
-        loss, along_tables, along_weights = features.loss(self.tables, self.weights, self.total, turn=self.taken)
+    def losses(self, features: Features) -> tuple[Floats, tuple[Floats, Floats]]:
+        """The losses, and their slopes along the logarithms."""
+        losses, along_tables, along_weights = features.losses(self.tables, self.weights, self.total, turn=self.taken)
         slopes = self.tables * along_tables
-        for column in self._columns:
-            slopes[column] -= self.tables[column] * slopes[column].sum(axis=0)
-        return loss, (slopes, self.weights * (along_weights - self.weights @ along_weights))
+        slopes -= self.tables * self._of_columns(slopes)[self._owner]
+        along_weights -= (self.weights * along_weights).sum(axis=1, keepdims=True)
+        return losses, (slopes, self.weights * along_weights)
 
     def step(self, slopes: tuple[Floats, Floats]) -> None:
         """A step against the slopes, each as long as the slope is large for its number (Adam)."""
@@ -121,28 +136,61 @@ class Member:
             logs -= rate * mean / (np.sqrt(square) + np.finfo(np.float32).tiny)
         self._settle()
 
+    def keep(self, chosen: NDArray[np.int64]) -> None:
+        """Go on with some of the mixtures."""
+        self._logs, self._means, self._squares = (
+            (tables[:, chosen], weights[chosen]) for tables, weights in (self._logs, self._means, self._squares)
+        )
+        self.tables, self.weights = self.tables[:, chosen], self.weights[chosen]
+
     def _settle(self) -> None:
+        # The logarithms stay those of distributions, so their exponentials are never large.
         logs, weigh = self._logs
-        tables = np.empty_like(logs)
-        for column in self._columns:
-            np.subtract(logs[column], logs[column].max(axis=0), out=tables[column])
-        np.exp(tables, out=tables)
-        for column in self._columns:
-            tables[column] /= tables[column].sum(axis=0)
-        weights = np.exp(weigh - weigh.max())
-        self.tables, self.weights = tables, weights / weights.sum()
+        tables, weights = np.exp(logs), np.exp(weigh)
+        whole, all_weights = self._of_columns(tables), weights.sum(axis=1, keepdims=True)
+        tables /= whole[self._owner]
+        logs -= np.log(whole)[self._owner]
+        weigh -= np.log(all_weights)
+        self.tables, self.weights = tables, weights / all_weights
+
+    def _of_columns(self, cells: Floats) -> Floats:
+        """The sums over the cells of each column."""
+        return np.asarray((self._sum @ cells.reshape(len(cells), -1)).reshape(-1, *cells.shape[1:]))
 
 
-def descended(member: Member, features: Features, level: float) -> Member:
-    """The member after as many steps as bring its loss to this level, or as it may take."""
-    recent = deque[float](maxlen=features.turns)
-    for _ in range(member.steps):
-        loss, slopes = member.loss(features)
-        recent.append(loss)
-        if sum(recent) <= level * len(recent):
-            break
-        member.step(slopes)
-    return member
+def descended(members: Members, features: Features, level: float, tell: Tell) -> list[tuple[Floats, Floats]]:
+    """The tables and weights of each after as many steps as bring its loss to this level, or as it may take."""
+    found: dict[int, tuple[Floats, Floats]] = {}
+    many = members.tables.shape[1]
+    left = np.arange(many)
+    recent = deque[Floats](maxlen=2 * LONG)
+    while len(left):
+        losses, slopes = members.losses(features)
+        recent.append(losses)
+        done = np.mean([recent[-at] for at in range(1, 1 + min(features.turns, len(recent)))], axis=0) <= level
+        if members.taken >= members.steps:
+            done[:] = True
+        elif members.taken % LONG == 0 and len(recent) == 2 * LONG:
+            before, after = np.reshape(recent, (2, LONG, -1)).mean(axis=1)
+            done |= after > (1 - SLOW) * before
+        if done.any():
+            for place in np.flatnonzero(done).tolist():
+                found[int(left[place])] = members.tables[:, place].copy(), members.weights[place].copy()
+            kept = np.flatnonzero(~done)
+            left = left[kept]
+            members.keep(kept)
+            slopes = slopes[0][:, kept], slopes[1][kept]
+            recent = deque((each[kept] for each in recent), maxlen=recent.maxlen)
+        if len(left):
+            members.step(slopes)
+        if members.taken % OFTEN == 0 or not len(left):
+            tell(1 - len(left) / many * (1 - members.taken / (members.steps + 1)))
+    return [found[each] for each in sorted(found)]
+
+
+def _part(tell: Tell | None, begun: float, part: float) -> Tell:
+    """Tells of a part of the work as of the whole."""
+    return lambda done: None if tell is None else tell(begun + part * done)
 
 
 def _centre(product: Mixture) -> Numbers:

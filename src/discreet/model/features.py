@@ -3,7 +3,8 @@
 A feature is a function of one column: a row of a measuring matrix (`query.axis`), or a cell of a whole marginal. In a
 mixture of products the mean of a product of features on different columns is Σ_k w_k Π f_k, where f_k is the mean of
 the feature in component k. So all numbers that were measured on pairs of columns come from one matrix product, and with
-a feature that is always 1 those on single columns too. Those on three columns or more are multiplied one by one.
+a feature that is always 1 those on single columns too. Those on three columns are products of three matrices
+(`cube`) or of parts of them (`blocks`), or multiplied one by one, as those on more are.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.blocks import Block, block_of
+from discreet.model.cube import Cube, cube_of
 from discreet.model.protocol import Floats, Look, Numbers
 from discreet.query.axis import axis_of
 from discreet.schema.domain import Domain
@@ -33,7 +35,7 @@ Measured = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Higher:
-    """Floats measured on as many columns each: the places of their features, a row for each column."""
+    """Numbers measured on as many columns each: the places of their features, a row for each column."""
 
     places: NDArray[np.int64]
     # Adds what belongs to each number to the feature at its place, for each row of `places`.
@@ -46,17 +48,17 @@ class Higher:
         scatter = tuple(each.astype(np.float32) for each in self.scatter)
         return Higher(self.places, scatter, self.values.astype(np.float32), self.weight.astype(np.float32))
 
-    def loss(self, means: Floats, weights: Floats, total: float) -> tuple[float, Floats, Floats]:
-        """The loss of these numbers, and its slopes along the means of the features (over w) and the weights."""
+    def add(self, means: Floats, weights: Floats, total: float, slopes: Floats, along: Floats) -> float:
+        """Add the slopes along the means of the features (over w) and along the weights; the loss."""
         chosen = means[self.places]
         products = chosen.prod(axis=0)
         residual = total * (products @ weights) - self.values
         pull = self.weight * residual
-        slopes = np.zeros_like(means)
         for place, scatter in enumerate(self.scatter):
             others = np.delete(chosen, place, axis=0).prod(axis=0)
             slopes += scatter @ (total * pull[:, None] * others)
-        return float(pull @ residual) / 2, slopes, total * (pull @ products)
+        along += total * (pull @ products)
+        return float(pull @ residual) / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +76,7 @@ class Features:
     values: Floats
     weight: Floats
     higher: tuple[Higher, ...]
+    cube: Cube | None
     blocks: tuple[Block, ...]
     numbers: int
 
@@ -86,6 +89,7 @@ class Features:
             self.values.astype(np.float32),
             self.weight.astype(np.float32),
             tuple(each.single() for each in self.higher),
+            None if self.cube is None else self.cube.single(),
             tuple(each.single() for each in self.blocks),
             self.numbers,
         )
@@ -103,10 +107,13 @@ class Features:
         for each in self.higher:
             apart.append(np.sqrt(each.weight) * (total * means[each.places, 0].prod(axis=0) - each.values))
             seen.append(each.weight > 0)
+        if self.cube is not None:
+            apart.append(np.sqrt(self.cube.weight) * (total * self.cube.means(means, np.ones(1)) - self.cube.values))
+            seen.append(self.cube.once & (self.cube.weight > 0))
         for block in self.blocks:
             apart.append(block.weight**0.5 * (total * block.means(means, np.ones(1)) - block.values))
             seen.append(np.ones_like(block.values, dtype=np.bool_))
-        # Floats on pairs are there twice.
+        # Numbers on pairs are there twice.
         apart[0], seen[0] = np.triu(apart[0]), np.triu(seen[0])
         number = sum(np.count_nonzero(each) for each in seen)
         many = sum(np.count_nonzero(np.abs(each[here]) > far) for each, here in zip(apart, seen, strict=True))
@@ -115,8 +122,8 @@ class Features:
 
     @property
     def turns(self) -> int:
-        """In so many turns all blocks are gone through, when a step looks at a part of them: about as long as pairs."""
-        return max(1, min(MOST_TURNS, sum(block.size for block in self.blocks) // (2 * self.weight.size)))
+        """In so many turns all blocks are gone through: a step looks at about as many of their numbers as of pairs."""
+        return max(1, min(MOST_TURNS, sum(block.size for block in self.blocks) // self.weight.size))
 
     def loss(
         self, tables: Floats, weights: Floats, total: float, *, turn: int | None = None
@@ -126,21 +133,42 @@ class Features:
         where `tables` has a row for each cell of each column and a column for each component. With the means F of
         the features, measured = total · F diag(weights) Fᵀ. With a `turn` the blocks of that turn stand for all.
         """
-        means = self.matrix @ tables + self.shift[:, None]
-        scaled = means * np.sqrt(weights)
-        residual = total * (scaled @ scaled.T) - self.values
+        losses, slopes, along = self.losses(tables[:, None, :], weights[None, :], total, turn=turn)
+        return float(losses[0]), slopes[:, 0], along[0]
+
+    def losses(
+        self, tables: Floats, weights: Floats, total: float, *, turn: int | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """The losses of several mixtures at once, and their slopes: `tables` and `weights` have an axis for them.
+
+        It is the last but one: a row for each cell, then the mixtures, then their components.
+        """
+        cells, *mixtures = tables.shape
+        means = self.matrix @ tables.reshape(cells, -1)
+        means += self.shift[:, None]
+        # A view: the mixtures first, as the product of matrices wants them.
+        each = means.reshape(-1, *mixtures).swapaxes(0, 1)
+        scaled = each * np.sqrt(weights)[:, None, :]
+        residual = scaled @ scaled.swapaxes(1, 2)
+        residual *= total
+        residual -= self.values
         pull = self.weight * residual
         # Each number is there twice, once on either side of the diagonal.
-        loss = float(np.vdot(pull, residual)) / 4
-        slopes = total * (pull @ means)
-        along = np.einsum("fk,fk->k", means, slopes) / 2
-        for each in self.higher:
-            more, steeper, further = each.loss(means, weights, total)
-            loss, slopes, along = loss + more, slopes + steeper, along + further
+        losses = np.einsum("mfg,mfg->m", pull, residual) / 4
+        slopes = np.empty_like(means)
+        steep = slopes.reshape(-1, *mixtures).swapaxes(0, 1)
+        np.matmul(pull, each, out=steep)
+        slopes *= total
+        along = np.einsum("mfk,mfk->mk", each, steep) / 2
         turns = 1 if turn is None else self.turns
-        for block in self.blocks[(turn or 0) % turns :: turns]:
-            loss += turns * block.add(means, weights, total, slopes, along, times=turns)
-        return loss, self.transposed @ (slopes * weights), along
+        blocks = self.blocks[(turn or 0) % turns :: turns]
+        for place in range(len(weights) if self.higher or self.cube or blocks else 0):
+            one = each[place], weights[place], total, steep[place], along[place]
+            losses[place] += sum(group.add(*one) for group in self.higher)
+            losses[place] += 0.0 if self.cube is None else self.cube.add(*one)
+            losses[place] += turns * sum(block.add(*one, times=turns) for block in blocks)
+        steep *= weights[:, None, :]
+        return losses, (self.transposed @ slopes).reshape(tables.shape), along
 
 
 def features_of(looks: Iterable[Look], domain: Domain) -> Features:
@@ -153,8 +181,13 @@ def features_of(looks: Iterable[Look], domain: Domain) -> Features:
     values, weight = np.zeros((size, size)), np.zeros((size, size))
     higher: dict[int, list[tuple[list[slice], Numbers, float]]] = {}
     blocks: list[Block] = []
+    cube = cube_of(
+        [([places[each] for each in measured], *said) for measured, said in joined.items() if len(measured) == 3]
+    )
     for measured, (seen, precision) in joined.items():
         here = [places[each] for each in measured]
+        if len(here) == 3 and cube is not None:
+            continue
         if len(here) > 2 and seen.size >= LARGE:
             blocks.append(block_of(here, seen, precision))
             continue
@@ -166,7 +199,7 @@ def features_of(looks: Iterable[Look], domain: Domain) -> Features:
     numbers = sum(prod(_freedom(name, part, domain) for name, part in measured) for measured in joined)
     groups = tuple(_higher(higher[columns], size) for columns in sorted(higher))
     return Features(
-        matrix, csr_array(matrix.T), shift, values + values.T, weight + weight.T, groups, tuple(blocks), numbers
+        matrix, csr_array(matrix.T), shift, values + values.T, weight + weight.T, groups, cube, tuple(blocks), numbers
     )
 
 

@@ -31,7 +31,9 @@ from discreet.source.effect import sensitivity_of
 
 # Parts of the budget: for a first look at the number of rows, if it is not public; for single columns, if the budget is
 # rich; for finding out how far each pair is from independent; and for triples, if all of the goal's are small enough.
-FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.5
+FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.48
+# Single columns get so much more where all triples are measured: the noise of a cell is that of all its pieces.
+WITH_TRIPLES = 0.4
 # No more than this for the number of rows, and this where rows stand out by 1.
 MOST_TOTAL, FEW_ROWS = 0.05, 0.075
 # How well rows stand out of the noise at which the singles get twice that.
@@ -45,6 +47,8 @@ BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.7), (0.4, 0.25), 0.5, 2 / 3
 ROWS_A_COMPONENT, FEWEST, MOST = 50.0, 4, 256
 # So many members, more if they are small: this many components in all.
 MEMBERS, TOGETHER, STEPS = 24, 1000, 600
+# As few members will do where all marginals of the goal were measured.
+FEWEST_MEMBERS = 6
 # Where rows stand out less than this, a tree of the strongest pairs with so few cells is blended in with this share:
 # the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
 UNCLEAR, TREE_CELLS, TREE_SHARE = 15.0, 1000, 0.2
@@ -84,7 +88,7 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     covered = _covered(goal, room) if deep > 2 else 0.0
     triples = TRIPLES * covered**0.5 if covered >= WORTH else 0.0
     left = 1.0 - total
-    singles = singles * left
+    singles = singles * left * (1 + (WITH_TRIPLES * covered if triples else 0.0))
     look = LOOK * left if any(goal.cells(pair) > 4 for pair in _of_size(goal, 2)) else 0.0
     triples = min(triples, 1 - singles) * left
     return Shares(total, singles, look, left - singles - look - triples, triples, room)
@@ -141,7 +145,8 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
     rows, _ = total_of(known.lattice)
     looks = looks_of(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
     components = components_of(rows, units)
-    members = max(MEMBERS, TOGETHER // components)
+    # Members differ in what was not measured.
+    members = max(FEWEST_MEMBERS, round(MEMBERS * (1 - _measured(known, goal)) ** 2), TOGETHER // components)
     ensemble = fit_ensemble(
         goal.domain, looks, total=max(rows, 1.0), members=members, components=components, steps=STEPS, tell=tell
     )
@@ -212,6 +217,14 @@ def _importance(goal: Goal) -> Mapping[Columns, float]:
             for chosen in combinations(scope, size):
                 found[chosen] += weight
     return found
+
+
+def _measured(known: Known, goal: Goal) -> float:
+    """The part of the goal, by weight, that was measured as it is asked for."""
+    blocks = known.lattice.blocks
+    return sum(
+        weight for scope, weight in goal.weights if scope in blocks and blocks[scope].precision.min(initial=1.0) > 0
+    )
 
 
 def _covered(goal: Goal, room: int) -> float:
