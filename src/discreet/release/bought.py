@@ -1,0 +1,154 @@
+"""How well each piece of a goal's marginals would be known after each method has spent its budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.known.known import Known
+from discreet.known.lattice import Columns, subsets
+from discreet.known.reading import Numbers
+from discreet.model.looks import total_of
+from discreet.privacy.sensitivity import Sensitivity, histogram_sensitivity
+from discreet.release import adaptive, direct, pairs
+from discreet.release.brief import Brief
+from discreet.release.layers import DEVIATIONS, Layers, layers_of, precisions_known
+
+# Rounds in which the split of the lattice is mended for absolute errors, and halvings of a search.
+_ROUNDS, _HALVINGS = 6, 50
+# `adaptive` selects so many different marginals for each column, and they are the ones that say most: the part of what
+# all say that is in them is their part of all to this power.
+SELECTED, BY_CHOICE = 2.0, 0.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bought:
+    """The precision of each block; the parts of what pairs, and what more columns, say that are known so well."""
+
+    precision: Numbers
+    pairs: float = 1.0
+    deeper: float = 1.0
+
+
+def mixture(brief: Brief, rows: float) -> Bought:
+    """Singles, pairs and small triples, as `pairs` splits its budget; all pairs are taken for equally far apart."""
+    layers, units, goal = layers_of(brief.goal), float(brief.units), brief.goal
+    shares = pairs.shares_of(goal, rows, units, public=is_public(brief.known))
+    unclear = pairs.clarity(goal, rows, units) < pairs.UNCLEAR
+    importance = layers.summed(layers.weights[layers.rows]) ** pairs.BY_WEIGHT
+    depth, found = layers.depth, precisions_known(layers, brief.known)
+    pays = prices(layers, brief.known)
+    small = (depth == 3) & (layers.cells <= shares.room)
+    for part, where, power in (
+        (shares.total, depth == 0, 0.0),
+        (shares.singles, depth == 1, pairs.BY_SIZE),
+        (shares.pairs, depth == 2, pairs.BY_CELLS[unclear]),
+        (shares.triples, small, 0.5),
+    ):
+        if part > 0 and where.any():
+            size = layers.cells if power == pairs.BY_SIZE else layers.freedom
+            wanted = (importance * size**power)[where]
+            found[where] = raised(found[where], wanted, pays[where], part * units)
+    return Bought(found)
+
+
+def selected(brief: Brief, rows: float, depth: int) -> Bought:
+    """Singles, and the marginals of so many columns that `adaptive` would select: few, each known better."""
+    layers, units = layers_of(brief.goal), float(brief.units)
+    deep, found, pays = layers.depth, precisions_known(layers, brief.known), prices(layers, brief.known)
+    sizes = layers.cells[deep == 1]
+    clear = max(rows, 1.0) * units**0.5 / sizes.sum()
+    possible = deep == depth
+    single = min(1.0, adaptive.SINGLES * (1 + adaptive.SCARCE / clear)) if possible.any() else 1.0
+    total = 0.0 if is_public(brief.known) else adaptive.TOTAL
+    if total and (total * units) ** -0.5 > adaptive.WELL_KNOWN * rows:
+        total += adaptive.MORE_TOTAL
+    for part, where in ((total, deep == 0), (min(single, 1 - total), deep == 1)):
+        if part > 0:
+            found[where] = raised(found[where], np.sqrt(layers.cells[where]), pays[where], part * units)
+    left = (1 - adaptive.SELECTING) * (1 - min(1.0, single + total)) * units
+    if left <= 0:
+        return Bought(found)
+    # As `adaptive` paces itself: more selections where a look has little noise.
+    look = DEVIATIONS * np.median(layers.cells[deep == 2]) * (adaptive.ROUNDS * len(sizes) / left) ** 0.5 / rows
+    finer = float(np.clip(adaptive.FINE / look, 1.0, adaptive.MOST_FINER))
+    many = int(possible.sum())
+    chosen = min(1.0, SELECTED * finer * len(sizes) / many)
+    top = left / (many * chosen * float(moves_of(brief.known).l2_squared))
+    # What a look at a marginal says of fewer of its columns; of its own ones, where it was selected.
+    asked = np.array([len(scope) for scope in brief.goal.scopes])[layers.rows]
+    told = layers.summed(np.where(asked == depth, chosen * top / layers.others, 0.0))
+    lower = (deep > 1) & (deep < depth)
+    found[lower] += told[lower]
+    found[possible] = np.maximum(found[possible], top)
+    part = chosen**BY_CHOICE
+    return Bought(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0)
+
+
+def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bought:
+    """Some marginals, each measured whole, as `direct` splits its budget."""
+    layers, known, goal = layers_of(brief.goal), brief.known, brief.goal
+    power = direct.BY_WORTH_PURE if known.pure else direct.BY_WORTH
+    worth = {scope: (weight * goal.cells(scope)) ** power for scope, weight in weights.items()}
+    every, moves = sum(worth.values()), moves_of(known)
+    found = precisions_known(layers, known)
+    for scope, each in worth.items():
+        units = float(brief.units) * each / every
+        variance = 2 * (float(moves.l1) / units) ** 2 if known.pure else float(moves.l2_squared) / units
+        for chosen in subsets(scope):
+            place = layers.index[chosen]
+            found[place] += layers.cells[place] / (goal.cells(scope) * variance)
+    return Bought(found)
+
+
+def pieces(brief: Brief) -> Bought:
+    """All pieces, as the lattice splits its budget so that absolute errors are least."""
+    layers = layers_of(brief.goal)
+    before, pays = precisions_known(layers, brief.known), prices(layers, brief.known)
+    energy = layers.freedom[layers.places] / layers.others
+    weights, found = layers.weights, before
+    cells = np.array([float(layers.goal.cells(scope)) for scope in layers.goal.scopes])
+    for _ in range(_ROUNDS):
+        demand = layers.summed(energy * weights[layers.rows])
+        wanted = np.sqrt(np.divide(demand, pays, out=np.zeros_like(demand), where=pays > 0))
+        found = raised(before, wanted, pays, float(brief.units))
+        with np.errstate(divide="ignore"):
+            noise = energy / found[layers.places]
+        variance = np.bincount(layers.rows, weights=noise, minlength=len(cells))
+        weights = layers.weights * np.sqrt(cells / np.maximum(variance, 1e-30))
+    return Bought(found)
+
+
+def raised(before: Numbers, wanted: Numbers, price: Numbers, units: float) -> Numbers:
+    """Precisions raised to one multiple of what is wanted, for so many units; what is known better stays as it is.
+
+    >>> raised(np.array([0.0, 3.0]), np.ones(2), np.ones(2), 2.0).round(6).tolist()
+    [2.0, 3.0]
+    """
+    payable = (price > 0) & (wanted > 0) & np.isfinite(before)
+    if not payable.any():
+        return before
+    cost, start, share = price[payable], before[payable], wanted[payable]
+    low, high = 0.0, float((units / cost + start).max() / share.min())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        enough = float(cost @ np.maximum(0.0, middle * share - start)) > units
+        low, high = (low, middle) if enough else (middle, high)
+    return np.where(payable, np.maximum(before, low * wanted), before)
+
+
+def prices(layers: Layers, known: Known) -> Numbers:
+    """What a unit of precision of each block costs, in squared mu; nothing for a number of rows that is public."""
+    found = layers.price * float(moves_of(known).l2_squared)
+    found[0] = float(moves_of(known, cells=1).l2_squared)
+    return found
+
+
+def moves_of(known: Known, cells: int = 2) -> Sensitivity:
+    """How far a person moves a marginal of so many cells."""
+    return histogram_sensitivity(cells, known.lattice.unit, droppable=known.domain.drops)
+
+
+def is_public(known: Known) -> bool:
+    """Whether the number of rows is known exactly."""
+    return total_of(known.lattice)[1] == 0

@@ -1,0 +1,128 @@
+"""How far a finished release is thought to be from the truth, where no guarantee says so.
+
+What is known of a marginal has noise of known size. What a model says beyond that is a guess, and how wrong it may be
+is judged by how much there is to guess: how far the model's columns are from independent (`layers.py`). An estimate is
+no guarantee: on drawn tables it was within a factor of 1.6 of the truth for eight of ten marginals
+(bench/release_calibrate.py). Everything here is public: the model and what was released.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import combinations
+from math import hypot, prod
+
+import numpy as np
+
+from discreet.errors import TooLarge
+from discreet.known.known import Known, quantile
+from discreet.model.blend import Blend
+from discreet.model.mixture import Mixture
+from discreet.model.protocol import Model
+from discreet.query.linear import Linear
+from discreet.release.goal import Columns, Goal, goal_of
+from discreet.release.layers import error_of_marginal, guessed_distance, layers_of, precisions_known
+
+# The deviation of a number whose mean absolute error is 1; and the part of an error that cells have in common.
+DEVIATION, IN_COMMON = 1.25, 0.3
+# No more members than this are asked; and no marginal of more cells is looked at to see how its rows are spread.
+MOST_MEMBERS, MOST_CELLS = 16, 2**16
+# Layers of more columns than this are not looked at one by one.
+DEEPEST = 3
+# Weights of the components of a member add up to an equal share, up to the rounding of single precision.
+_ROUNDING = 1e-3
+
+
+def estimated_errors(model: Model, known: Known, goal: Goal) -> Mapping[Columns, float]:
+    """The L1 error that is expected of each of the goal's marginals, as a share of the rows."""
+    layers = layers_of(goal)
+    precision, rows, distance = precisions_known(layers, known), max(model.total, 1.0), distances(model)
+    return {scope: error_of_marginal(layers, scope, precision, rows, distance) for scope in goal.scopes}
+
+
+def estimated_error_of(query: Linear, model: Model, known: Known, confidence: float) -> float:
+    """About how far a model's answer is from the truth, in rows: it holds about as often as `confidence` says.
+
+    The expected error of the marginal is spread over its cells as the roots of their numbers of rows. The errors of the
+    cells that are asked for are added up as if they were independent but for a part that they have in common, and how
+    far the members of an ensemble disagree is added to that.
+    """
+    rows, scope = max(model.total, 1.0), query.scope
+    answers = np.array([part.answer(query) for part in members_of(model)])
+    apart = float(answers.std(ddof=1)) if len(answers) > 1 else 0.0
+    low, high = query.range(known.domain)
+    largest = float(max(abs(low), abs(high)))
+    if not scope or not largest:
+        return quantile(confidence) * apart
+    share = float(np.clip(abs(model.answer(query)) / (largest * rows), 1 / rows, 1 - 1 / rows))
+    error = _error_of(scope, model, known)
+    mixed = share * (1 - share)
+    spread = DEVIATION * error * largest * rows * (mixed / _cells(model, scope) + (IN_COMMON * mixed) ** 2) ** 0.5
+    return quantile(confidence) * float(np.hypot(apart, spread))
+
+
+def distances(model: Model) -> Callable[[str, str], float]:
+    """How far two columns of a table may be from independent, by its model: the L1 distance, as a part of its rows.
+
+    Where there is much noise, a model has learnt too little of it; so what is usual is added.
+    """
+    total = max(model.total, 1.0)
+
+    @cache
+    def alone(name: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+        return np.asarray(model.marginal([name]) / total)
+
+    @cache
+    def distance(one: str, other: str) -> float:
+        try:
+            both = model.marginal([one, other]) / total
+        except TooLarge:
+            return guessed_distance(model.domain[one].size, model.domain[other].size)
+        found = float(np.abs(both - np.outer(alone(one), alone(other))).sum())
+        return hypot(found, guessed_distance(model.domain[one].size, model.domain[other].size))
+
+    return distance
+
+
+def members_of(model: Model) -> list[Model]:
+    """The models that a model is the mean of, or itself: members of an ensemble, and of the first part of a blend.
+
+    Of an ensemble the components of each member lie together and weigh the same (`fit_ensemble`).
+    """
+    if isinstance(model, Blend):
+        return members_of(model.models[int(np.argmax(model.shares))])
+    if not isinstance(model, Mixture):
+        return [model]
+    number = _number_of_members(model)
+    size = len(model.weights) // number
+    places = [slice(each * size, (each + 1) * size) for each in range(min(number, MOST_MEMBERS))]
+    return [
+        Mixture(model.domain, model.total, number * model.weights[place], model.tables[:, place]) for place in places
+    ]
+
+
+def _number_of_members(model: Mixture) -> int:
+    many = len(model.weights)
+    for number in range(many // 2, 1, -1):
+        if many % number == 0:
+            sums = number * model.weights.reshape(number, -1).sum(axis=1)
+            if np.abs(sums - 1).max() < _ROUNDING:
+                return number
+    return 1
+
+
+def _error_of(scope: Columns, model: Model, known: Known) -> float:
+    """The expected error of the marginal of some columns: of more than a few, the whole of its parts."""
+    if len(scope) <= DEEPEST:
+        goal = goal_of([scope], known.domain)
+        return estimated_errors(model, known, goal)[goal.scopes[0]]
+    parts = list(combinations(scope, DEEPEST))
+    found = estimated_errors(model, known, goal_of(parts, known.domain))
+    return min(2.0, sum(found.values()) / len(found) * len(scope) / DEEPEST)
+
+
+def _cells(model: Model, scope: Columns) -> float:
+    """How many cells a model uses: (Σ √p)², all of them if its rows are spread evenly."""
+    total = max(model.total, 1.0)
+    if prod(model.domain[name].size for name in scope) <= MOST_CELLS:
+        return float(np.sqrt(np.maximum(model.marginal(scope), 0.0) / total).sum() ** 2)
+    return prod(_cells(model, (name,)) for name in scope)

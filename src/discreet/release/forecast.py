@@ -1,0 +1,185 @@
+"""What each method of releases would do: its error, seconds and memory, from public facts alone, before it is paid.
+
+Errors come from the noise that a method would have in each piece of the goal's marginals (`bought.py`, `layers.py`).
+They are meant to put methods, tables and budgets in the right order, and are right within a factor of two or so: how
+much the columns of a table say of each other is not public. Constants were chosen on drawn tables, and times measured
+on one processor: bench/release_calibrate.py
+"""
+
+from itertools import combinations
+from math import comb, hypot, inf, log
+
+import numpy as np
+
+from discreet.model.features import MOST_FEATURES
+from discreet.query.axis import axis_of
+from discreet.release import adaptive, bought, direct, fitting, pairs, rounds, small
+from discreet.release.adaptive import selection_for
+from discreet.release.bought import Bought
+from discreet.release.brief import Brief, Forecast
+from discreet.release.cells import number_of_cells
+from discreet.release.goal import Columns, Goal
+from discreet.release.layers import DEVIATIONS, WORST, error_of, layers_of, sampled, scatter, unevenness
+from discreet.release.mwem import SWEEPS
+
+# Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
+MOST_NUMBERS = 2**26
+NEEDS_DELTA = "delta is 0, and this method needs Gaussian noise. Give a budget with a delta above 0."
+# A process that has done nothing but load what it needs, and its first release: bytes, and seconds.
+BASE_MEMORY, BASE_SECONDS = 250e6, 2.0
+# Seconds for a step of a member of an ensemble, and for each number and component in it, of pairs and of triples; the
+# part of all steps that is taken.
+A_STEP, A_PAIR, A_TRIPLE, TAKEN = 3e-4, 1.2e-10, 4e-9, 0.5
+# Seconds to measure a number, and to plan, pay and record a block.
+A_NUMBER, A_BLOCK = 1e-6, 1e-3
+# Seconds to compare a count in a round of MWEM, and to mend a cell of its model; to look at a count of a small table.
+A_COUNT, A_CELL, A_TABLE = 1e-6, 2e-8, 1.2e-9
+
+
+def pairs_forecast(brief: Brief, rows: float) -> Forecast:
+    """The main method, which is called "mixture"."""
+    goal, many = brief.goal, max(rows, 1.0)
+    layers = layers_of(goal)
+    if brief.known.pure:
+        return _impossible("mixture", NEEDS_DELTA)
+    features, numbers = features_of(goal), float(layers.cells[layers.depth == 2].sum())
+    if features > MOST_FEATURES or numbers > MOST_NUMBERS:
+        return _impossible(
+            "mixture",
+            f"the single columns have {features} features and the pairs {numbers:.0f} cells; the limits are "
+            f"{MOST_FEATURES} and {MOST_NUMBERS}. Leave out columns with many cells, or declare coarser ones.",
+        )
+    units = float(brief.units)
+    shares = pairs.shares_of(goal, many, units, public=bought.is_public(brief.known))
+    small = (layers.depth == 3) & (layers.cells <= shares.room) if shares.triples else np.zeros(1, dtype=bool)
+    triples = float(layers.cells[small].sum()) if small.any() else 0.0
+    blocks = int((layers.depth <= 2).sum() + small.sum())
+    return _fitted("mixture", brief, many, bought.mixture(brief, many), numbers + triples, triples, blocks)
+
+
+def direct_forecast(brief: Brief, rows: float) -> Forecast:
+    """Every marginal by itself; where delta is 0 their pairs or single columns, if that is better."""
+    goal, many = brief.goal, max(rows, 1.0)
+    refused = fitting.too_large(goal)
+    if refused:
+        return _impossible("direct", refused)
+    deep = max(map(len, goal.scopes))
+    depths = range(1, deep + 1) if brief.known.pure else (deep,)
+    found = []
+    for depth in depths:
+        weights = weights_of(goal, depth)
+        numbers = float(sum(goal.cells(scope) for scope in weights))
+        triples = float(sum(goal.cells(scope) for scope in weights if len(scope) > 2))
+        known = bought.marginals(brief, weights, many)
+        found.append(_fitted("direct", brief, many, known, numbers, triples, len(weights)))
+    return min(found, key=lambda each: each.error)
+
+
+def lattice_forecast(brief: Brief, rows: float) -> Forecast:
+    """All pieces of the goal's marginals, measured as is best for their noise."""
+    goal, many = brief.goal, max(rows, 1.0)
+    refused = NEEDS_DELTA if brief.known.pure else fitting.too_large(goal)
+    if refused:
+        return _impossible("lattice", refused)
+    layers = layers_of(goal)
+    triples = float(layers.cells[layers.depth > 2].sum())
+    numbers = float(layers.cells.sum())
+    return _fitted("lattice", brief, many, bought.pieces(brief), numbers, triples, len(layers.columns))
+
+
+def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
+    """A tree that is measured where it is most wrong."""
+    if brief.known.pure:
+        return _impossible("adaptive", NEEDS_DELTA)
+    goal, many = brief.goal, max(rows, 1.0)
+    layers = layers_of(goal)
+    names = int((layers.depth == 1).sum())
+    candidates = float(layers.cells[layers.depth > 1].sum())
+    # It goes on to larger marginals when pairs have nothing more to say.
+    depths = sorted({2, min(3, max(map(len, goal.scopes)))})
+    found = [bought.selected(brief, many, depth) for depth in depths]
+    error = min(error_of(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
+    planned = adaptive.ROUNDS * names
+    return Forecast("adaptive", error, BASE_SECONDS + planned * candidates * 1e-6, BASE_MEMORY + 40 * candidates)
+
+
+def rounds_forecast(brief: Brief, rows: float) -> Forecast:
+    """MWEM, which is called "mwem": a model of all cells, mended count by count."""
+    goal, many = brief.goal, max(rows, 1.0)
+    counts = number_of_cells(goal)
+    refused = rounds.too_many(goal)
+    if refused:
+        return _impossible("mwem", refused)
+    number = rounds.number_of_rounds(brief.known, counts, many, brief.units)
+    layers = layers_of(goal)
+    singles = float(layers.freedom[layers.depth == 1].sum())
+    # Half of a round's share measures one count. So many counts as the single columns have tell most of them.
+    share = float(brief.units) / (2 * number)
+    deviation = 2**0.5 / share if brief.known.pure else share**-0.5
+    left, noise, whole = 0.0, 0.0, 0.0
+    for scope, weight in sampled(goal):
+        left += weight * unevenness(tuple(goal.domain[name].size for name in scope))
+        noise += weight * DEVIATIONS * goal.cells(scope) ** 0.5 * deviation / many
+        whole += weight
+    error = hypot(left / (1 + number / singles) ** 2, noise) / whole
+    seconds = BASE_SECONDS + number * (A_COUNT * counts + SWEEPS * number * A_CELL * goal.domain.size / 2)
+    return Forecast("mwem", min(error, WORST), seconds, BASE_MEMORY + 40.0 * goal.domain.size + 4000.0 * counts)
+
+
+def small_forecast(brief: Brief, rows: float) -> Forecast:
+    """SmallDB, which is called "small_db": a table of a few rows."""
+    goal, known, many = brief.goal, brief.known, max(rows, 1.0)
+    refused = small.too_many_tables(goal)
+    if refused:
+        return _impossible("small_db", refused)
+    left = float(brief.units * (1 - small.FIRST))
+    epsilon = left if known.pure else float(selection_for(left))
+    few, _ = small.best_size(goal, known, many, epsilon)
+    tables = comb(goal.domain.size + few - 1, few)
+    error, whole = 0.0, 0.0
+    for scope, weight in sampled(goal):
+        sizes = tuple(goal.domain[name].size for name in scope)
+        # As far as a sample of so few rows, and as the choice is from the best.
+        choice = goal.cells(scope) ** 0.5 * log(tables) / (epsilon * many)
+        error += weight * hypot(scatter(sizes, few), choice)
+        whole += weight
+    counts = number_of_cells(goal)
+    seconds = BASE_SECONDS + A_TABLE * counts * tables
+    return Forecast("small_db", min(error / whole, WORST), seconds, BASE_MEMORY + 16.0 * counts * goal.domain.size)
+
+
+def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
+    """All sets of so many columns of a goal's marginals, with the weight of these split between them."""
+    if depth >= max(map(len, goal.scopes)):
+        return dict(goal.weights)
+    found: dict[Columns, float] = {}
+    for scope, weight in goal.weights:
+        chosen = list(combinations(scope, min(depth, len(scope))))
+        for each in chosen:
+            found[each] = found.get(each, 0.0) + weight / len(chosen)
+    return found
+
+
+def features_of(goal: Goal) -> int:
+    """How many features a mixture of the goal's columns has."""
+    names = sorted({name for scope in goal.scopes for name in scope})
+    return 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in names)
+
+
+def _fitted(
+    method: str, brief: Brief, rows: float, known: Bought, numbers: float, triples: float, blocks: int
+) -> Forecast:
+    """The forecast of a method that measures so many numbers in so many blocks, and fits an ensemble."""
+    goal = brief.goal
+    units = direct.as_squared_mu(brief.known, brief.units, len(goal.weights))
+    components, features = pairs.components_of(rows, units), features_of(goal)
+    members = max(pairs.MEMBERS, pairs.TOGETHER // components)
+    step = A_STEP + components * (A_PAIR * features**2 + A_TRIPLE * min(triples, 2.0 * features**2))
+    seconds = BASE_SECONDS + TAKEN * members * pairs.STEPS * step + A_NUMBER * numbers + A_BLOCK * blocks
+    held = 40 * numbers + 8 * 6 * features**2 + 16 * members * components * features
+    error = error_of(layers_of(goal), known.precision, rows, (known.pairs, known.deeper))
+    return Forecast(method, min(error, WORST), seconds, BASE_MEMORY + held)
+
+
+def _impossible(method: str, why: str) -> Forecast:
+    return Forecast(method, inf, inf, inf, why)

@@ -1,0 +1,224 @@
+"""How far a model of a goal's marginals is from the truth, given how well each of their pieces is known.
+
+A marginal is made of layers: its single columns, what its pairs add to these, what its triples add, and so on. Of each
+layer a model that is fitted to noisy numbers learns what stands out of the noise, and misses the rest. How much there
+is to learn is not public, so it is guessed from sizes: the constants were chosen on drawn tables, by
+bench/release_calibrate.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.known.known import Known
+from discreet.known.lattice import Columns, subsets
+from discreet.known.reading import Numbers
+from discreet.query.linear import Marginal
+from discreet.release.goal import Goal
+from discreet.release.noise_error import EXPONENT
+
+Places = NDArray[np.int64]
+
+# So many marginals stand for all of a goal, evenly spread by the number of their cells.
+SAMPLE = 24
+# A cell is off by this part of its rows if it drowns in noise, and otherwise by this many deviations.
+DROWNED, DEVIATIONS = 2.6, 0.7
+# How far pairs of large columns are from independent, as a part of the rows, and how that falls with their sizes; what
+# each further column adds to that; and how much of the scatter of the rows themselves is there to be learnt.
+STRUCTURE, BY_SIZES, DEEPER, SCATTER = 0.3, 1.0, 0.25, 0.7
+# A fit has this much of the noise of what it is fitted to: it averages some of it away, and adds some of its own.
+KEPT = 1.1
+# No model is further than this from a table for long.
+WORST = 1.8
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The blocks of pieces of a goal: of all subsets of its marginals' columns, the empty one first.
+
+    `cells` and `freedom` are how many cells and independent numbers a block has, `price` what a unit of its precision
+    costs where a person is a row. Entry i says that block `places[i]` is part of marginal `rows[i]`, and is spread
+    over `others[i]` cells for each of its own.
+    """
+
+    goal: Goal
+    columns: tuple[Columns, ...]
+    index: dict[Columns, int]
+    cells: Numbers
+    freedom: Numbers
+    price: Numbers
+    weights: Numbers
+    rows: Places
+    places: Places
+    others: Numbers
+
+    @property
+    def depth(self) -> Places:
+        """How many columns each block has."""
+        return np.array([len(columns) for columns in self.columns])
+
+    def summed(self, numbers: Numbers) -> Numbers:
+        """Numbers of the entries, added up for each block."""
+        return np.bincount(self.places, weights=numbers, minlength=len(self.columns)).astype(np.float64, copy=False)
+
+
+@lru_cache(maxsize=4)
+def layers_of(goal: Goal) -> Layers:
+    """The layers of a goal; those of the last few goals are kept, as each method asks for them."""
+    index: dict[Columns, int] = {(): 0}
+    rows, places = [], []
+    for row, scope in enumerate(goal.scopes):
+        for chosen in subsets(scope):
+            rows.append(row)
+            places.append(index.setdefault(chosen, len(index)))
+    sizes = [[goal.domain[name].size for name in columns] for columns in index]
+    cells = np.array([float(prod(each)) for each in sizes])
+    freedom = np.array([float(prod(size - 1 for size in each)) for each in sizes])
+    whole = np.array([float(goal.cells(scope)) for scope in goal.scopes])
+    owner, place = np.array(rows), np.array(places)
+    return Layers(
+        goal,
+        tuple(index),
+        index,
+        cells,
+        freedom,
+        freedom / cells,
+        np.array([weight for _, weight in goal.weights]),
+        owner,
+        place,
+        whole[owner] / cells[place],
+    )
+
+
+def precisions_known(layers: Layers, known: Known) -> Numbers:
+    """How well each block is known: the precision that has the mean variance of its pieces, 0 if one is unknown."""
+    found = np.zeros(len(layers.columns))
+    for columns, block in known.lattice.blocks.items():
+        place = layers.index.get(columns)
+        if place is not None and block.precision.size and block.precision.all():
+            variance = float((1 / block.precision).mean())
+            found[place] = 1 / variance if variance else np.inf
+    for question, told in known.told.items():
+        if isinstance(question, Marginal) and question.weight is None and told.variance:
+            cells = prod(known.domain[name].size for name in question.scope)
+            for columns in subsets(question.scope):
+                place = layers.index.get(columns)
+                if place is not None:
+                    found[place] += layers.cells[place] / (cells * told.variance)
+    return found
+
+
+def error_of(layers: Layers, precision: Numbers, rows: float, chosen: tuple[float, float] = (1.0, 1.0)) -> float:
+    """The mean error of the goal's marginals for blocks that are known so well: `rows` is about how many there are.
+
+    `chosen` are the parts of what pairs, and what more columns, say that lie in marginals which are known at all.
+    """
+    total, weights = 0.0, 0.0
+    sizes = {name: column.size for name, column in layers.goal.domain.columns}
+
+    def guess(one: str, other: str) -> float:
+        return guessed_distance(sizes[one], sizes[other])
+
+    for scope, weight in sampled(layers.goal):
+        total += weight * error_of_marginal(layers, scope, precision, rows, guess, chosen)
+        weights += weight
+    return total / weights
+
+
+def error_of_marginal(
+    layers: Layers,
+    scope: Columns,
+    precision: Numbers,
+    rows: float,
+    distance: Callable[[str, str], float],
+    chosen: tuple[float, float] = (1.0, 1.0),
+) -> float:
+    """The error of one marginal of a goal, where `distance` says how far two columns are from independent.
+
+    Of the structure S of a layer a model misses S N/√(S² + N²), where N is the noise: all of it if the noise is larger,
+    and the noise if it is smaller. What is missed of different layers is added up as if it were noise.
+    """
+    sizes = {name: layers.goal.domain[name].size for name in scope}
+    squares = 0.0
+    for depth in range(len(scope) + 1):
+        noise, there = 0.0, 0.0
+        for columns in combinations(scope, depth):
+            place = layers.index[columns]
+            known, shape = float(precision[place]), tuple(sorted(sizes[name] for name in columns))
+            noise += noise_share(shape, (float(layers.price[place]) / known) ** 0.5 / rows) ** 2 if known else np.inf
+            there += DEEPER ** (2 * (depth - 2)) * sum(distance(*pair) ** 2 for pair in combinations(columns, 2))
+            there += (SCATTER * scatter(shape, rows)) ** 2
+        noise *= KEPT**2
+        part = chosen[depth > 2]
+        squares += noise if depth < 2 else part * missed(there, noise) + (1 - part) * there
+    return float(min(WORST, squares**0.5))
+
+
+def missed(there: float, noise: float) -> float:
+    """The square of what a model misses of what is there, in noise, both squared.
+
+    >>> missed(1.0, 1.0), missed(1.0, float("inf"))
+    (0.5, 1.0)
+    """
+    return there if noise == np.inf else there * noise / (there + noise) if there else 0.0
+
+
+def guessed_distance(one: int, other: int) -> float:
+    """How far two columns of these sizes are from independent, about: the L1 distance, as a part of the rows."""
+    rest: float = ((1 - 1 / one) * (1 - 1 / other)) ** BY_SIZES
+    return STRUCTURE * rest
+
+
+def scatter(sizes: tuple[int, ...], rows: float) -> float:
+    """How far so many rows are from the law that they were drawn from, about, in a table of columns of these sizes."""
+    shares, cells = _shares(sizes)
+    return float(cells @ np.minimum(2 * shares, DEVIATIONS * np.sqrt(shares / rows)))
+
+
+def unevenness(sizes: tuple[int, ...]) -> float:
+    """How far a table of columns of these sizes is from one with as many rows in each cell, about."""
+    shares, cells = _shares(sizes)
+    return float(cells @ np.abs(shares - 1 / prod(sizes)))
+
+
+def noise_share(sizes: tuple[int, ...], deviation: float) -> float:
+    """The error that noise makes in a table of columns of these sizes, as a part of its rows.
+
+    Cells that drown in noise, whose deviation is a part of the rows too, are lost with what is in them.
+    """
+    if not sizes:
+        return DEVIATIONS * deviation
+    shares, cells = _shares(sizes)
+    return min(2.0, float(cells @ np.minimum(DROWNED * shares, DEVIATIONS * deviation)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _shares(sizes: tuple[int, ...]) -> tuple[Numbers, Numbers]:
+    """How rows are spread over the cells of columns of these sizes, about: shares, and how many cells have them."""
+    shares, cells = np.ones(1), np.ones(1)
+    for size in sizes:
+        falling = np.arange(1.0, size + 1) ** -EXPONENT
+        shares = np.multiply.outer(shares, falling / falling.sum()).ravel()
+        cells = np.repeat(cells, size)
+        if len(shares) > 256:
+            # Cells with about as many rows are one group.
+            group = np.round(np.log(shares) * 3).astype(np.int64)
+            _, place = np.unique(group, return_inverse=True)
+            many = np.bincount(place, weights=cells).astype(np.float64)
+            shares, cells = np.bincount(place, weights=cells * shares) / many, many
+    return shares, cells
+
+
+def sampled(goal: Goal, number: int = SAMPLE) -> list[tuple[Columns, float]]:
+    """Marginals that stand for all of a goal, with a weight for each."""
+    if len(goal.weights) <= number:
+        return list(goal.weights)
+    order = sorted(goal.weights, key=lambda each: (goal.cells(each[0]), each[0]))
+    ends = np.cumsum([weight for _, weight in order])
+    middles = (np.arange(number) + 0.5) / number * ends[-1]
+    return [(order[place][0], 1 / number) for place in np.searchsorted(ends, middles).tolist()]
