@@ -1,0 +1,278 @@
+"""Record and replay of whole releases on neighbours, for every method; and that what is broken is seen."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet.curator.teller
+import discreet.plan.plan
+import discreet.release.methods
+import discreet.release.pairs
+from curator.neighbours import DROPS, KEEPS, UNITS, random_pair, random_questions
+from curator.releases import broken_promises, random_goal, recorded
+from discreet.curator.releasing import Releasing
+from discreet.curator.teller import Teller
+from discreet.errors import BudgetExceeded
+from discreet.ledger import Budget, Ledger
+from discreet.plan.request import Measure
+from discreet.privacy.event import Nothing, Selection
+from discreet.privacy.gate import GRAIN
+from discreet.privacy.gaussian import gaussian_limit
+from discreet.query.linear import Marginal
+from discreet.release.brief import Forecast, Method
+from discreet.release.direct import direct
+from discreet.release.lattice import lattice
+from discreet.release.methods import METHODS
+from discreet.release.rounds import rounds
+from discreet.release.small import small
+from discreet.schema import Unit
+from discreet.source.exact import unseal
+from discreet.source.frame import Frame
+from discreet.source.source import Source
+
+# Every maker, whatever is foreseen of it.
+MAKERS = {"direct": direct, "lattice": lattice, "mwem": rounds, "small_db": small}
+MAKERS |= {name: method.make for name, method in METHODS.items()}
+GAUSSIAN, RENYI = Budget(epsilon=40, delta=1e-6), Budget(epsilon=40, delta=1e-6, gate="renyi")
+PURE = Budget(epsilon=40)
+ADD, REPLACE = Unit(), Unit(neighbors="replace_one")
+PAIRS = [("age", "city"), ("age", "sex"), ("city", "sex")]
+EPSILONS = [0.3, 3, 12, 30]
+
+
+@pytest.fixture(autouse=True)
+def _no_forecasts(monkeypatch):
+    """Every method is possible, as far as anybody foresees."""
+
+    def method(name):
+        return Method(name, name, lambda brief, rows: Forecast(name, 0.1, 1.0, 1.0), MAKERS[name])
+
+    monkeypatch.setattr(discreet.release.methods, "METHODS", {name: method(name) for name in MAKERS})
+
+
+def work_of(rng, domain, method, budget):
+    """Sometimes questions before, always a release, sometimes questions or another release after."""
+    share = Budget(epsilon=float(rng.choice(EPSILONS)), delta=budget.delta)
+    release = "release", random_goal(rng, domain), {"budget": share, "method": method}
+    before = random_questions(rng, domain, int(rng.integers(3)))
+    after = [release] if rng.random() < 0.2 else random_questions(rng, domain, int(rng.integers(2)))
+    return [*before, release, *after]
+
+
+def check(method, budget, seeds, folder):
+    """All promises hold on a pair of neighbours for each seed; how many requests of each kind there were."""
+    requests = Counter()
+    for seed in seeds:
+        # The relation, the contributions and what is done with values outside come in turn.
+        unit, domain = UNITS[seed % len(UNITS)], (KEEPS, DROPS)[seed // len(UNITS) % 2]
+        rng = np.random.default_rng([seed, 5])
+        pair = random_pair(rng, unit=unit, domain=domain)
+        work = work_of(rng, domain, method, budget)
+        broken, first = broken_promises(pair.tables(), work, folder=folder, budget=budget, seed=seed)
+        assert broken == [], f"seed {seed}"
+        requests.update(type(request).__name__ for request in first.requests)
+    return requests
+
+
+@pytest.mark.parametrize("method", sorted(MAKERS))
+def test_neighbours_are_asked_the_same_and_tell_apart_no_more_than_was_paid(method, tmp_path):
+    assert check(method, GAUSSIAN, range(12), tmp_path)
+
+
+@pytest.mark.parametrize("method", ["direct", "mwem", "small_db"])
+def test_so_it_is_where_delta_is_0(method, tmp_path):
+    assert check(method, PURE, range(6), tmp_path)
+
+
+def test_so_it_is_under_renyi_accounting(tmp_path):
+    assert check("adaptive", RENYI, range(6), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("method", "budget"),
+    [
+        *((method, GAUSSIAN) for method in sorted(MAKERS)),
+        *((method, PURE) for method in ("direct", "mwem", "small_db")),
+        ("adaptive", RENYI),
+    ],
+)
+def test_so_it_is_for_a_hundred_pairs_of_neighbours(method, budget, tmp_path):
+    asked = check(method, budget, range(12, 112), tmp_path)
+    assert sum(asked.values()) >= 100
+
+
+def test_every_kind_of_request_is_made_for_some_release(tmp_path):
+    """Power: there is something to compare."""
+    asked = Counter()
+    for method in ("adaptive", "mixture", "mwem", "small_db"):
+        pair = random_pair(np.random.default_rng([0, 7]), unit=ADD, domain=KEEPS, persons=200)
+        work = [("release", PAIRS, {"budget": Budget(epsilon=30, delta=1e-6), "method": method})]
+        session = recorded(pair.tables()[0], work, folder=tmp_path, budget=GAUSSIAN)
+        asked.update(type(request).__name__ for request in session.requests)
+        assert session.bills
+    assert set(asked) == {"Measure", "Distances", "Farthest", "Choose", "SmallTable"}
+
+
+# --- What is broken is seen -------------------------------------------------------------------------------------------
+
+
+def seen(method, folder, *, unit=ADD, tries=2, budget=GAUSSIAN, source=Frame, persons=200):
+    """What is seen to be wrong on some of a few pairs of neighbours."""
+    found = set()
+    for seed in range(tries):
+        pair = random_pair(np.random.default_rng([seed, 7]), unit=unit, domain=KEEPS, persons=persons)
+        work = [("release", PAIRS, {"budget": Budget(epsilon=30, delta=budget.delta), "method": method})]
+        found |= set(broken_promises(pair.tables(source), work, folder=folder, budget=budget, seed=seed)[0])
+    return found
+
+
+def twice_the_rate(right):
+    """The same claim, and half the noise in the scores."""
+
+    def eager(*args, **named):
+        return replace(right(*args, **{**named, "epsilon": 2 * named["epsilon"]}), event=Selection(named["epsilon"]))
+
+    return eager
+
+
+@pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
+@pytest.mark.parametrize(("method", "name"), [("adaptive", "farthest"), ("mwem", "largest_surprise")])
+def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, unit, tmp_path, monkeypatch):
+    """So is one with half the sensitivity: both are twice the rate."""
+    teller = discreet.curator.teller
+    monkeypatch.setattr(teller, name, twice_the_rate(getattr(teller, name)))
+    assert seen(method, tmp_path, unit=unit) == {"more than paid"}
+
+
+@pytest.mark.parametrize(("unit", "times"), [(ADD, 4), (REPLACE, 2)])
+def test_a_small_table_that_is_chosen_too_sharply_is_seen(unit, times, tmp_path, monkeypatch):
+    right = discreet.curator.teller.choosing
+
+    def eager(*args, **named):
+        mechanism, imbalances = right(*args, **{**named, "epsilon": times * named["epsilon"]})
+        return replace(mechanism, event=Selection(named["epsilon"])), imbalances
+
+    monkeypatch.setattr(discreet.curator.teller, "choosing", eager)
+    assert seen("small_db", tmp_path, unit=unit, persons=30) == {"more than paid"}
+
+
+def test_half_the_noise_of_a_look_is_seen(tmp_path, monkeypatch):
+    right = discreet.curator.teller.noisy_distances
+
+    def narrow(**named):
+        return replace(right(**{**named, "sigma": named["sigma"] / 2}), event=right(**named).event)
+
+    monkeypatch.setattr(discreet.curator.teller, "noisy_distances", narrow)
+    assert seen("mixture", tmp_path, unit=REPLACE) == {"more than paid"}
+
+
+def too_many_rows(rows, *, domain, unit):
+    """A source that keeps up to four rows of a person and declares fewer."""
+    frame = Frame(rows, domain=domain, unit=Unit(key=unit.key, contributions=4, neighbors=unit.neighbors))
+    frame.unit = unit
+    return frame
+
+
+@pytest.mark.parametrize("method", sorted(MAKERS))
+def test_contributions_that_are_forgotten_are_seen(method, tmp_path):
+    found = seen(method, tmp_path, unit=Unit(key="who"), source=too_many_rows)
+    assert {"more than declared", "more than paid"} <= found
+
+
+def number_of_rows(table):
+    exact = Source.evaluate(table.source, Marginal(()))
+    return int(unseal(exact, exact.sensitivity)[0])
+
+
+def test_a_choice_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
+    right = Releasing._brief
+
+    def peeks(self, *arguments):
+        brief = right(self, *arguments)
+        return replace(brief, units=brief.units / 2) if number_of_rows(self.teller.table) % 2 else brief
+
+    monkeypatch.setattr(Releasing, "_brief", peeks)
+    assert seen("mixture", tmp_path) & {"another reserve", "another request"}
+
+
+def test_what_is_known_of_rows_without_paying_is_seen(tmp_path, monkeypatch):
+    """As when a maker is given what somebody else knows of the table, or knows of another table with the same rows."""
+    right = Teller.known_at
+
+    def knows_more(self, sequence):
+        known, records = right(self, sequence)
+        known.told_total(number_of_rows(self.table))
+        return known, records
+
+    monkeypatch.setattr(Teller, "known_at", knows_more)
+    assert seen("mixture", tmp_path) & {"another request", "another outcome"}
+
+
+def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
+    right = Teller.spend
+
+    def early(self, *arguments, **named):
+        self.table.evaluate(Marginal(()))
+        return right(self, *arguments, **named)
+
+    monkeypatch.setattr(Teller, "spend", early)
+    assert seen("mixture", tmp_path, tries=1) == {"evaluate before it is paid"}
+
+
+@pytest.mark.parametrize("method", sorted(MAKERS))
+def test_half_the_price_is_seen(method, tmp_path, monkeypatch):
+    right = discreet.plan.plan.event_of
+
+    def cheaper(*arguments):
+        event = right(*arguments)
+        return replace(event, squared_sensitivity=event.squared_sensitivity / 2)
+
+    monkeypatch.setattr(discreet.plan.plan, "event_of", cheaper)
+    assert "more than paid" in seen(method, tmp_path)
+
+
+def test_a_look_that_is_not_paid_is_seen(tmp_path, monkeypatch):
+    right = Teller.spend
+
+    def forgetful(self, event, why, **named):
+        return right(self, Nothing() if "independent" in why else event, why, **named)
+
+    monkeypatch.setattr(Teller, "spend", forgetful)
+    assert "more than paid" in seen("mixture", tmp_path)
+
+
+def test_a_hold_that_is_left_open_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(Ledger, "close_hold", lambda self, hold: None)
+    assert "a hold is open" in seen("mixture", tmp_path, tries=1)
+
+
+def test_another_bill_than_was_paid_is_seen(tmp_path, monkeypatch):
+    right = Releasing._bill
+
+    def flatters(self, begun, budget, maker, analyst):
+        maker.events.pop()
+        return right(self, begun, budget, maker, analyst)
+
+    monkeypatch.setattr(Releasing, "_bill", flatters)
+    assert seen("mixture", tmp_path, tries=1) == {"another bill"}
+
+
+def test_a_method_that_asks_for_more_than_it_was_given_gets_no_more(tmp_path, monkeypatch):
+    """The ledger refuses: what is charged in the end fits what was set aside."""
+    monkeypatch.setattr(discreet.release.pairs, "_measure", _forgets_what_it_paid)
+    pair = random_pair(np.random.default_rng(0), unit=ADD, domain=KEEPS, persons=200)
+    budget = Budget(epsilon=1, delta=1e-6)
+    session = recorded(
+        pair.tables()[0], [("release", PAIRS, {"budget": budget, "method": "mixture"})], folder=tmp_path, budget=budget
+    )
+    assert session.refusals == [BudgetExceeded]
+    assert session.open_holds == 0
+    assert session.grains[0] * GRAIN <= gaussian_limit(budget.epsilon, budget.delta)
+
+
+def _forgets_what_it_paid(steps, why):
+    yield Measure(steps, why)
+    return 0.0
