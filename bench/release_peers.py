@@ -90,8 +90,13 @@ def aim_of_its_authors(table, weights, epsilon):
     jax.config.update("jax_enable_x64", True)
     sys.path.insert(0, str(peers() / "mechanisms"))
     from aim import AIM
-    from mbi import Dataset, Domain
+    from mbi import Dataset, Domain, estimation
 
+    # Its file gives where to begin by the name that the argument had before mbi 2.0.
+    plain = estimation.MirrorDescent.estimate
+    estimation.MirrorDescent.estimate = lambda self, *args, potentials=None, **more: plain(
+        self, *args, warm_start=potentials, **more
+    )
     data = Dataset({name: table.codes[:, table.places[name]] for name in table.sizes}, Domain.fromdict(table.sizes))
     # Its command line leaves out what has more cells than this.
     workload = [

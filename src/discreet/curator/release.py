@@ -27,6 +27,7 @@ from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
 from discreet.release.brief import Forecast
 from discreet.release.card import Card, MarginalError, columns_of
+from discreet.release.estimate import estimated_error_of, estimated_errors
 from discreet.release.goal import Columns, Goal, goal_of
 from discreet.release.methods import METHODS
 from discreet.release.raw import Inside, SyntheticRows
@@ -119,8 +120,6 @@ class Release:
         """The estimated error of each marginal of the goal: Σ |model − truth| over its cells, over the rows."""
         if self._card is not None:
             return {each.columns: each.error for each in self._card.errors}
-        from discreet.release.estimate import estimated_errors
-
         return estimated_errors(self.model, self.known, self.goal)
 
     @cached_property
@@ -198,8 +197,6 @@ class Release:
         return np.array([self.model.answer(each) for each in _cells(question, self.schema.domain)])
 
     def _estimates(self, question: Question, values: Numbers, confidence: float) -> Numbers:
-        from discreet.release.estimate import estimated_error_of, estimated_errors
-
         if isinstance(question, Marginal) and question.weight is None:
             # The error of a marginal, spread over its cells as the noise of counts is.
             goal = goal_of([question], self.schema.domain)

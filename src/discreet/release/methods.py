@@ -2,30 +2,29 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from html import escape
 from math import inf
 from typing import overload
 
 from discreet.errors import BadParameter, TooLarge, did_you_mean
-from discreet.known.known import Known
 from discreet.model.ensemble import Tell
 from discreet.model.looks import total_of
 from discreet.model.protocol import Model
 from discreet.parameter import Number, positive
-from discreet.plan.plan import Steps
-from discreet.plan.pure import Whole
-from discreet.plan.request import Measure, Procedure
-from discreet.query.linear import Marginal
+from discreet.plan.request import Procedure
+from discreet.release import forecast
 from discreet.release.adaptive import adaptive
 from discreet.release.brief import Brief, Forecast, Method
+from discreet.release.counting import FIRST, counted
+from discreet.release.direct import direct
+from discreet.release.lattice import lattice
 from discreet.release.pairs import pairs
-from discreet.release.topping import topped
-from discreet.source.effect import sensitivity_of
+from discreet.release.rounds import rounds
+from discreet.release.small import small
 
 AUTO = "auto"
-# This part of a budget counts the rows before a method is chosen, if nothing is known of their number.
-FIRST = Fraction(1, 500)
+# Forecasts within this factor are taken for equal.
+NEAR = 1.1
 # Without any idea of the number of rows, a plan is made for so many.
 SUPPOSED_ROWS = 10_000.0
 
@@ -44,15 +43,29 @@ METHODS: Mapping[str, Method] = {
         Method(
             "mixture",
             "single columns, pairs and small triples, and many mixtures of products fitted to them",
-            lambda brief, rows: Forecast("mixture", 0.1, 10.0, 3e8),
+            forecast.pairs_forecast,
             _mixture,
         ),
         Method(
             "adaptive",
             "the marginals that a tree of cliques is most wrong about, found one after the other (AIM)",
-            lambda brief, rows: Forecast("adaptive", 0.2, 100.0, 5e8),
+            forecast.adaptive_forecast,
             _adaptive,
         ),
+        Method(
+            "lattice",
+            "pieces of all marginals, the budget split between them as is best for noise alone",
+            forecast.lattice_forecast,
+            lattice,
+        ),
+        Method("direct", "every marginal by itself", forecast.direct_forecast, direct),
+        Method(
+            "mwem",
+            "the counts that a table of all cells is most surprised by, one after the other",
+            forecast.rounds_forecast,
+            rounds,
+        ),
+        Method("small_db", "one small table, drawn so that a good one is likely", forecast.small_forecast, small),
     )
 }
 
@@ -95,10 +108,14 @@ class ReleasePlan(Sequence[Forecast]):
 
     @property
     def best(self) -> Forecast:
-        """What `method="auto"` would take; raises TooLarge if nothing is possible."""
-        for row in self.forecasts:
-            if row.possible and self.limits.keep(row):
-                return row
+        """What `method="auto"` would take; raises TooLarge if nothing is possible.
+
+        Of methods whose forecasts hardly differ it is the one that stands first in `METHODS`: forecasts are not sharp.
+        """
+        can = [row for row in self.forecasts if row.possible and self.limits.keep(row)]
+        if can:
+            near = {row.method: row for row in can if row.error <= NEAR * can[0].error}
+            return next(near[method] for method in METHODS if method in near)
         raise TooLarge(
             f"no method can make this release within {self._limits}.\n{self}\n    Give more, fewer columns or "
             "smaller marginals."
@@ -168,19 +185,6 @@ def made(brief: Brief, method: str, limits: Limits, tell: Tell | None = None) ->
     chosen = plan.best if method == AUTO else plan.of(method)
     require_possible(chosen, limits)
     return chosen, (yield from METHODS[chosen.method].make(now, tell))
-
-
-def counted(known: Known, units: Fraction) -> Procedure[Fraction]:
-    """Count the rows for so many units: what that cost."""
-    if known.pure:
-        moves = sensitivity_of(Marginal(()), known.domain, known.lattice.unit).l1
-        steps = Steps((Whole((), moves / units, float(units)),) if moves else ())
-    else:
-        steps = topped(known, {(): 1.0}, float(units))
-    if not steps.steps:
-        return Fraction(0)
-    yield Measure(steps, "the number of rows, for a release")
-    return units
 
 
 def require_method(method: str) -> None:
