@@ -108,12 +108,17 @@ def test_the_columns_may_be_named_and_delta_is_the_tables(people):
     call(
         "release", people, *FIRST, "--columns", "age,sex", "--columns", " sex , hours", "--output", "some", "--rows", 0
     )
-    call("release", people, "--epsilon", 0.1, "--columns", "sex", "--output", "one", "--rows", 0)
+    call("release", people, "--epsilon", 0.1, "--columns", "sex", "--output", "one", "--rows", 9, "--format", "csv")
     some, one = (Card.from_json(Path(folder, "card.json").read_text()) for folder in ("some", "one"))
     assert [error.columns for error in some.errors] == [("age", "sex"), ("hours", "sex")]
     assert float(one.budget.delta) == 1e-9
     assert one.earlier > 0
     assert "not the only thing" in " ".join(one.not_promised)
+    assert "not made for the columns age, hours" in one.not_promised[0]
+    # Rows have what the release was made for.
+    lines = Path("one/rows.csv").read_text().split()
+    assert lines[0] == "sex"
+    assert len(lines) == 10
 
 
 def test_what_costs_more_than_is_left_is_refused_and_costs_nothing(people):

@@ -126,7 +126,7 @@ def test_a_number_of_rows_is_public_or_has_an_error():
 
 
 def test_a_reader_sees_what_else_was_told():
-    assert "not the only thing" in card_of().not_promised[0]
+    assert "not the only thing" in " ".join(card_of().not_promised)
     assert "2 spends came before" in str(card_of())
     alone = card_of(earlier=0)
     assert "not the only thing" not in " ".join(alone.not_promised)
@@ -176,6 +176,14 @@ def test_columns_have_their_kind():
 def test_errors_keep_the_order_and_the_weights_of_the_goal():
     found = errors_of({("a",): 0.1, ("b",): 0.2}, [(("b",), 0.75), (("a",), 0.25)])
     assert found == (MarginalError(("b",), 0.2, 0.75), MarginalError(("a",), 0.1, 0.25))
+
+
+def test_columns_that_the_release_is_not_for_are_named():
+    assert "not made for" not in " ".join(card_of().not_promised)
+    card = card_of(errors=(MarginalError(("age",), 0.02, 1.0),))
+    assert "not made for the columns sex: what it has of them means nothing" in card.not_promised[0]
+    many = card_of(columns=tuple(CardColumn(f"c{n}", "boolean", 2) for n in range(40)))
+    assert "c11 and 28 more:" in many.not_promised[0]
 
 
 # The page.
