@@ -126,10 +126,10 @@ def run_all(file, read, only, seeds, keep):
                 continue
             try:
                 model, known, seconds = released(table, weights, epsilon, make)
+                row = {"error": judge(model.marginal, table, weights)["error"], "seconds": seconds}
             except (BadParameter, TooLarge) as refused:
                 row = {"error": None, "why": f"{type(refused).__name__}: {refused}"[:200]}
             else:
-                row = {"error": judge(model.marginal, table, weights)["error"], "seconds": seconds}
                 if keep is not None and method == "mixture":
                     keep(name, workload, epsilon, model, known)
             row = {"method": method, "table": name, "workload": workload, "epsilon": epsilon, "rows": table.rows} | row
