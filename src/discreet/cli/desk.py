@@ -75,7 +75,7 @@ def ask(
 
     What follows from earlier answers is free. With neither --error nor --epsilon nothing is paid at all.
     """
-    with waiting("Asking"), _desk(schema, ledger, _budget(budget, delta), analyst) as desk:
+    with waiting("Asking"), opened(schema, ledger, _budget(budget, delta), analyst) as desk:
         answer = desk.ask(
             _text(question),
             error=error,
@@ -119,7 +119,7 @@ def plan(
 ) -> None:
     """Say what a question would cost, and with what error: reads no row, pays nothing, sets no cap."""
     given = _budget(budget, delta)
-    with waiting("Planning"), _desk(schema, ledger, given, analyst, planning=True) as desk:
+    with waiting("Planning"), opened(schema, ledger, given, analyst, planning=True) as desk:
         promise = desk.plan(_text(question), error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         left = desk.remaining
     if form is Form.TABLE:
@@ -143,7 +143,7 @@ def known(
     form: AsForm = Form.TABLE,
 ) -> None:
     """List what can be answered for free now: every count of these columns, and with what error a single cell."""
-    with waiting("Looking"), _desk(schema, ledger, None, None) as desk:
+    with waiting("Looking"), opened(schema, ledger, None, None) as desk:
         found = desk.known(confidence=confidence)
     columns: dict[str, list[Any]] = {
         "columns": [", ".join(one.columns) or "the number of rows" for one in found],
@@ -236,7 +236,7 @@ def _no_budget(address: str, table: str) -> BadParameter:
 
 
 @contextmanager
-def _desk(
+def opened(
     schema: Path, ledger: str | None, given: "Budget | None", analyst: str | None, *, planning: bool = False
 ) -> Iterator["Curator"]:
     """A curator on the table. The source is opened before a ledger is begun; whoever plans begins none."""

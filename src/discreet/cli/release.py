@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.desk import Analyst, At, SchemaFile
-from discreet.cli.desk import _desk as opened
+from discreet.cli.desk import Analyst, At, SchemaFile, opened
 from discreet.cli.terminal import visible
 from discreet.cli.written import waiting
 from discreet.errors import BadParameter

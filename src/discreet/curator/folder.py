@@ -16,7 +16,6 @@ from discreet.errors import BadData, BadParameter, DiscreetError
 from discreet.known.known import Known
 from discreet.model.kept import from_arrays, to_arrays
 from discreet.model.protocol import Numbers
-from discreet.query.statement import shown_values
 from discreet.release.brief import Forecast
 from discreet.release.card import Card
 from discreet.release.goal import Goal
@@ -65,7 +64,7 @@ def _pictures(release: Release) -> tuple[Counted, Counted]:
     pairs = [scope for scope in release.goal.below if len(scope) == 2 and release.goal.cells(scope) <= MOST_CELLS]
 
     def counted(columns: Sequence[str]) -> tuple[list[list[str]], Numbers]:
-        return [[str(label) for label in shown_values(domain[name])] for name in columns], release.marginal(columns)
+        return [list(domain[name].labels) for name in columns], release.marginal(columns)
 
     return {(name,): counted([name]) for name in names}, {pair: counted(pair) for pair in pairs[:MOST_PAIRS]}
 

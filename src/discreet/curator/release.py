@@ -1,6 +1,6 @@
 """A release: one model that answers everything, rows that look like the table, and a card that says what they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from discreet.answer import Answer
 from discreet.curator.asked import Askable, Part, read_question
 from discreet.curator.bars import separate_mean_bars
 from discreet.curator.layout import laid_out
-from discreet.errors import TooLarge
+from discreet.errors import BadQuery, TooLarge
 from discreet.known.bars import Bars, number_bars
 from discreet.known.known import Known, Question, quantile
 from discreet.ledger import Budget
@@ -23,6 +23,7 @@ from discreet.model.settle import settle
 from discreet.parameter import Number, probability, whole
 from discreet.privacy.event import Nothing
 from discreet.privacy.gate import Grains
+from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
 from discreet.release.brief import Forecast
@@ -84,8 +85,15 @@ class Release:
         """How many rows there are thought to be."""
         return self.model.total
 
+    @cached_property
+    def domain(self) -> Domain:
+        """The columns that it is for: those of its goal."""
+        named = {name for scope in self.goal.scopes for name in scope}
+        return Domain({name: column for name, column in self.schema.domain.columns if name in named})
+
     def marginal(self, columns: Sequence[str]) -> Numbers:
         """How many rows each cell of some columns has, about: an array with an axis for each, in the order given."""
+        self._require(columns)
         try:
             return self.model.marginal(columns)
         except TooLarge:
@@ -101,19 +109,20 @@ class Release:
         """
         chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
         reading = read_question(question, self.schema.domain, self.schema.table)
+        self._require([name for part in reading.parts for each in part.questions for name in each.scope])
         told = [self._part(part, chance) for part in reading.parts]
         value, error, columns = laid_out(reading, [bars for bars, _ in told], self.schema.domain)
         origin = "bounded" if all(sure for _, sure in told) else "estimated"
         return Answer(value, error, chance, Nothing(), self.schema.unit.describe, columns, origin)
 
     def rows(self, number: int | None = None, *, inside: Inside = "anywhere") -> SyntheticRows:
-        """So many synthetic rows, by default as many as the table has; `inside` is for bins (see raw_rows).
+        """So many synthetic rows of the goal's columns, by default as many as the table has; `inside` is for bins.
 
         They are not drawn one by one: the counts of their columns, pairs and small triples are near the model's. Each
         call gives other rows.
         """
         count = round(self.total) if number is None else whole("number", number)
-        return SyntheticRows(self.schema.domain, settle(self.model, count), inside)
+        return SyntheticRows(self.domain, settle(self.model, count, domain=self.domain), inside)
 
     @cached_property
     def errors(self) -> Mapping[Columns, float]:
@@ -177,6 +186,15 @@ class Release:
 
     # How a question is answered is below.
 
+    def _require(self, columns: Iterable[str]) -> None:
+        for name in columns:
+            column_of(self.schema.domain, name)
+            if name not in self.domain:
+                raise BadQuery(
+                    f'column "{name}" is not in this release, which is for {self.goal.describe}. Make a release of a '
+                    "workload that names it, or ask the curator."
+                )
+
     def _part(self, part: Part, confidence: float) -> tuple[Bars, bool]:
         """The numbers of a part, and whether their errors are guaranteed."""
         if part.values is None:
@@ -209,7 +227,7 @@ class Release:
     @cached_property
     def _sample(self) -> Rows:
         number = max(1, round(self.total))
-        return Rows(self.schema.domain, settle(self.model, number), scale=self.total / number)
+        return Rows(self.domain, settle(self.model, number, domain=self.domain), scale=self.total / number)
 
 
 def _cells(question: Question, domain: Domain) -> list[Linear]:

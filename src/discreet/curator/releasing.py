@@ -1,7 +1,7 @@
 """A whole workload at once: plan it, set its budget aside, make it, and give back what was not needed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from threading import RLock
 from typing import Any
@@ -9,15 +9,15 @@ from typing import Any
 from discreet.curator.release import Bill, Release
 from discreet.curator.released import Released, learn
 from discreet.curator.teller import Paying, Teller, heard
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
 from discreet.ledger import Budget, Receipt
-from discreet.ledger.budget import as_budget, budget_of
+from discreet.ledger.budget import as_budget, budget_of, gate_of
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, positive
 from discreet.plan.build import run
 from discreet.plan.request import Measure, Request
-from discreet.privacy.event import Compose, Event, Gaussian, Pure
+from discreet.privacy.event import Compose, Event, Gaussian, Nothing, Pure
 from discreet.privacy.gate import Gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.release.brief import Brief
@@ -63,13 +63,16 @@ class Releasing:
             brief = self._brief(goal, wanted, budget, analyst, teller.known)
             plan = foreseen(brief, limits=limits)
             require_possible(plan.best if method == AUTO else plan.of(method), limits)
-            begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
-            known, records = teller.known_at(begun.sequence)
-        brief = self._brief(goal, wanted, budget, analyst, known)
-        # A release that is repeated under its key has been paid for.
-        aside = self._held(brief, analyst) if begun.released is None else nullcontext()
-        with aside as hold:
+        with ExitStack() as stack:
+            # With a key it may have been made before, and paid for.
+            hold = stack.enter_context(self._held(brief, budget, analyst)) if key is None else None
+            with self._lock:
+                begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
+                known, records = teller.known_at(begun.sequence)
+            if key is not None and begun.released is None:
+                hold = stack.enter_context(self._held(brief, budget, analyst))
             maker = _Maker(teller, self._lock, known, Paying(analyst, hold, key))
+            brief = self._brief(goal, wanted, budget, analyst, known)
             forecast, model = run(made(brief, method, limits, tell), maker.answer)
         with self._lock:
             bill = self._bill(begun, budget, maker, analyst)
@@ -80,10 +83,11 @@ class Releasing:
         account, table = self.teller.balance(analyst), self.teller.table.name
         gate = account.gate
         grains = gate.charge(Compose(tuple(maker.events)))
-        history = [spend.sequence for spend in self.teller.ledger.history(table=table)]
-        earlier = sum(sequence < begun.sequence for sequence in history)
+        before = [spend for spend in self.teller.ledger.history(table=table) if spend.sequence < begun.sequence]
+        earlier = sum(not isinstance(spend.event, Nothing) for spend in before)
         entries = (begun.sequence, *maker.sequences)
-        spent = as_budget(gate, grains)
+        # By itself it keeps the budget that it was given, whatever the table's own is.
+        spent = as_budget(gate_of(Budget(budget.epsilon, budget.delta, gate.kind)), grains)
         return Bill(budget, spent, grains, budget_of(gate), account.spent, earlier, entries, begun.at)
 
     def _brief(self, goal: Goal, wanted: Wanted, budget: Budget, analyst: str, known: Known) -> Brief:
@@ -91,11 +95,18 @@ class Releasing:
         return Brief(known, goal, units, asked_of(wanted, self.teller.table.domain))
 
     @contextmanager
-    def _held(self, brief: Brief, analyst: str) -> Iterator[int]:
+    def _held(self, brief: Brief, budget: Budget, analyst: str) -> Iterator[int]:
         """Set the budget aside, so that nobody can take it in the meantime; what is left of it goes back."""
         event: Event = Pure(brief.units) if brief.known.pure else Gaussian(Fraction(1), brief.units)
         ledger, table = self.teller.ledger, self.teller.table.name
-        hold = ledger.reserve(event, f"a release for {brief.goal.describe}", table=table, analyst=analyst)
+        try:
+            hold = ledger.reserve(event, f"a release for {brief.goal.describe}", table=table, analyst=analyst)
+        except BudgetExceeded:
+            left = ledger.remaining(table=table, analyst=analyst)
+            raise BudgetExceeded(
+                f"a release for {budget} is more than is left: {left}. Give a smaller epsilon, or leave the budget out "
+                "for all that is left."
+            ) from None
         try:
             yield hold
         finally:

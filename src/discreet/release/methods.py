@@ -147,7 +147,7 @@ class ReleasePlan(Sequence[Forecast]):
                 lines.append(f"{row.method:<10} {row.error:>8.3g} {row.seconds:>8.3g} {_bytes(row.memory):>9}{late}")
             else:
                 lines.append(f"{row.method:<10} {'–':>8} {'–':>8} {'–':>9}  {row.why_not}")
-        how = "supposed: give rows= if you know better" if self.supposed else "as far as is known"
+        how = "supposed: say about how many there are" if self.supposed else "as far as is known"
         lines.append(f"For {self.goal}; {self.rows:,.0f} rows, {how}. The error is the mean L1 distance of a marginal.")
         return "\n".join(lines)
 
