@@ -6,12 +6,13 @@ much the columns of a table say of each other is not public. Constants were chos
 on one processor: bench/release_calibrate.py
 """
 
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb, hypot, inf, log
 
 import numpy as np
 
-from discreet.model.features import MOST_FEATURES
+from discreet.model.features import MOST_FEATURES, MOST_TURNS
 from discreet.query.axis import axis_of
 from discreet.release import adaptive, bought, direct, fitting, pairs, rounds, small
 from discreet.release.adaptive import selection_for
@@ -25,13 +26,17 @@ from discreet.release.mwem import SWEEPS
 # Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
 MOST_NUMBERS = 2**26
 NEEDS_DELTA = "delta is 0, and this method needs Gaussian noise. Give a budget with a delta above 0."
-# A process that has done nothing but load what it needs, and its first release: bytes, and seconds.
+# A process that has loaded what it needs, compiled it, and made its first release of next to nothing: bytes, seconds.
 BASE_MEMORY, BASE_SECONDS = 250e6, 2.0
+# Bytes for each number that was measured: as it is read, released, recorded, known and looked at.
+A_HELD = 60
 # Seconds for a step of a member of an ensemble, and for each number and component in it, of pairs and of triples; the
 # part of all steps that is taken.
 A_STEP, A_PAIR, A_TRIPLE, TAKEN = 3e-4, 1.2e-10, 4e-9, 0.5
 # Seconds to measure a number, and to plan, pay and record a block.
 A_NUMBER, A_BLOCK = 1e-6, 1e-3
+# Seconds for a round of `adaptive`, and for each cell of all marginals that it chooses among.
+A_ROUND, A_CANDIDATE = 1e-2, 6e-8
 # Seconds to compare a count in a round of MWEM, and to mend a cell of its model; to look at a count of a small table.
 A_COUNT, A_CELL, A_TABLE = 1e-6, 2e-8, 1.2e-9
 
@@ -53,8 +58,14 @@ def pairs_forecast(brief: Brief, rows: float) -> Forecast:
     shares = pairs.shares_of(goal, many, units, public=bought.is_public(brief.known))
     small = (layers.depth == 3) & (layers.cells <= shares.room) if shares.triples else np.zeros(1, dtype=bool)
     triples = float(layers.cells[small].sum()) if small.any() else 0.0
+    measured = sum(
+        weight
+        for scope, weight in goal.weights
+        if len(scope) < 2 or (len(scope) == 2 and shares.pairs > 0) or (small.any() and small[layers.index[scope]])
+    )
     blocks = int((layers.depth <= 2).sum() + small.sum())
-    return _fitted("mixture", brief, many, bought.mixture(brief, many), numbers + triples, triples, blocks)
+    work = Work(numbers + triples, triples, blocks, measured)
+    return _fitted("mixture", brief, many, bought.mixture(brief, many), work)
 
 
 def direct_forecast(brief: Brief, rows: float) -> Forecast:
@@ -71,7 +82,8 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
         numbers = float(sum(goal.cells(scope) for scope in weights))
         triples = float(sum(goal.cells(scope) for scope in weights if len(scope) > 2))
         known = bought.marginals(brief, weights, many)
-        found.append(_fitted("direct", brief, many, known, numbers, triples, len(weights)))
+        work = Work(numbers, triples, len(weights), float(depth == deep))
+        found.append(_fitted("direct", brief, many, known, work))
     return min(found, key=lambda each: each.error)
 
 
@@ -83,8 +95,8 @@ def lattice_forecast(brief: Brief, rows: float) -> Forecast:
         return _impossible("lattice", refused)
     layers = layers_of(goal)
     triples = float(layers.cells[layers.depth > 2].sum())
-    numbers = float(layers.cells.sum())
-    return _fitted("lattice", brief, many, bought.pieces(brief), numbers, triples, len(layers.columns))
+    work = Work(float(layers.cells.sum()), triples, len(layers.columns), 1.0)
+    return _fitted("lattice", brief, many, bought.pieces(brief), work)
 
 
 def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
@@ -100,7 +112,8 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     found = [bought.selected(brief, many, depth) for depth in depths]
     error = min(error_of(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
     planned = adaptive.ROUNDS * names
-    return Forecast("adaptive", error, BASE_SECONDS + planned * candidates * 1e-6, BASE_MEMORY + 40 * candidates)
+    seconds = BASE_SECONDS + planned * (A_ROUND + A_CANDIDATE * candidates)
+    return Forecast("adaptive", error, seconds, BASE_MEMORY + A_HELD * candidates)
 
 
 def rounds_forecast(brief: Brief, rows: float) -> Forecast:
@@ -166,19 +179,33 @@ def features_of(goal: Goal) -> int:
     return 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in names)
 
 
-def _fitted(
-    method: str, brief: Brief, rows: float, known: Bought, numbers: float, triples: float, blocks: int
-) -> Forecast:
-    """The forecast of a method that measures so many numbers in so many blocks, and fits an ensemble."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an ensemble is fitted to: how many numbers, those of three columns and more, in how many blocks.
+
+    `measured` is the part of the goal that is measured as it is asked for: members differ in the rest.
+    """
+
+    numbers: float
+    triples: float
+    blocks: int
+    measured: float
+
+
+def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -> Forecast:
+    """The forecast of a method that measures, and fits an ensemble."""
     goal = brief.goal
     units = direct.as_squared_mu(brief.known, brief.units, len(goal.weights))
     components, features = pairs.components_of(rows, units), features_of(goal)
-    members = max(pairs.MEMBERS, pairs.TOGETHER // components)
-    step = A_STEP + components * (A_PAIR * features**2 + A_TRIPLE * min(triples, 2.0 * features**2))
-    seconds = BASE_SECONDS + TAKEN * members * pairs.STEPS * step + A_NUMBER * numbers + A_BLOCK * blocks
-    held = 40 * numbers + 8 * 6 * features**2 + 16 * members * components * features
+    unmeasured = round(pairs.MEMBERS * (1 - work.measured) ** 2)
+    members = max(pairs.FEWEST_MEMBERS, unmeasured, pairs.TOGETHER // components)
+    # A step goes through a part of the triples, about as many as there are pairs.
+    turns = max(1.0, min(MOST_TURNS, work.triples // features**2))
+    step = A_STEP + components * (A_PAIR * features**2 + A_TRIPLE * work.triples / turns)
+    seconds = TAKEN * members * pairs.STEPS * step + A_NUMBER * work.numbers + A_BLOCK * work.blocks
+    held = A_HELD * work.numbers + 48 * features**2 + 16 * members * components * features
     error = error_of(layers_of(goal), known.precision, rows, (known.pairs, known.deeper))
-    return Forecast(method, min(error, WORST), seconds, BASE_MEMORY + held)
+    return Forecast(method, min(error, WORST), BASE_SECONDS + seconds, BASE_MEMORY + held)
 
 
 def _impossible(method: str, why: str) -> Forecast:
