@@ -34,6 +34,8 @@ from discreet.source.effect import sensitivity_of
 
 # A first look at the number of rows, where it is not public and delta is 0, gets this part of the budget.
 FIRST_PURE = Fraction(1, 50)
+# It is taken for as many deviations too large.
+DOUBT = 2.0
 # How the budget is split: by this power of weight times cells, for Gaussian and for Laplace noise.
 BY_WORTH, BY_WORTH_PURE = 2 / 3, 1 / 2
 # How far marginals of three columns are from what single columns, and pairs, say of them: the mean L1 distance.
@@ -69,7 +71,9 @@ def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     weights, left = dict(goal.weights), brief.units
     if known.pure:
         left -= yield from counted(known, left * FIRST_PURE)
-        weights = dict(best_depth(goal, known, total_of(known.lattice)[0], left).weights)
+        rows, variance = total_of(known.lattice)
+        # In doubt there are few rows: then a look at single columns is the safer one.
+        weights = dict(best_depth(goal, known, rows - DOUBT * variance**0.5, left).weights)
     else:
         shares = _shares(known, goal, weights, left).items()
         told = sum(1 / (_variance(_step(known, scope, share)) * goal.cells(scope)) for scope, share in shares)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from discreet.known.family import axes_of
 from discreet.known.known import Known, Told
 from discreet.known.lattice import MOST_PIECES, Columns, Lattice
-from discreet.model.blend import Blend
 from discreet.model.ensemble import Tell, fit_ensemble
 from discreet.model.features import MOST_FEATURES
 from discreet.model.looks import looks_of, total_of
@@ -19,8 +18,8 @@ from discreet.model.mixture import Mixture
 from discreet.query.axis import axis_of
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
-from discreet.release import pairs
 from discreet.release.goal import Goal
+from discreet.release.pairs import MEMBERS, STEPS, components_of
 
 # A mixture is fitted to no more numbers than this: it looks at all of them again and again.
 MOST_CELLS = 2**22
@@ -57,25 +56,21 @@ def too_large(goal: Goal) -> str:
     return ""
 
 
-def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture | Blend:
+def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture:
     """The model of all that is known of a goal's columns, of however many at once. `units` are squared mu.
 
     Marginals that were measured by themselves are taken apart into the same pieces as the lattice's, which loses
     nothing, and joined to these by precision. Counts of conditions that were measured by themselves are not used.
     """
     everything = joined(known, goal)
-    seen = Known(everything)
-    if max(map(len, everything.blocks)) <= 3:
-        return pairs.fitted(seen, goal, units, tell)
     rows, _ = total_of(everything)
-    components = pairs.components_of(rows, units)
     return fit_ensemble(
         goal.domain,
         looks_of(everything, list(everything.blocks)),
         total=max(rows, 1.0),
-        members=max(pairs.MEMBERS, pairs.TOGETHER // components),
-        components=components,
-        steps=pairs.STEPS,
+        members=MEMBERS,
+        components=components_of(rows, units),
+        steps=STEPS,
         tell=tell,
     )
 

@@ -34,8 +34,9 @@ MOST_CELLS, MOST_COUNTS = 2**20, 20_000
 FIRST = Fraction(1, 50)
 # A cell of a column starts with at least this part of an equal share.
 LEAST = 0.01
-# The number of rounds grows with how well a row stands out of the noise, by this factor and power, within these limits.
-FACTOR, POWER, FEWEST, MOST = 2.0, 0.4, 5, 200
+# The number of rounds grows with how well rows stand out of the noise, by this factor and power (the second where delta
+# is 0, and the noise of a round grows with their number and not its root), within these limits.
+FACTOR, POWER, POWER_PURE, FEWEST, MOST = 2.0, 0.4, 0.32, 5, 100
 
 
 def too_many(goal: Goal, questions: int | None = None) -> str:
@@ -57,7 +58,7 @@ def too_many(goal: Goal, questions: int | None = None) -> str:
 def number_of_rounds(known: Known, counts: int, rows: float, units: Fraction) -> int:
     """How many rounds a budget is split over: from public facts."""
     clear = max(rows, 1.0) * (float(units) if known.pure else float(units) ** 0.5)
-    return min(counts, int(np.clip(FACTOR * clear**POWER, FEWEST, MOST)))
+    return int(np.clip(FACTOR * clear ** (POWER_PURE if known.pure else POWER), min(FEWEST, counts), min(MOST, counts)))
 
 
 def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear] | None = None) -> Procedure[Model]:
@@ -71,7 +72,8 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
     its share goes to the rounds to come.
 
     Limits: the table itself must be small (`too_many`: a number for each of its cells); every round measures one count,
-    so a few hundred numbers are all it learns. It is for counts that are hard to foresee, on few columns.
+    so a hundred numbers are all it learns, and mending takes time with the square of that. It is for counts that are
+    hard to foresee, on few columns.
 
     [HLM12]; proofs: mechanism/surprise.md, mechanism/gaussian.md, mechanism/laplace.md
     """
