@@ -32,8 +32,8 @@ def too_large(goal: Goal) -> str:
     >>> from discreet.schema.column import Integers
     >>> from discreet.schema.domain import Domain
     >>> wide = Domain({name: Integers(1, 2500, outside="drop", missing="drop") for name in "ab"})
-    >>> too_large(goal_of([["a", "b"]], wide))
-    'the marginals have 6250000 cells together; the limit is 4194304. Ask for fewer columns at once, or declare ...'
+    >>> too_large(goal_of([["a", "b"]], wide)).split(".")[0]
+    'the marginals have 6250000 cells together; the limit is 4194304'
     """
     cells = sum(goal.cells(scope) for scope in goal.scopes)
     if cells > MOST_CELLS:
