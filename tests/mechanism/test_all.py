@@ -19,12 +19,14 @@ from discreet.mechanism import (
     best_price,
     discrete_gaussian,
     exponential,
+    farthest,
     gaussian,
     histogram,
     laplace,
     largest_surprise,
     most_common,
     name_and_shame,
+    noisy_distances,
     noisy_max,
     public,
     quantile,
@@ -35,6 +37,7 @@ from discreet.mechanism import (
     sparse_vector,
     surprise_quantile,
 )
+from discreet.mechanism.parts import Parts
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from mechanism.common import ADD, ONE, ONE_WAY, UNITS, sealed
 
@@ -44,6 +47,7 @@ BY_EPSILON = {
     "above_threshold": lambda e: above_threshold(epsilon=e, sensitivity=1, threshold=0),
     "best_price": lambda e: best_price([1, 2], epsilon=e, unit=ADD),
     "exponential": lambda e: exponential(epsilon=e, sensitivity=1),
+    "farthest": lambda e: farthest(epsilon=e, sensitivity=[1, 1], expected=[[0, 1], [2]]),
     "gaussian": lambda e: gaussian(epsilon=e, delta=1e-6, sensitivity=1),
     "discrete_gaussian": lambda e: discrete_gaussian(epsilon=e, delta=1e-6, sensitivity=1),
     "gaussian sigma": lambda e: gaussian(sigma=e, sensitivity=1),
@@ -51,6 +55,7 @@ BY_EPSILON = {
     "laplace": lambda e: laplace(epsilon=e, sensitivity=1),
     "largest_surprise": lambda e: largest_surprise(epsilon=e, sensitivity=1, expected=[0, 1]),
     "most_common": lambda e: most_common(["a", "b"], epsilon=e, unit=ADD),
+    "noisy_distances sigma": lambda e: noisy_distances(sigma=e, sensitivity=[1, 1], expected=[[0, 1], [2]]),
     "noisy_max": lambda e: noisy_max(epsilon=e, sensitivity=1),
     "noisy_max gumbel": lambda e: noisy_max(epsilon=e, sensitivity=1, noise="gumbel"),
     "quantile": lambda e: quantile(epsilon=e, cells=3, unit=ADD),
@@ -90,6 +95,8 @@ def test_a_scale_that_cannot_be_drawn_is_refused_before_anything_is_paid():
         lambda: noisy_max(epsilon=1e-10, sensitivity=1e10),
         lambda: sparse_vector(epsilon=1e-10, sensitivity=10**10, threshold=0),
         lambda: gaussian(sigma=2**51, sensitivity=1),
+        lambda: farthest(epsilon=1e-10, sensitivity=[1e10], expected=[[0, 1]]),
+        lambda: noisy_distances(sigma=2**51, sensitivity=[1], expected=[[0, 1]]),
         lambda: gaussian(epsilon=1e-9, delta=1e-9, sensitivity=1e10),
     ):
         with pytest.raises(BadParameter, match=r"(scale|rate|sigma) is .*; it must be between"):
@@ -115,6 +122,8 @@ def test_a_bad_confidence_is_refused(confidence):
         quantile(epsilon=1, cells=3, unit=ADD).error,
         largest_surprise(epsilon=1, sensitivity=1, expected=[0, 1]).error,
         surprise_quantile(sigma=1, sensitivity=1, expected=[0, 1]).error,
+        farthest(epsilon=1, sensitivity=[1], expected=[[0, 1]]).error,
+        noisy_distances(sigma=1, sensitivity=[1], expected=[[0, 1]]).error,
         small_table([[1, 0]], epsilon=1, sensitivity=1, rows=2).error,
         public().error,
     ):
@@ -140,6 +149,8 @@ def test_parameters_that_change_privacy_cannot_be_given_by_position():
         name_and_shame,
         largest_surprise,
         surprise_quantile,
+        farthest,
+        noisy_distances,
     ):
         with pytest.raises(TypeError):
             make(1, 1)
@@ -190,6 +201,16 @@ RUNS = {
         lambda x: surprise_quantile(sigma=1, sensitivity=1, expected=[4, 0]).release(x),
         [3, 5],
         [4, 6],
+    ),
+    "farthest": (
+        lambda x: farthest(epsilon=1, sensitivity=[1, 1], expected=[[4, 0], [0, 9]]).release(Parts([x, x])),
+        [3, 5],
+        [4, 5],
+    ),
+    "noisy_distances": (
+        lambda x: noisy_distances(sigma=1, sensitivity=[1, 1], expected=[[4, 0], [0, 9]]).release(Parts([x, x])),
+        [3, 5],
+        [4, 5],
     ),
 }
 
@@ -244,6 +265,8 @@ def test_no_error_text_holds_a_draw_or_a_true_value():
                       gaussian(sigma=1, sensitivity=1), quantile(epsilon=1, cells=4, unit=ADD),
                       largest_surprise(epsilon=1, sensitivity=1, expected=[0]),
                       surprise_quantile(sigma=1, sensitivity=1, expected=[0]),
+                      farthest(epsilon=1, sensitivity=[1], expected=[[0]]),
+                      noisy_distances(sigma=1, sensitivity=[1], expected=[[0]]),
                       small_table([[0]], epsilon=1, sensitivity=1, rows=1),
                       name_and_shame(delta=0.1), randomized_response(epsilon=1), public()):  # fmt: skip
         for exact in (sealed([secret], wide), [secret], np.array([secret])):
