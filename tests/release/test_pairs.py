@@ -1,7 +1,7 @@
 """The main method of releases: what it asks, what that costs, and what comes of it."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -282,14 +282,43 @@ def test_what_matters_more_gets_more(rows):
     assert heavy > 1.5 * light
 
 
+def worth_of(known, scope):
+    """What is known of some columns together, in units, piece by piece."""
+    block = known.lattice.block(scope)
+    return float((block.price * block.precision).sum())
+
+
 @pytest.mark.usefixtures("unfitted")
 def test_triples_are_looked_at_where_the_budget_is_rich(rows):
-    sizes = {}
-    for units in (POOR, RICH):
+    poor, rich = Oracle(rows), Oracle(rows)
+    poor.release(TRIPLES, POOR)
+    rich.release(TRIPLES, RICH)
+    assert max(map(len, poor.looked())) < 3
+    # Not with crumbs.
+    assert sum(worth_of(rich.known, scope) for scope in TRIPLES.scopes) > 0.1 * float(RICH)
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_the_larger_a_triple_the_richer_the_budget_must_be(rows):
+    """Somewhere in between small triples are looked at and large ones are not."""
+    found = []
+    for power in np.arange(-5, 0, 0.5):
         oracle = Oracle(rows)
-        oracle.release(TRIPLES, units)
-        sizes[units] = max(map(len, oracle.looked()))
-    assert sizes[POOR] < 3 == sizes[RICH]
+        oracle.release(TRIPLES, Fraction(10.0**power))
+        found.append({scope for scope in oracle.looked() if len(scope) == 3})
+    assert all(less <= more for less, more in pairwise(found))
+    some = [scopes for scopes in found if scopes and len(scopes) < len(TRIPLES.scopes)]
+    assert some
+    for scopes in some:
+        left_out = set(TRIPLES.scopes) - scopes
+        assert max(map(TRIPLES.cells, scopes)) <= min(map(TRIPLES.cells, left_out))
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_where_the_number_of_rows_is_public_nothing_is_kept_for_it(rows):
+    oracle = Oracle(rows, unit=REPLACE)
+    oracle.release(SINGLES, FAIR)
+    assert sum(worth_of(oracle.known, (name,)) for name in NAMES) == pytest.approx(float(FAIR), rel=1e-3)
 
 
 @pytest.mark.parametrize("goal", [SINGLES, PAIRS, TRIPLES], ids=["singles", "pairs", "triples"])
