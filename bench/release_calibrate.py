@@ -3,7 +3,7 @@
 python bench/release_calibrate.py run FILE         runs methods on drawn tables, and adds what they did to FILE
 python bench/release_calibrate.py run FILE --read  the same on the tables of others
 python bench/release_calibrate.py judge FILE       forecasts the same runs again, and compares
-python bench/release_calibrate.py estimate         how far a release is thought to be from the truth, and is
+python bench/release_calibrate.py estimate         how far releases are thought to be from the truth, and are
 
 A forecast is right if methods, tables and budgets are in the right order (the rank correlation over all of them), and
 if the method that it would choose does nearly as well as the best. The constants of `release/forecast.py` and
@@ -24,10 +24,10 @@ from release_data import DRAWN, READ, WORKLOADS, choose, judge, named, sample
 DELTA = 1e-9
 POOR, RICH = (0.01, 0.03, 0.1, 0.3), (1.0, 3.0, 10.0, 30.0)
 TABLES = 30
-# The error of a table that knows nothing but its size: no method is worse for long.
-WORST = 2.0
 # A choice that is worse than the best by no more than this is right.
 REGRET = 1.1
+# So many marginals and questions of a release are compared with what is thought of their errors.
+MARGINALS, QUESTIONS = 40, 60
 
 
 # Tables drawn: each seed is another kind.
@@ -211,6 +211,65 @@ def regrets(rows, told):
     print(f"{len(found)} choices, {within:.0%} within {REGRET} of the best; on average {np.mean(found):.3f}")
 
 
+# Estimates.
+
+
+def conjunctions(random, table, number):
+    """Questions on two to five columns, each with a row that is counted; and the true counts."""
+    from discreet.query.linear import Linear
+    from discreet.query.product import Factor, Product
+
+    names = list(table.sizes)
+    for _ in range(number):
+        factors, here = [], np.ones(table.rows, dtype=bool)
+        for name in sorted(random.choice(names, random.integers(2, min(5, len(names)) + 1), replace=False).tolist()):
+            codes = table.codes[:, table.places[name]]
+            chosen = random.random(table.sizes[name]) < random.choice([0.0, 0.5])
+            chosen[codes[random.integers(table.rows)]] = True
+            factors.append(Factor((name,), chosen.astype(np.int64)))
+            here &= chosen[codes]
+        yield Linear([Product(tuple(factors))]), int(here.sum())
+
+
+def estimate_one(name, workload, model, known, confidence=0.95):
+    """Estimates over true errors of some marginals, and how often the error of a question holds."""
+    from discreet.release.estimate import estimated_error_of, estimated_errors
+    from discreet.release.goal import goal_of
+
+    table, random = table_called(name), np.random.default_rng(0)
+    goal = goal_of(WORKLOADS[workload](table), table.domain())
+    thought = estimated_errors(model, known, goal)
+    scopes = [goal.scopes[place] for place in random.permutation(len(goal.scopes))[:MARGINALS]]
+    ratios = [
+        thought[scope] * table.rows / float(np.abs(model.marginal(scope) - table.counts(scope)).sum())
+        for scope in scopes
+    ]
+    held = [
+        abs(model.answer(query) - true) <= estimated_error_of(query, model, known, confidence)
+        for query, true in conjunctions(random, table, QUESTIONS)
+        if query.scope
+    ]
+    return ratios, held
+
+
+def estimate_all(read, seeds):
+    """The main method on each table, and what is thought of its errors."""
+    ratios, held = [], []
+    for name, workload, epsilon in jobs(read, seeds):
+        table = table_called(name)
+        model, known, _ = released(table, WORKLOADS[workload](table), epsilon, methods()["mixture"])
+        found = estimate_one(name, workload, model, known)
+        ratios += found[0]
+        held += found[1]
+        low, middle, high = np.quantile(found[0], (0.1, 0.5, 0.9)).round(2)
+        print(
+            f"{name:12} {workload} {epsilon:6g}: estimate/true {middle} ({low}–{high}), held {np.mean(found[1]):.2f}",
+            flush=True,
+        )
+    low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9)).round(2)
+    print(f"all: estimate/true {middle} ({low}–{high}), errors of 95 % hold for {np.mean(held):.1%} of the questions")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "judge", "estimate"))
@@ -223,6 +282,8 @@ def main():
         run_all(chosen.files[0], chosen.read, chosen.methods, chosen.tables, None)
     elif chosen.what == "judge":
         judge_all(chosen.files)
+    else:
+        estimate_all(chosen.read, chosen.tables)
 
 
 if __name__ == "__main__":

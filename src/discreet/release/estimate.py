@@ -6,10 +6,10 @@ no guarantee: on drawn tables it was within a factor of 1.6 of the truth for eig
 (bench/release_calibrate.py). Everything here is public: the model and what was released.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import combinations
-from math import hypot, prod
+from math import prod
 
 import numpy as np
 
@@ -17,10 +17,21 @@ from discreet.errors import TooLarge
 from discreet.known.known import Known, quantile
 from discreet.model.blend import Blend
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Model
+from discreet.model.protocol import Model, Numbers
 from discreet.query.linear import Linear
 from discreet.release.goal import Columns, Goal, goal_of
-from discreet.release.layers import error_of_marginal, guessed_distance, layers_of, precisions_known
+from discreet.release.layers import (
+    Layers,
+    Shares,
+    Supposed,
+    crossed,
+    error_of_marginal,
+    guessed_distance,
+    layers_of,
+    missed,
+    noise_of,
+    precisions_known,
+)
 
 # The deviation of a number whose mean absolute error is 1; and the part of an error that cells have in common.
 DEVIATION, IN_COMMON = 1.25, 0.3
@@ -35,8 +46,9 @@ _ROUNDING = 1e-3
 def estimated_errors(model: Model, known: Known, goal: Goal) -> Mapping[Columns, float]:
     """The L1 error that is expected of each of the goal's marginals, as a share of the rows."""
     layers = layers_of(goal)
-    precision, rows, distance = precisions_known(layers, known), max(model.total, 1.0), distances(model)
-    return {scope: error_of_marginal(layers, scope, precision, rows, distance) for scope in goal.scopes}
+    precision, rows = precisions_known(layers, known), max(model.total, 1.0)
+    supposed = supposed_by(model, layers, precision)
+    return {scope: error_of_marginal(layers, scope, precision, rows, supposed) for scope in goal.scopes}
 
 
 def estimated_error_of(query: Linear, model: Model, known: Known, confidence: float) -> float:
@@ -60,27 +72,36 @@ def estimated_error_of(query: Linear, model: Model, known: Known, confidence: fl
     return quantile(confidence) * float(np.hypot(apart, spread))
 
 
-def distances(model: Model) -> Callable[[str, str], float]:
-    """How far two columns of a table may be from independent, by its model: the L1 distance, as a part of its rows.
+def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:
+    """What a model says of its table: how rows are spread, and how far two columns are from independent.
 
-    Where there is much noise, a model has learnt too little of it; so what is usual is added.
+    Where there is much noise, a model has learnt too little of what columns say of each other: what would be missed of
+    a usual distance is added. Rows are spread as if columns were independent: then they are in more cells than they
+    are.
     """
     total = max(model.total, 1.0)
 
     @cache
-    def alone(name: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
-        return np.asarray(model.marginal([name]) / total)
+    def alone(name: str) -> Numbers:
+        counts = np.maximum(model.marginal([name]), 0.0)
+        return np.asarray(counts / max(float(counts.sum()), 1e-9))
+
+    @cache
+    def spread(columns: Columns) -> Shares:
+        return crossed(alone(name) for name in columns)
 
     @cache
     def distance(one: str, other: str) -> float:
+        pair = (one, other)
+        usual = guessed_distance(model.domain[one].size, model.domain[other].size)
         try:
-            both = model.marginal([one, other]) / total
+            both = model.marginal(pair) / total
         except TooLarge:
-            return guessed_distance(model.domain[one].size, model.domain[other].size)
-        found = float(np.abs(both - np.outer(alone(one), alone(other))).sum())
-        return hypot(found, guessed_distance(model.domain[one].size, model.domain[other].size))
+            return usual
+        hidden = missed(usual**2, noise_of(layers, pair, precision, total, spread(pair)) ** 2)
+        return float((hidden + np.abs(both - np.outer(alone(one), alone(other))).sum() ** 2) ** 0.5)
 
-    return distance
+    return Supposed(spread, distance)
 
 
 def members_of(model: Model) -> list[Model]:

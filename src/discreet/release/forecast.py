@@ -20,7 +20,7 @@ from discreet.release.bought import Bought
 from discreet.release.brief import Brief, Forecast
 from discreet.release.cells import number_of_cells
 from discreet.release.goal import Columns, Goal
-from discreet.release.layers import DEVIATIONS, WORST, error_of, layers_of, sampled, scatter, unevenness
+from discreet.release.layers import DEVIATIONS, WORST, error_of, guessed, layers_of, sampled, scatter, unevenness
 from discreet.release.mwem import SWEEPS
 
 # Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
@@ -129,9 +129,9 @@ def rounds_forecast(brief: Brief, rows: float) -> Forecast:
     # Half of a round's share measures one count. So many counts as the single columns have tell most of them.
     share = float(brief.units) / (2 * number)
     deviation = 2**0.5 / share if brief.known.pure else share**-0.5
-    left, noise, whole = 0.0, 0.0, 0.0
+    left, noise, whole, supposed = 0.0, 0.0, 0.0, guessed(goal.domain)
     for scope, weight in sampled(goal):
-        left += weight * unevenness(tuple(goal.domain[name].size for name in scope))
+        left += weight * unevenness(supposed.spread(scope))
         noise += weight * DEVIATIONS * goal.cells(scope) ** 0.5 * deviation / many
         whole += weight
     error = hypot(left / (1 + number / singles) ** 2, noise) / whole
@@ -149,12 +149,11 @@ def small_forecast(brief: Brief, rows: float) -> Forecast:
     epsilon = left if known.pure else float(selection_for(left))
     few, _ = small.best_size(goal, known, many, epsilon)
     tables = comb(goal.domain.size + few - 1, few)
-    error, whole = 0.0, 0.0
+    error, whole, supposed = 0.0, 0.0, guessed(goal.domain)
     for scope, weight in sampled(goal):
-        sizes = tuple(goal.domain[name].size for name in scope)
         # As far as a sample of so few rows, and as the choice is from the best.
         choice = goal.cells(scope) ** 0.5 * log(tables) / (epsilon * many)
-        error += weight * hypot(scatter(sizes, few), choice)
+        error += weight * hypot(scatter(supposed.spread(scope), few), choice)
         whole += weight
     counts = number_of_cells(goal)
     seconds = BASE_SECONDS + A_TABLE * counts * tables

@@ -6,7 +6,7 @@ is to learn is not public, so it is guessed from sizes: the constants were chose
 bench/release_calibrate.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -21,8 +21,11 @@ from discreet.known.reading import Numbers
 from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
 from discreet.release.noise_error import EXPONENT
+from discreet.schema.domain import Domain
 
 Places = NDArray[np.int64]
+# Parts of all rows, and how many cells have each.
+Shares = tuple[Numbers, Numbers]
 
 # So many marginals stand for all of a goal, evenly spread by the number of their cells.
 SAMPLE = 24
@@ -33,8 +36,21 @@ DROWNED, DEVIATIONS = 2.6, 0.7
 STRUCTURE, BY_SIZES, DEEPER, SCATTER = 0.3, 1.0, 0.25, 0.7
 # A fit has this much of the noise of what it is fitted to: it averages some of it away, and adds some of its own.
 KEPT = 1.1
+# More cells than this are told apart in groups, so many for each factor of e, and none below this part of the rows.
+MOST_APART, _FINE, _SMALLEST = 256, 3, 1e-12
 # No model is further than this from a table for long.
 WORST = 1.8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supposed:
+    """What is supposed of a table: how rows are spread over some columns, and how far two are from independent.
+
+    The distance is the L1 distance, as a part of the rows.
+    """
+
+    spread: Callable[[Columns], Shares]
+    distance: Callable[[str, str], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +134,9 @@ def error_of(layers: Layers, precision: Numbers, rows: float, chosen: tuple[floa
 
     `chosen` are the parts of what pairs, and what more columns, say that lie in marginals which are known at all.
     """
-    total, weights = 0.0, 0.0
-    sizes = {name: column.size for name, column in layers.goal.domain.columns}
-
-    def guess(one: str, other: str) -> float:
-        return guessed_distance(sizes[one], sizes[other])
-
+    total, weights, supposed = 0.0, 0.0, guessed(layers.goal.domain)
     for scope, weight in sampled(layers.goal):
-        total += weight * error_of_marginal(layers, scope, precision, rows, guess, chosen)
+        total += weight * error_of_marginal(layers, scope, precision, rows, supposed, chosen)
         weights += weight
     return total / weights
 
@@ -135,28 +146,41 @@ def error_of_marginal(
     scope: Columns,
     precision: Numbers,
     rows: float,
-    distance: Callable[[str, str], float],
+    supposed: Supposed,
     chosen: tuple[float, float] = (1.0, 1.0),
 ) -> float:
-    """The error of one marginal of a goal, where `distance` says how far two columns are from independent.
+    """The error of one marginal of a goal.
 
     Of the structure S of a layer a model misses S N/√(S² + N²), where N is the noise: all of it if the noise is larger,
     and the noise if it is smaller. What is missed of different layers is added up as if it were noise.
     """
-    sizes = {name: layers.goal.domain[name].size for name in scope}
     squares = 0.0
     for depth in range(len(scope) + 1):
         noise, there = 0.0, 0.0
         for columns in combinations(scope, depth):
-            place = layers.index[columns]
-            known, shape = float(precision[place]), tuple(sorted(sizes[name] for name in columns))
-            noise += noise_share(shape, (float(layers.price[place]) / known) ** 0.5 / rows) ** 2 if known else np.inf
-            there += DEEPER ** (2 * (depth - 2)) * sum(distance(*pair) ** 2 for pair in combinations(columns, 2))
-            there += (SCATTER * scatter(shape, rows)) ** 2
-        noise *= KEPT**2
+            spread = supposed.spread(columns)
+            noise += noise_of(layers, columns, precision, rows, spread) ** 2
+            told = sum(supposed.distance(*pair) ** 2 for pair in combinations(columns, 2))
+            there += DEEPER ** (2 * (depth - 2)) * told + (SCATTER * scatter(spread, rows)) ** 2
         part = chosen[depth > 2]
         squares += noise if depth < 2 else part * missed(there, noise) + (1 - part) * there
     return float(min(WORST, squares**0.5))
+
+
+def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: Shares) -> float:
+    """The noise of what some columns add to fewer of them, as a part of the rows; infinite if that is unknown."""
+    place = layers.index[columns]
+    known = float(precision[place])
+    return KEPT * noise_share(spread, (float(layers.price[place]) / known) ** 0.5 / rows) if known else float("inf")
+
+
+def guessed(domain: Domain) -> Supposed:
+    """What is supposed where only sizes are known."""
+    sizes = {name: column.size for name, column in domain.columns}
+    return Supposed(
+        lambda columns: guessed_shares(tuple(sorted(sizes[name] for name in columns))),
+        lambda one, other: guessed_distance(sizes[one], sizes[other]),
+    )
 
 
 def missed(there: float, noise: float) -> float:
@@ -174,40 +198,47 @@ def guessed_distance(one: int, other: int) -> float:
     return STRUCTURE * rest
 
 
-def scatter(sizes: tuple[int, ...], rows: float) -> float:
-    """How far so many rows are from the law that they were drawn from, about, in a table of columns of these sizes."""
-    shares, cells = _shares(sizes)
+def scatter(spread: Shares, rows: float) -> float:
+    """How far so many rows are from the law that they were drawn from, about, as a part of them."""
+    shares, cells = spread
     return float(cells @ np.minimum(2 * shares, DEVIATIONS * np.sqrt(shares / rows)))
 
 
-def unevenness(sizes: tuple[int, ...]) -> float:
-    """How far a table of columns of these sizes is from one with as many rows in each cell, about."""
-    shares, cells = _shares(sizes)
-    return float(cells @ np.abs(shares - 1 / prod(sizes)))
+def unevenness(spread: Shares) -> float:
+    """How far a table is from one with as many rows in each cell, as a part of the rows."""
+    shares, cells = spread
+    return float(cells @ np.abs(shares - 1 / cells.sum()))
 
 
-def noise_share(sizes: tuple[int, ...], deviation: float) -> float:
-    """The error that noise makes in a table of columns of these sizes, as a part of its rows.
+def noise_share(spread: Shares, deviation: float) -> float:
+    """The error that noise makes in a table, as a part of its rows.
 
     Cells that drown in noise, whose deviation is a part of the rows too, are lost with what is in them.
     """
-    if not sizes:
-        return DEVIATIONS * deviation
-    shares, cells = _shares(sizes)
+    shares, cells = spread
     return min(2.0, float(cells @ np.minimum(DROWNED * shares, DEVIATIONS * deviation)))
 
 
 @lru_cache(maxsize=1 << 14)
-def _shares(sizes: tuple[int, ...]) -> tuple[Numbers, Numbers]:
-    """How rows are spread over the cells of columns of these sizes, about: shares, and how many cells have them."""
+def guessed_shares(sizes: tuple[int, ...]) -> Shares:
+    """How rows are spread over the cells of columns of these sizes, about."""
+    falling = [np.arange(1.0, size + 1) ** -EXPONENT for size in sizes]
+    return crossed([each / each.sum() for each in falling])
+
+
+def crossed(columns: Iterable[Numbers]) -> Shares:
+    """How rows are spread over the cells of independent columns with these shares of their cells.
+
+    >>> crossed([np.array([0.5, 0.5]), np.array([1.0])])
+    (array([0.5, 0.5]), array([1., 1.]))
+    """
     shares, cells = np.ones(1), np.ones(1)
-    for size in sizes:
-        falling = np.arange(1.0, size + 1) ** -EXPONENT
-        shares = np.multiply.outer(shares, falling / falling.sum()).ravel()
-        cells = np.repeat(cells, size)
-        if len(shares) > 256:
+    for column in columns:
+        shares = np.multiply.outer(shares, column).ravel()
+        cells = np.repeat(cells, len(column))
+        if len(shares) > MOST_APART:
             # Cells with about as many rows are one group.
-            group = np.round(np.log(shares) * 3).astype(np.int64)
+            group = np.round(np.log(np.maximum(shares, _SMALLEST)) * _FINE).astype(np.int64)
             _, place = np.unique(group, return_inverse=True)
             many = np.bincount(place, weights=cells).astype(np.float64)
             shares, cells = np.bincount(place, weights=cells * shares) / many, many
