@@ -6,18 +6,23 @@ python bench/release.py --tables adult --methods discreet independent --epsilons
 
 The error is the mean L1 distance of a marginal from the truth as a share of the rows, weighted as the workload says.
 "discreet" chooses its method by its own plan; with the first seed each method of the plan is run as well, to see
-whether the plan was right. Peers are run on the tables of others where `bench/release_peers.py --install` has set them
-up; what they did before is kept in results/release_peers.json, because it takes hours. The classifier is trained on
-synthetic rows of four fifths of Adult and tested on the true rows of the rest.
+whether the plan was right. The tables of others are run with all workloads, the first of them with all seeds; drawn
+tables with one seed, and that of a hundred columns with all 2-ways. A sweep of many budgets compares with independent
+columns. Peers are run on the tables of others where `bench/release_peers.py --install` has set them up; what they did
+before is kept in results/release_peers.json, because it takes hours. The classifier is trained on synthetic rows of
+four fifths of Adult and tested on the true rows of the rest.
 """
 
 import argparse
 import json
+import os
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
+from threading import Lock
 from time import process_time
 
 import numpy as np
@@ -30,6 +35,8 @@ from release_peers import DELTA, EPSILONS, Found, be_a_child, jobs, keep, kept, 
 
 RESULTS = Path(__file__).parent / "results"
 SEEDS = 3
+# Budgets of the sweep, besides the others.
+SWEEP = (0.01, 0.03, 0.3, 3.0, 30.0, 100.0)
 OURS = "discreet"
 # What a classifier learns from.
 LEARNT = ("adult-train", "adult-test", "target")
@@ -48,12 +55,16 @@ def discreet(method=None):
         with tempfile.TemporaryDirectory() as folder:
             desk = dp.Curator(table.table(), budget=budget, ledger=Path(folder) / "ledger.sqlite")
             start = process_time()
+            # A release counts the rows first; the plan is told them, which spares paying twice.
             plan = [
                 {"method": row.method, "error": row.error, "seconds": row.seconds, "memory": row.memory}
-                for row in desk.plan(weights, budget=budget)
+                for row in desk.plan(weights, budget=budget, rows=table.rows)
+                if row.possible
             ]
             notes = {"plan": plan, "planning": process_time() - start}
             made = desk.release(weights, budget=budget, **({} if method is None else {"method": method}))
+            notes["chosen"] = made.method
+            notes["estimated"] = made.error
             desk.close()
         return Found(made.marginal, lambda number: stacked(made.rows(number).codes, table), notes)
 
@@ -113,7 +124,7 @@ def independent(table, weights, epsilon):
 
 
 def aim(table, weights, epsilon):
-    """AIM on our tree: what its own code would say if it had the time."""
+    """AIM as its paper has it, on our tree of cliques."""
     tree, answer = release_aim.aim(table, weights, mu=mu(epsilon))
     return Found(answer, lambda number: stacked(tree.rows(number), table))
 
@@ -148,6 +159,8 @@ class Runs:
     rows: dict = field(default_factory=dict)
     peers: dict = field(default_factory=dict)
 
+    lock: Lock = field(default_factory=Lock)
+
     def run(self, job, judge=lambda row, codes: row):
         """The figures of a job, and what `judge` adds of its rows. What a peer did before is not done again."""
         peer = is_peer(job)
@@ -162,29 +175,56 @@ class Runs:
                 codes = Path(name) / "rows.npy"
                 row = outside(job, python, script, seconds=self.seconds, rows=codes)
                 row = judge(row, np.load(codes)) if codes.exists() else row
+        with self.lock:
             if peer:
                 self.peers[key(row)] = row
-        print(json.dumps({each: value for each, value in row.items() if each != "plan"}), flush=True)
-        self.rows[key(row)] = row
-        if self.folder is not None:
-            keep(self.folder / "release.json", self.rows)
-            keep(self.folder / "release_peers.json", self.peers)
+            print(json.dumps({each: value for each, value in row.items() if each != "plan"}), flush=True)
+            self.rows[key(row)] = row
+            if self.folder is not None:
+                keep(self.folder / "release.json", self.rows)
+                keep(self.folder / "release_peers.json", self.peers)
         return row
+
+    def run_many(self, jobs):
+        """All jobs, as many at once as there are processors."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(self.run, jobs))
+
+
+def workloads_of(table, workloads):
+    """Drawn tables are there to judge, not to compare workloads; a hundred columns have too many triples."""
+    if table in READ:
+        return workloads
+    return [name for name in workloads if name == ("2-ways" if table == "hundred" else "3-ways")]
 
 
 def run_all(runs, methods, tables, epsilons, workloads, seeds):
+    wanted = []
     for table in tables:
-        # The drawn tables are there to judge, not to compare workloads.
-        asked = workloads if table in READ else workloads[:1]
-        for job in jobs(methods, [table], epsilons, asked, seeds):
-            # A peer takes hours: one seed and one workload, on the tables of others.
-            rare = table in READ and (job["seed"], job["workload"]) == (seeds[0], workloads[0])
-            if is_peer(job) and key(job) not in runs.peers and not rare:
+        for job in jobs(methods, [table], epsilons, workloads_of(table, workloads), seeds):
+            first = (job["seed"], job["workload"]) == (seeds[0], workloads[0])
+            # A peer and AIM take long: one seed and one workload, on the tables of others.
+            rare = (is_peer(job) or job["method"] == "aim") and key(job) not in runs.peers
+            if job["seed"] != seeds[0] and (job["workload"] != workloads[0] or table not in READ):
                 continue
-            row = runs.run(job)
-            if job["method"] == OURS and job["seed"] == seeds[0]:
-                for each in row.get("plan", ()):
-                    runs.run(job | {"method": f"{OURS}:{each['method']}"})
+            if not rare or (table in READ and first):
+                wanted.append(job)
+    done = runs.run_many(wanted)
+    planned = [
+        {name: row[name] for name in ("table", "epsilon", "workload", "seed", "checksum")}
+        | {"method": f"{OURS}:{each['method']}"}
+        for row in done
+        if row["method"] == OURS and row["seed"] == seeds[0]
+        for each in row.get("plan", ())
+        if each["seconds"] <= runs.seconds and row["workload"] in (workloads[0], "2-ways")
+    ]
+    runs.run_many(planned)
+
+
+def sweep(runs, tables, seeds):
+    """Many budgets, ours beside independent columns: nothing should be worse than those."""
+    few = [table for table in tables if table != "hundred"]
+    return runs.run_many(jobs([OURS, "independent"], few, SWEEP, ["3-ways"], seeds))
 
 
 def classify(runs, methods, epsilons, seed):
@@ -193,6 +233,7 @@ def classify(runs, methods, epsilons, seed):
     table, truth = sample(learn), sample(test)
     true = {"method": "the true rows", "epsilon": None} | learnt(table.codes, truth)
     whole = [method for method in methods if method not in ("laplace", "gaussian")]
+    whole += [f"{OURS}:{method}" for method in ("mixture", "adaptive")]
     asked = jobs(whole, [learn], epsilons, [workload], [seed])
     return [true, *(runs.run(job, lambda row, codes: row | learnt(codes, truth)) for job in asked)]
 
@@ -221,6 +262,7 @@ def main():
     parser.add_argument("--seeds", nargs="*", type=int)
     parser.add_argument("--cpu-seconds", type=int, default=release_peers.CPU_SECONDS)
     parser.add_argument("--no-classifier", action="store_true")
+    parser.add_argument("--sweep", action="store_true")
     chosen = parser.parse_args()
     if chosen.child:
         be_a_child(*chosen.child, chosen.cpu_seconds, method_called)
@@ -234,6 +276,8 @@ def main():
     there = [method for method in release_peers.METHODS if method in known or release_peers.python_of(method)]
     methods = chosen.methods or [OURS, *BASELINES, *there]
     run_all(runs, methods, tables, epsilons, chosen.workloads, list(seeds))
+    if whole or chosen.sweep:
+        sweep(runs, tables, list(seeds))
     scores = [] if chosen.no_classifier else classify(runs, methods, epsilons, 0)
     text = release_report.report(list(runs.rows.values()), scores)
     if whole:

@@ -1,4 +1,4 @@
-"""AIM as its paper has it, on our tree of cliques: its authors' code does not end in the time that a peer has.
+"""AIM as its paper has it, on our tree of cliques, so that it can be compared at every budget in little time.
 
 It chooses, round by round, the marginal on which the model is worst beyond the noise to expect, measures it whole, and
 fits again. The noise is numpy's: nothing here is released. Two favours: its zero-concentrated budget is read from

@@ -32,6 +32,8 @@ def report(rows, scores):
         *(part for name in WORKLOADS for part in errors(rows, name)),
         *costs(rows),
         *of_rows(rows),
+        *beside_independent(rows),
+        *estimates(rows),
         *plans(rows),
         *classifier(scores),
         *failures(rows),
@@ -142,6 +144,41 @@ def of_rows(rows):
         lines.append(f"| {table} | {epsilon:g} | {' | '.join(cells)} |")
     columns = ["table", "ε", "error of answers", "of rows", "worst cell", "of rows", "release, CPU s", "rows, CPU s"]
     return titled("Rows", "As many synthetic rows as the table has. The worst cell as a share of n.", columns, lines)
+
+
+def means(rows, method, table, epsilon):
+    found = [error_of(row) for row in rows if (row["method"], row["table"], row["epsilon"]) == (method, table, epsilon)]
+    return None if not found or None in found else sum(found) / len(found)
+
+
+def beside_independent(rows):
+    """Our error over that of independent columns, at every budget."""
+    some = [row for row in rows if row["workload"] == "3-ways" and row["table"] in NAMES]
+    epsilons = sorted({row["epsilon"] for row in some if row["method"] == OURS})
+    lines = []
+    for table in (name for name in NAMES if any(row["table"] == name for row in some)):
+        pairs = [(means(some, OURS, table, each), means(some, "independent", table, each)) for each in epsilons]
+        cells = ["–" if None in pair else f"{pair[0] / pair[1]:.2f}" for pair in pairs]
+        lines.append(f"| {table} | {' | '.join(cells)} |")
+    words = (
+        "Our mean error over that of the product of single columns, which has all of the budget for them and is told "
+        "the number of rows."
+    )
+    return titled("Beside independent columns", words, ["table", *(f"ε = {each:g}" for each in epsilons)], lines)
+
+
+def estimates(rows):
+    """What a release thinks of its own error, over what it is."""
+    some = [row for row in rows if row["method"] == OURS and row["workload"] == "3-ways" and "estimated" in row]
+    some = [row for row in some if "error" in row]
+    lines = []
+    for table, epsilon in settings_of(some):
+        here = [row for row in some if (row["table"], row["epsilon"]) == (table, epsilon)]
+        ratio = spread([row["estimated"] / row["error"] for row in here])
+        chosen = ", ".join(dict.fromkeys(row["chosen"] for row in here))
+        lines.append(f"| {table} | {epsilon:g} | {chosen} | {spread([row['error'] for row in here])} | {ratio} |")
+    columns = ["table", "ε", "method chosen", "error", "estimated over true"]
+    return titled("What a release says of itself", "`release.error` beside the truth.", columns, lines)
 
 
 def predicted(rows):
