@@ -23,11 +23,15 @@ SELECTED, BY_CHOICE = 2.0, 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bought:
-    """The precision of each block; the parts of what pairs, and what more columns, say that are known so well."""
+    """The precision of each block; the parts of what pairs, and what more columns, say that are known so well.
+
+    `finer` is how many times as many selections are made as are planned for at first.
+    """
 
     precision: Numbers
     pairs: float = 1.0
     deeper: float = 1.0
+    finer: float = 1.0
 
 
 def mixture(brief: Brief, rows: float) -> Bought:
@@ -82,7 +86,7 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
     found[lower] += told[lower]
     found[possible] = np.maximum(found[possible], top)
     part = chosen**BY_CHOICE
-    return Bought(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0)
+    return Bought(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0, finer)
 
 
 def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bought:

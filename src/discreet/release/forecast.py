@@ -32,13 +32,13 @@ BASE_MEMORY, BASE_SECONDS = 250e6, 2.0
 A_HELD = 60
 # Seconds for a step of a member of an ensemble, and for each number and component in it, of pairs and of triples; the
 # part of all steps that is taken.
-A_STEP, A_PAIR, A_TRIPLE, TAKEN = 3e-4, 1.2e-10, 4e-9, 0.5
+A_STEP, A_PAIR, A_TRIPLE, TAKEN = 1e-4, 1.2e-10, 4e-9, 0.15
 # Seconds to measure a number, and to plan, pay and record a block.
 A_NUMBER, A_BLOCK = 1e-6, 1e-3
 # Seconds for a round of `adaptive`, and for each cell of all marginals that it chooses among.
-A_ROUND, A_CANDIDATE = 1e-2, 6e-8
+A_ROUND, A_CANDIDATE = 3e-2, 1e-8
 # Seconds to compare a count in a round of MWEM, and to mend a cell of its model; to look at a count of a small table.
-A_COUNT, A_CELL, A_TABLE = 1e-6, 2e-8, 1.2e-9
+A_COUNT, A_CELL, A_TABLE = 2e-6, 4e-8, 1.2e-9
 
 
 def pairs_forecast(brief: Brief, rows: float) -> Forecast:
@@ -111,7 +111,7 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     depths = sorted({2, min(3, max(map(len, goal.scopes)))})
     found = [bought.selected(brief, many, depth) for depth in depths]
     error = min(error_of(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
-    planned = adaptive.ROUNDS * names
+    planned = adaptive.ROUNDS * names * max(known.finer for known in found)
     seconds = BASE_SECONDS + planned * (A_ROUND + A_CANDIDATE * candidates)
     return Forecast("adaptive", error, seconds, BASE_MEMORY + A_HELD * candidates)
 
