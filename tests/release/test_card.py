@@ -178,14 +178,6 @@ def test_errors_keep_the_order_and_the_weights_of_the_goal():
     assert found == (MarginalError(("b",), 0.2, 0.75), MarginalError(("a",), 0.1, 0.25))
 
 
-def test_columns_that_the_release_is_not_for_are_named():
-    assert "not made for" not in " ".join(card_of().not_promised)
-    card = card_of(errors=(MarginalError(("age",), 0.02, 1.0),))
-    assert "not made for the columns sex: what it has of them means nothing" in card.not_promised[0]
-    many = card_of(columns=tuple(CardColumn(f"c{n}", "boolean", 2) for n in range(40)))
-    assert "c11 and 28 more:" in many.not_promised[0]
-
-
 # The page.
 
 

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from discreet.curator.release import Release
     from discreet.ledger import Budget
     from discreet.query import Marginal, Workload
-    from discreet.release.raw import SyntheticRows
 
 # Marginals of so many columns, if nothing else is said.
 _COLUMNS_AT_ONCE = 3
@@ -183,7 +181,7 @@ def _write(made: "Release", folder: Path, rows: int | None, form: RowsForm, *, f
     """Write the release and its rows; how many rows there are."""
     try:
         made.save(folder, force=force)
-        synthetic = _named(made, made.rows(rows))
+        synthetic = made.rows(rows)
         for other in RowsForm:
             # Rows of an earlier release must not lie beside the card of this one.
             (folder / f"rows.{other}").unlink(missing_ok=True)
@@ -195,13 +193,6 @@ def _write(made: "Release", folder: Path, rows: int | None, form: RowsForm, *, f
             "again with the same --key, if it had one, and another --output."
         ) from None
     return len(synthetic)
-
-
-def _named(made: "Release", rows: "SyntheticRows") -> "SyntheticRows":
-    """The columns that the release was made for: what rows have in the others means nothing."""
-    wanted = {name for scope in made.goal.scopes for name in scope}
-    names = [name for name in rows.domain if name in wanted]
-    return replace(rows, domain=rows.domain.project(names), codes={name: rows.codes[name] for name in names})
 
 
 def _print_release(made: "Release", folder: Path, number: int, schema: Path) -> None:

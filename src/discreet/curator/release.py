@@ -145,7 +145,7 @@ class Release:
         total, private = number_bars(Marginal(()), self.known, 0.95), total_of(self.known.lattice)[1] > 0
         return Card(
             table=schema.table,
-            columns=columns_of(schema.domain),
+            columns=columns_of(self.domain),
             unit=schema.unit,
             budget=bill.budget,
             spent=bill.spent,

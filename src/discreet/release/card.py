@@ -134,9 +134,7 @@ class Card:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What a reader might think and should not, in sentences."""
-        named = {name for each in self.errors for name in each.columns}
-        unnamed = [column.name for column in self.columns if self.errors and column.name not in named]
-        return not_promised(unit=self.unit, earlier=self.earlier, told=self.table_spent, unnamed=unnamed)
+        return not_promised(unit=self.unit, earlier=self.earlier, told=self.table_spent)
 
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:

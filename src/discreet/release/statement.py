@@ -1,14 +1,11 @@
 """What the card of a release says in sentences: what is guaranteed, what is estimated, what is not promised."""
 
-from collections.abc import Sequence
 from math import exp
 
 from discreet.ledger.budget import Budget
 from discreet.picture import error_text
 from discreet.schema.unit import Unit
 
-# So many columns are named.
-_NAMED = 12
 # Beyond this, e^epsilon is better left as a power.
 _READABLE = 14.0
 
@@ -62,15 +59,9 @@ def estimated(*, error: float | None, forecast: float | None) -> tuple[str, ...]
     return tuple(said or ["Nothing."])
 
 
-def not_promised(*, unit: Unit, earlier: int, told: Budget, unnamed: Sequence[str]) -> tuple[str, ...]:
-    """What a reader might think and should not; the goal has nothing of the `unnamed` columns."""
+def not_promised(*, unit: Unit, earlier: int, told: Budget) -> tuple[str, ...]:
+    """What a reader might think and should not."""
     said = []
-    if unnamed:
-        more = f" and {len(unnamed) - _NAMED:,} more" if len(unnamed) > _NAMED else ""
-        said.append(
-            f"The release was not made for the columns {', '.join(unnamed[:_NAMED])}{more}: what it has of them means "
-            "nothing."
-        )
     if earlier:
         said.append(
             "This release is not the only thing that was told of the table: all of it together has come to "
