@@ -18,7 +18,7 @@ from discreet.release.layers import DEVIATIONS, Layers, layers_of, precisions_kn
 _ROUNDS, _HALVINGS = 6, 50
 # `adaptive` selects so many different marginals for each column, and they are the ones that say most: the part of what
 # all say that is in them is their part of all to this power.
-SELECTED, BY_CHOICE = 2.0, 0.2
+SELECTED, BY_CHOICE = 2.0, 0.3
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 What is known of a marginal has noise of known size. What a model says beyond that is a guess, and how wrong it may be
 is judged by how much there is to guess: how far the model's columns are from independent (`layers.py`). An estimate is
-no guarantee: on drawn tables it was within a factor of 1.6 of the truth for eight of ten marginals
+no guarantee: on drawn tables it was within a factor of 1.8 of the truth for eight of ten marginals
 (bench/release_calibrate.py). Everything here is public: the model and what was released.
 """
 

@@ -38,7 +38,7 @@ A_NUMBER, A_BLOCK = 1e-6, 1e-3
 # Seconds for a round of `adaptive`, and for each cell of all marginals that it chooses among.
 A_ROUND, A_CANDIDATE = 3e-2, 1e-8
 # Seconds to compare a count in a round of MWEM, and to mend a cell of its model; to look at a count of a small table.
-A_COUNT, A_CELL, A_TABLE = 2e-6, 4e-8, 1.2e-9
+A_COUNT, A_CELL, A_TABLE = 1e-5, 1.2e-7, 1.2e-9
 
 
 def pairs_forecast(brief: Brief, rows: float) -> Forecast:
