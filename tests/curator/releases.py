@@ -34,8 +34,8 @@ from discreet.privacy.gate import FULL
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss as price_of
 
-# Tables times questions that SmallDB looks at: so few that all their probabilities can be listed.
-MOST_WORK = 2**14
+# Tables that SmallDB looks at, and tables times questions: so few that all their probabilities can be listed.
+MOST_TABLES, MOST_WORK = 2**14, 2**14
 
 
 @dataclass
@@ -118,6 +118,7 @@ def heard_tables(session, rng, first=None):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discreet.release.small, "MOST_WORK", MOST_WORK)
+        patch.setattr(discreet.release.small, "MOST_MULTISETS", MOST_TABLES)
         patch.setattr(discreet.curator.teller, "choosing", choosing)
         patch.setattr(discreet.mechanism.smalldb, "draw_level", draw_level)
         # Which of the tables that are equally good: nothing depends on it.
@@ -195,6 +196,9 @@ def payments_of(session):
             case "record":
                 asked = None
                 yield payment
+            case "outcome":
+                # A request that was refused was not paid.
+                asked = None
 
 
 # --- What is wrong ---------------------------------------------------------------------------------------------------
@@ -305,5 +309,7 @@ def random_goal(rng, domain):
     """Marginals of up to three columns, some of them, with weights or without."""
     names = list(domain)
     every = [each for size in (1, 2, 3) for each in combinations(names, size)]
+    # A column of one cell says nothing by itself.
+    every = [each for each in every if max(domain[name].size for name in each) > 1]
     chosen = [every[place] for place in rng.permutation(len(every))[: rng.integers(1, len(every) + 1)]]
     return {each: float(rng.integers(1, 5)) for each in chosen} if rng.integers(2) else chosen

@@ -21,20 +21,14 @@ from discreet.privacy.event import Nothing, Selection
 from discreet.privacy.gate import GRAIN
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.query.linear import Marginal
-from discreet.release.brief import Forecast, Method
-from discreet.release.direct import direct
-from discreet.release.lattice import lattice
+from discreet.release.brief import Forecast
 from discreet.release.methods import METHODS
-from discreet.release.rounds import rounds
-from discreet.release.small import small
 from discreet.schema import Unit
 from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.source import Source
 
-# Every maker, whatever is foreseen of it.
-MAKERS = {"direct": direct, "lattice": lattice, "mwem": rounds, "small_db": small}
-MAKERS |= {name: method.make for name, method in METHODS.items()}
+EVERY = ["adaptive", "direct", "lattice", "mixture", "mwem", "small_db"]
 GAUSSIAN, RENYI = Budget(epsilon=40, delta=1e-6), Budget(epsilon=40, delta=1e-6, gate="renyi")
 PURE = Budget(epsilon=40)
 ADD, REPLACE = Unit(), Unit(neighbors="replace_one")
@@ -42,14 +36,15 @@ PAIRS = [("age", "city"), ("age", "sex"), ("city", "sex")]
 EPSILONS = [0.3, 3, 12, 30]
 
 
-@pytest.fixture(autouse=True)
-def _no_forecasts(monkeypatch):
-    """Every method is possible, as far as anybody foresees."""
+@pytest.fixture
+def _possible(monkeypatch):
+    """Every method is taken, whatever is foreseen of it."""
 
-    def method(name):
-        return Method(name, name, lambda brief, rows: Forecast(name, 0.1, 1.0, 1.0), MAKERS[name])
+    def instead(method):
+        return replace(method, forecast=lambda brief, rows: Forecast(method.name, 0.1, 1.0, 1.0))
 
-    monkeypatch.setattr(discreet.release.methods, "METHODS", {name: method(name) for name in MAKERS})
+    everything = {name: instead(METHODS[name]) for name in EVERY}
+    monkeypatch.setattr(discreet.release.methods, "METHODS", everything)
 
 
 def work_of(rng, domain, method, budget):
@@ -76,27 +71,43 @@ def check(method, budget, seeds, folder):
     return requests
 
 
-@pytest.mark.parametrize("method", sorted(MAKERS))
+def test_no_method_is_forgotten():
+    assert sorted(METHODS) == EVERY
+
+
+@pytest.mark.usefixtures("_possible")
+@pytest.mark.parametrize("method", EVERY)
 def test_neighbours_are_asked_the_same_and_tell_apart_no_more_than_was_paid(method, tmp_path):
     assert check(method, GAUSSIAN, range(12), tmp_path)
 
 
+@pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize("method", ["direct", "mwem", "small_db"])
 def test_so_it_is_where_delta_is_0(method, tmp_path):
     assert check(method, PURE, range(6), tmp_path)
 
 
+@pytest.mark.parametrize("budget", [GAUSSIAN, PURE], ids=["delta above 0", "delta 0"])
+def test_so_it_is_where_the_best_method_is_taken(budget, tmp_path):
+    """Which one is best depends on what was released of the number of rows."""
+    assert check("auto", budget, range(4), tmp_path)
+
+
+@pytest.mark.usefixtures("_possible")
 def test_so_it_is_under_renyi_accounting(tmp_path):
     assert check("adaptive", RENYI, range(6), tmp_path)
 
 
+@pytest.mark.usefixtures("_possible")
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "budget"),
     [
-        *((method, GAUSSIAN) for method in sorted(MAKERS)),
+        *((method, GAUSSIAN) for method in EVERY),
         *((method, PURE) for method in ("direct", "mwem", "small_db")),
         ("adaptive", RENYI),
+        ("auto", GAUSSIAN),
+        ("auto", PURE),
     ],
 )
 def test_so_it_is_for_a_hundred_pairs_of_neighbours(method, budget, tmp_path):
@@ -104,6 +115,7 @@ def test_so_it_is_for_a_hundred_pairs_of_neighbours(method, budget, tmp_path):
     assert sum(asked.values()) >= 100
 
 
+@pytest.mark.usefixtures("_possible")
 def test_every_kind_of_request_is_made_for_some_release(tmp_path):
     """Power: there is something to compare."""
     asked = Counter()
@@ -147,6 +159,7 @@ def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, uni
     assert seen(method, tmp_path, unit=unit) == {"more than paid"}
 
 
+@pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize(("unit", "times"), [(ADD, 4), (REPLACE, 2)])
 def test_a_small_table_that_is_chosen_too_sharply_is_seen(unit, times, tmp_path, monkeypatch):
     right = discreet.curator.teller.choosing
@@ -176,7 +189,8 @@ def too_many_rows(rows, *, domain, unit):
     return frame
 
 
-@pytest.mark.parametrize("method", sorted(MAKERS))
+@pytest.mark.usefixtures("_possible")
+@pytest.mark.parametrize("method", EVERY)
 def test_contributions_that_are_forgotten_are_seen(method, tmp_path):
     found = seen(method, tmp_path, unit=Unit(key="who"), source=too_many_rows)
     assert {"more than declared", "more than paid"} <= found
@@ -222,7 +236,8 @@ def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
     assert seen("mixture", tmp_path, tries=1) == {"evaluate before it is paid"}
 
 
-@pytest.mark.parametrize("method", sorted(MAKERS))
+@pytest.mark.usefixtures("_possible")
+@pytest.mark.parametrize("method", EVERY)
 def test_half_the_price_is_seen(method, tmp_path, monkeypatch):
     right = discreet.plan.plan.event_of
 
