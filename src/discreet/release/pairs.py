@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import prod
+from math import inf, log, pi, prod, sqrt
 
 import numpy as np
 
@@ -36,24 +36,29 @@ FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.48
 WITH_TRIPLES = 0.4
 # No more than this for the number of rows, and this where rows stand out by 1.
 MOST_TOTAL, FEW_ROWS = 0.05, 0.075
+# The look gets up to so much if a deviation of its noise is more than this part of the rows.
+MOST_LOOK, SEEN = 0.1, 0.1
 # How well rows stand out of the noise at which the singles get twice that.
-POOR = 2.5
+POOR = 5.0
 # A triple is looked at if it has fewer cells than that to this power; none is, if so few of the goal's have.
 ROOM, WORTH = 1.5, 0.2
 # A pair gets more the further it is from independent and the more cells it has, by these powers, the first where rows
 # stand out and the second where they do not; a single column by the power of its size; all by that of their weight.
-BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.7), (0.4, 0.25), 0.5, 2 / 3
+BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.85), (0.4, 0.0), 0.5, 2 / 3
+# Pairs get all of their budget if one of them is further from independent than this part of the noise with which it
+# would be measured, and not by the noise of the look at it. If none is, single columns get it.
+STANDS_OUT = 0.25
 # A component for so many rows that stand out of the noise.
 ROWS_A_COMPONENT, FEWEST, MOST = 50.0, 4, 256
 # So many members, more if they are small: this many components in all.
 MEMBERS, TOGETHER, STEPS = 24, 1000, 600
 # As few members will do where all marginals of the goal were measured.
 FEWEST_MEMBERS = 6
-# Where rows stand out less than this, a tree of the strongest pairs with so few cells is blended in with this share:
+# Where rows stand out less than this, a tree of the strongest pairs with so many cells is blended in with this share:
 # the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
-UNCLEAR, TREE_CELLS, TREE_SHARE = 15.0, 1000, 0.2
-# A pair is strong if it is this far from independent, in parts of the rows.
-STRONG = 0.05
+UNCLEAR, TREE_CELLS, TREE_SHARE = 15.0, 4000, 0.25
+# A pair is strong if it is further from independent than this part of its noise.
+STRONG = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,9 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     triples = TRIPLES * covered**0.5 if covered >= WORTH else 0.0
     left = 1.0 - total
     singles = singles * left * (1 + (WITH_TRIPLES * covered if triples else 0.0))
-    look = LOOK * left if any(goal.cells(pair) > 4 for pair in _of_size(goal, 2)) else 0.0
+    pairs = _of_size(goal, 2)
+    look = max(LOOK, min(MOST_LOOK, len(pairs) / (SEEN * max(rows, 1.0)) ** 2 / units)) * left
+    look = look if any(goal.cells(pair) > 4 for pair in pairs) else 0.0
     triples = min(triples, 1 - singles) * left
     return Shares(total, singles, look, left - singles - look - triples, triples, room)
 
@@ -120,9 +127,9 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
     left -= yield from _measure(steps, "single columns, for a release")
     if not only:
         scopes = _of_size(goal, 2)
-        far = np.ones(len(scopes))
+        far, surely = np.ones(len(scopes)), None
         if shares.look:
-            far = yield from _distances(known, scopes, rows, shares.look * units)
+            far, surely = yield from _distances(known, scopes, rows, shares.look * units)
             left -= shares.look * units
         unclear = clarity(goal, rows, units) < UNCLEAR
         weights = {
@@ -131,8 +138,11 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
             * _freedom(goal, pair) ** BY_CELLS[unclear]
             for pair, distance in zip(scopes, far, strict=True)
         }
-        steps = topped(known, weights, left - shares.triples * units)
-        left -= yield from _measure(steps, "pairs of columns, for a release")
+        if surely is not None:
+            spare = (1 - _worth(known, weights, surely, rows, left)) * left
+            left -= yield from _measure(topped(known, singles, spare), "single columns, for a release")
+        triples = left * shares.triples / (shares.pairs + shares.triples)
+        left -= yield from _measure(topped(known, weights, left - triples), "pairs of columns, for a release")
         if shares.triples:
             small = [each for each in _of_size(goal, 3) if goal.cells(each) <= shares.room]
             weights = {each: importance[each] ** BY_WEIGHT * _freedom(goal, each) ** 0.5 for each in small}
@@ -156,22 +166,27 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
 
 
 def _tree(known: Known, goal: Goal, model: Mixture) -> Tree:
-    """The tree of the pairs that are furthest from independent, as far as a model knows, and of all single columns."""
+    """The tree of the pairs that stand out of their noise most, as far as a model knows, and of all single columns."""
     names = _names(goal)
-    alone = {name: model.marginal([name]) / model.total for name in names}
-    far = {
-        (one, other): float(
-            np.abs(model.marginal((one, other)) / model.total - np.outer(alone[one], alone[other])).sum()
-        )
-        for one, other in _of_size(goal, 2)
-    }
+    beyond = {pair: _beyond(known, goal, model, pair) for pair in _of_size(goal, 2)}
     sizes = {name: goal.domain[name].size for name in names}
     scopes: list[Columns] = [(name,) for name in names]
-    for pair in sorted(far, key=lambda each: (-far[each], each)):
-        if far[pair] >= STRONG and fits(scopes, pair, sizes, max(TREE_CELLS, sum(sizes.values()))):
+    for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
+        if beyond[pair] > 0 and fits(scopes, pair, sizes, max(TREE_CELLS, sum(sizes.values()))):
             scopes.append(pair)
     looks = [look for look in looks_of(known.lattice, scopes) if look.columns in set(scopes)]
     return fit_tree(goal.domain, looks, total=model.total, scopes=scopes)
+
+
+def _beyond(known: Known, goal: Goal, model: Mixture, pair: Columns) -> float:
+    """How many rows a pair is further from independent, in L1, than a part of the noise with which it was measured."""
+    block = known.lattice.blocks.get(pair)
+    precision = 0.0 if block is None else float(block.precision.min(initial=inf))
+    if precision == 0.0:
+        return 0.0
+    alone = np.outer(*(model.marginal([name]) for name in pair)) / model.total
+    noise = goal.cells(pair) * sqrt(2 / pi / precision)
+    return float(np.abs(model.marginal(pair) - alone).sum()) - STRONG * noise
 
 
 def _measure(steps: Steps, why: str) -> Procedure[float]:
@@ -181,15 +196,39 @@ def _measure(steps: Steps, why: str) -> Procedure[float]:
     return steps.price
 
 
-def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[Numbers]:
-    """How far each pair is from independent, about; never less than half of what noise makes of nothing."""
+def _worth(known: Known, weights: Mapping[Columns, float], far: Numbers, rows: float, units: float) -> float:
+    """The part of a budget for pairs that should be spent on pairs: little if none stands out of its noise.
+
+    `far` is how far each pair is surely from the product of what is known of its columns. A table of independent
+    columns is some way from it too: its rows are a sample, and what is known of the columns is noisy.
+    """
+    blocks = known.lattice.block
+    price = sum(weight * float(blocks(pair).price.sum()) for pair, weight in weights.items())
+    strongest = 0.0
+    for (pair, weight), distance in zip(weights.items(), far, strict=True):
+        sizes = [known.domain[name].size for name in pair]
+        precisions = [float(blocks((name,)).precision.min(initial=inf)) for name in pair]
+        by_chance = prod(sizes) * max(rows, 1.0) + sum(
+            size**2 / precision for size, precision in zip(sizes, precisions, strict=True) if precision
+        )
+        beyond = sqrt(max(0.0, distance**2 - 2 / pi * by_chance))
+        noise = prod(sizes) * sqrt(2 / pi * price / (units * weight))
+        strongest = max(strongest, beyond / noise) if noise else 1.0
+    return float(min(1.0, strongest / STANDS_OUT))
+
+
+def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[tuple[Numbers, Numbers]]:
+    """How far each pair is from independent: about, never less than half a deviation of the noise; and surely."""
     moves = sum(float(sensitivity_of(Marginal(scope), known.domain, known.lattice.unit).l1) ** 2 for scope in scopes)
     sigma = Fraction((moves / units) ** 0.5).limit_denominator(10**6) + Fraction(1, 10**6)
     singles = sorted({(name,) for scope in scopes for name in scope})
     alone = product_of(known.domain, looks_of(known.lattice, singles), total=max(rows, 1.0))
     expected = tuple(np.rint(alone.marginal(scope)).astype(np.int64).ravel() for scope in scopes)
     heard = yield Distances(tuple(scopes), expected, sigma, "how far pairs are from independent")
-    return np.asarray(np.hypot(np.maximum(heard, 0.0), float(sigma) / 2))
+    about, noise = np.maximum(heard, 0.0), float(sigma)
+    # The largest of so many normal numbers is about this.
+    by_chance = sqrt(2 * log(len(scopes) + 1))
+    return np.hypot(about, noise / 2), np.maximum(about - by_chance * noise, 0.0)
 
 
 def _names(goal: Goal) -> list[str]:
