@@ -318,7 +318,7 @@ def test_the_larger_a_triple_the_richer_the_budget_must_be(rows):
 def test_where_the_number_of_rows_is_public_nothing_is_kept_for_it(rows):
     oracle = Oracle(rows, unit=REPLACE)
     oracle.release(SINGLES, FAIR)
-    assert sum(worth_of(oracle.known, (name,)) for name in NAMES) == pytest.approx(float(FAIR), rel=1e-3)
+    assert sum(worth_of(oracle.known, (name,)) for name in NAMES) > 0.999 * float(FAIR)
 
 
 @pytest.mark.parametrize("goal", [SINGLES, PAIRS, TRIPLES], ids=["singles", "pairs", "triples"])
