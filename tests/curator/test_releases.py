@@ -65,10 +65,6 @@ def spent(desk):
     return account.spent_grains
 
 
-def entries(desk):
-    return desk.ledger.head.sequence
-
-
 def marginals_of(release):
     return [release.marginal(pair).tobytes() for pair in PAIRS]
 
@@ -181,10 +177,10 @@ def test_a_key_is_paid_once_whatever_was_asked_in_between(desk, method):
 def test_a_key_of_another_release_is_refused(desk, other):
     same = {"workload": PAIRS, "budget": HALF, "method": "mixture"}
     desk.release(**same, key="monday")
-    before = entries(desk), spent(desk)
+    before, read = spent(desk), desk.reads()
     with pytest.raises(DiscreetError, match="monday"):
         desk.release(**{**same, **other}, key="monday")
-    assert (entries(desk), spent(desk)) == before
+    assert (spent(desk), desk.reads()) == (before, read)
     assert_settled(desk)
 
 
