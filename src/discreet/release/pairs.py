@@ -52,7 +52,7 @@ STANDS_OUT = 0.25
 ROWS_A_COMPONENT, FEWEST, MOST = 50.0, 4, 256
 # So many members, more if they are small: this many components in all.
 MEMBERS, TOGETHER, STEPS = 24, 1000, 600
-# As few members will do where all marginals of the goal were measured.
+# As few members will do where all of the goal is triples that were measured; and those take time.
 FEWEST_MEMBERS = 6
 # Where rows stand out less than this, a tree of the strongest pairs with so many cells is blended in with this share:
 # the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
@@ -155,7 +155,7 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
     rows, _ = total_of(known.lattice)
     looks = looks_of(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
     components = components_of(rows, units)
-    # Members differ in what was not measured.
+    # Members differ most in what was not measured.
     members = max(FEWEST_MEMBERS, round(MEMBERS * (1 - _measured(known, goal)) ** 2), TOGETHER // components)
     ensemble = fit_ensemble(
         goal.domain, looks, total=max(rows, 1.0), members=members, components=components, steps=STEPS, tell=tell
@@ -259,10 +259,12 @@ def _importance(goal: Goal) -> Mapping[Columns, float]:
 
 
 def _measured(known: Known, goal: Goal) -> float:
-    """The part of the goal, by weight, that was measured as it is asked for."""
+    """The part of the goal, by weight, that is of three columns and was measured as it is asked for."""
     blocks = known.lattice.blocks
     return sum(
-        weight for scope, weight in goal.weights if scope in blocks and blocks[scope].precision.min(initial=1.0) > 0
+        weight
+        for scope, weight in goal.weights
+        if len(scope) == 3 and scope in blocks and blocks[scope].precision.min(initial=1.0) > 0
     )
 
 
