@@ -41,6 +41,8 @@ OFTEN = 5
 TOGETHER, MOST_TOGETHER = 2**9, 2**17
 # A number is missed by the product of the single columns if it is so many standard deviations away.
 FAR = 3.0
+# One that is so many away is surely learned; what noise there is in it may be too.
+VERY_FAR, SURELY = 100.0, 0.9
 
 
 def fit_ensemble(
@@ -92,9 +94,10 @@ def noise_level(features: Features, product: Mixture) -> float:
     """The misfit of a good model: 1 if nothing is to be learned, and less the more numbers tell something.
 
     A model that learns p of N numbers, noise and all, is off by the noise of N − p. About half of the numbers that the
-    product of the single columns misses are learned so; the others follow from them.
+    product of the single columns misses are learned so, and most of those that it misses by far; the others follow.
     """
-    return 1.0 - features.missed(product.tables, product.total, FAR) / 2
+    far, very_far = (features.missed(product.tables, product.total, each) for each in (FAR, VERY_FAR))
+    return 1.0 - (far + SURELY * very_far) / 2
 
 
 class Members:
