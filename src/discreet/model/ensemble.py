@@ -33,8 +33,9 @@ LEAST = 0.02
 FORGET = 0.9
 # The first step moves a logarithm by so much; steps get shorter in a straight line, down to this part of it.
 RATE, SLOWEST = 0.1, 0.03
-# A mixture is at rest if its loss falls by less than this part in so many steps.
-SLOW, LONG = 0.005, 20
+# If the loss of a mixture falls by less than this part in so many steps, its steps become shorter by this factor; it is
+# at rest if they are the shortest already.
+SLOW, LONG, SHORTER = 0.005, 20, 3.0
 # So many steps are taken before somebody hears of it.
 OFTEN = 5
 # Components, and products of features, that are worked on at once.
@@ -118,6 +119,8 @@ class Members:
         self._logs = (start, np.zeros(start.shape[1:], dtype=np.float32))
         self._means = tuple(map(np.zeros_like, self._logs))
         self._squares = tuple(map(np.zeros_like, self._logs))
+        # How long the steps of each are, of at most 1.
+        self.pace = np.ones(start.shape[1])
         self._settle()
 
     def losses(self, features: Features) -> tuple[Floats, tuple[Floats, Floats]]:
@@ -132,7 +135,8 @@ class Members:
         """A step against the slopes, each as long as the slope is large for its number (Adam)."""
         self.taken += 1
         fresh = 1 - FORGET**self.taken
-        rate = np.float32(RATE * max(SLOWEST, 1 - self.taken / self.steps) / fresh**0.5)
+        pace = np.minimum(self.pace, max(SLOWEST, 1 - self.taken / self.steps))
+        rate = (RATE / fresh**0.5 * pace).astype(np.float32)[:, None]
         for logs, slope, mean, square in zip(self._logs, slopes, self._means, self._squares, strict=True):
             mean += (1 - FORGET) * (slope - mean)
             square += (1 - FORGET) * (slope * slope - square)
@@ -144,7 +148,7 @@ class Members:
         self._logs, self._means, self._squares = (
             (tables[:, chosen], weights[chosen]) for tables, weights in (self._logs, self._means, self._squares)
         )
-        self.tables, self.weights = self.tables[:, chosen], self.weights[chosen]
+        self.tables, self.weights, self.pace = self.tables[:, chosen], self.weights[chosen], self.pace[chosen]
 
     def _settle(self) -> None:
         # The logarithms stay those of distributions, so their exponentials are never large.
@@ -175,7 +179,9 @@ def descended(members: Members, features: Features, level: float, tell: Tell) ->
             done[:] = True
         elif members.taken % LONG == 0 and len(recent) == 2 * LONG:
             before, after = np.reshape(recent, (2, LONG, -1)).mean(axis=1)
-            done |= after > (1 - SLOW) * before
+            stuck = after > (1 - SLOW) * before
+            done |= stuck & (members.pace < SLOWEST)
+            members.pace[stuck] /= SHORTER
         if done.any():
             for place in np.flatnonzero(done).tolist():
                 found[int(left[place])] = members.tables[:, place].copy(), members.weights[place].copy()
