@@ -238,6 +238,32 @@ def test_limits_rule_methods_out_and_what_nothing_keeps_is_refused(tmp_path):
         assert desk.ledger.head.sequence == before
 
 
+def test_a_fit_that_is_told_that_it_is_enough_ends_with_what_it_has(tmp_path):
+    heard = []
+
+    def enough(done):
+        heard.append(done)
+        return False
+
+    with desk_of(tmp_path, Budget(epsilon=2, delta=1e-6)) as desk:
+        made = desk.release(marginals(DOMAIN, 2), ONE, method="mixture", tell=enough)
+        assert not desk.ledger.holds
+    # One group of mixtures, after a few steps.
+    assert len(heard) <= 2
+    assert 0 < heard[0] < 1
+    assert (made.marginal(["age", "ill"]) >= 0).all()
+    assert made.bill.spent.epsilon <= 1
+
+
+def test_a_watch_says_when_the_time_is_over():
+    heard = []
+    assert Limits().watch(heard.append) == heard.append
+    assert Limits(seconds=1000).watch(heard.append)(0.5) is None
+    assert Limits(seconds=1e-9).watch(heard.append)(0.75) is False
+    assert Limits(seconds=1e-9).watch(None)(0.75) is False
+    assert heard == [0.5, 0.75]
+
+
 def test_a_method_that_cannot_is_named_with_the_reason():
     row = Forecast("mwem", float("inf"), 0.0, 0.0, "too many cells.")
     assert not row.possible

@@ -21,8 +21,8 @@ from discreet.parameter import positive, whole
 from discreet.schema.domain import Domain
 
 Singles = NDArray[np.float32]
-# Hears how much is done, from 0 to 1; it may raise to stop the work.
-Tell = Callable[[float], None]
+# Hears how much is done, from 0 to 1. It may say False: that is enough, end with what there is; or raise to stop it.
+Tell = Callable[[float], bool | None]
 
 # How far from the product of the single columns the components start, in logarithms.
 SPREAD = 1.3
@@ -84,6 +84,8 @@ def fit_ensemble(
         starts = [centre + SPREAD * normal((len(centre), size), seed=each) for each in seeds]
         group = Members(np.stack(starts, axis=1).astype(np.float32), domain.shape, total, steps=steps)
         found += descended(group, features, level, _part(tell, first / number, len(seeds) / number))
+        if group.enough:
+            break
     tables = np.concatenate([tables for tables, _ in found], axis=1)
     weights = np.concatenate([weights for _, weights in found]).astype(np.float64)
     weights /= weights.sum()
@@ -111,7 +113,7 @@ class Members:
     weights: Floats
 
     def __init__(self, start: Singles, shape: Sequence[int], total: float, *, steps: int) -> None:
-        self.total, self.steps, self.taken = total, steps, 0
+        self.total, self.steps, self.taken, self.enough = total, steps, 0, False
         self._owner = np.repeat(np.arange(len(shape)), shape)
         # Adds up the cells of each column.
         self._sum = (self._owner == np.arange(len(shape))[:, None]).astype(np.float32)
@@ -175,7 +177,7 @@ def descended(members: Members, features: Features, level: float, tell: Tell) ->
         losses, slopes = members.losses(features)
         recent.append(losses)
         done = np.mean([recent[-at] for at in range(1, 1 + min(features.turns, len(recent)))], axis=0) <= level
-        if members.taken >= members.steps:
+        if members.enough or members.taken >= members.steps:
             done[:] = True
         elif members.taken % LONG == 0 and len(recent) == 2 * LONG:
             before, after = np.reshape(recent, (2, LONG, -1)).mean(axis=1)
@@ -193,7 +195,7 @@ def descended(members: Members, features: Features, level: float, tell: Tell) ->
         if len(left):
             members.step(slopes)
         if members.taken % OFTEN == 0 or not len(left):
-            tell(1 - len(left) / many * (1 - members.taken / (members.steps + 1)))
+            members.enough |= tell(1 - len(left) / many * (1 - members.taken / (members.steps + 1))) is False
     return [found[each] for each in sorted(found)]
 
 

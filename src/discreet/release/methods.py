@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import inf
+from time import thread_time
 from typing import overload
 
 from discreet.errors import BadParameter, TooLarge, did_you_mean
@@ -80,6 +81,18 @@ class Limits:
     def keep(self, row: Forecast) -> bool:
         """Whether a forecast is within them."""
         return row.seconds <= self.seconds and row.memory <= self.memory
+
+    def watch(self, tell: Tell | None) -> Tell | None:
+        """Tells the same, and says when the time is over: a fit then ends with what it has."""
+        if self.seconds == inf:
+            return tell
+        end = thread_time() + self.seconds
+
+        def told(done: float) -> bool | None:
+            said = None if tell is None else tell(done)
+            return said if thread_time() < end else False
+
+        return told
 
 
 NO_LIMITS = Limits()
@@ -184,7 +197,7 @@ def made(brief: Brief, method: str, limits: Limits, tell: Tell | None = None) ->
     plan = foreseen(now, limits=limits)
     chosen = plan.best if method == AUTO else plan.of(method)
     require_possible(chosen, limits)
-    return chosen, (yield from METHODS[chosen.method].make(now, tell))
+    return chosen, (yield from METHODS[chosen.method].make(now, limits.watch(tell)))
 
 
 def require_method(method: str) -> None:
