@@ -1,6 +1,7 @@
 """What a release says, how sure it is, and that it is the same after it was saved."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -209,6 +210,13 @@ def test_a_plan_lists_every_method_the_best_first_and_costs_nothing(tmp_path):
     assert plan.best.error <= 1.1 * plan[0].error
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_plan_for_single_columns_has_a_forecast_for_each_method_that_can():
+    plan = foreseen(brief([["age"], ["city"]], Fraction(1, 10)), rows=1000)
+    assert {row.method for row in plan if row.possible} >= {"mixture", "adaptive", "lattice", "direct"}
+    assert all(0 < row.error <= 2 for row in plan if row.possible)
+
+
 def test_a_plan_is_for_as_many_rows_as_are_known_or_said(tmp_path):
     with quick_fits(), desk_of(tmp_path, Budget(epsilon=2, delta=1e-6)) as desk:
         assert desk.plan(marginals(DOMAIN, 2), budget=ONE, rows=123).rows == 123
@@ -219,8 +227,6 @@ def test_a_plan_is_for_as_many_rows_as_are_known_or_said(tmp_path):
 
 
 def test_limits_rule_methods_out_and_what_nothing_keeps_is_refused(tmp_path):
-    from fractions import Fraction
-
     plan = foreseen(brief(marginals(DOMAIN, 2), Fraction(1, 10)), rows=1000)
     quick = min(plan, key=lambda row: row.seconds)
     limited = foreseen(brief(marginals(DOMAIN, 2), Fraction(1, 10)), rows=1000, limits=Limits(seconds=quick.seconds))

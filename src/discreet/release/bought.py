@@ -62,7 +62,7 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
     deep, found, pays = layers.depth, precisions_known(layers, brief.known), prices(layers, brief.known)
     sizes = layers.cells[deep == 1]
     clear = max(rows, 1.0) * units**0.5 / sizes.sum()
-    possible = deep == depth
+    possible = (deep == depth) & (deep > 1)
     single = min(1.0, adaptive.SINGLES * (1 + adaptive.SCARCE / clear)) if possible.any() else 1.0
     total = 0.0 if is_public(brief.known) else adaptive.TOTAL
     if total and (total * units) ** -0.5 > adaptive.WELL_KNOWN * rows:
