@@ -221,9 +221,9 @@ def unkept(session):
     if any(not issubclass(error, BudgetExceeded | TooLarge) for error in session.refusals):
         yield "an error that is no refusal"
     for paid, bill, gate, budget, requests in session.bills:
-        # Each payment is rounded up to whole grains; a bill, once. What is full is full.
+        # What is full is full.
         pairs = [(now, said) for now, said in zip(paid, bill.grains, strict=True) if now < FULL]
-        if not pairs or not all(0 <= now - said <= len(requests) for now, said in pairs):
+        if not pairs or any(now != said for now, said in pairs):
             yield "another bill"
         if price(session, requests) > limit_of(gate, budget):
             yield "more than the budget"

@@ -223,6 +223,22 @@ def test_more_than_is_left_is_refused_before_a_row_is_read(desk):
     assert_settled(desk)
 
 
+def test_without_a_budget_all_that_is_left_is_used(desk):
+    for _ in range(2):
+        desk.release(PAIRS, method="mixture")
+        assert desk.remaining.epsilon < CAP.epsilon / 100
+    assert_settled(desk)
+
+
+def test_what_was_refused_is_refused_again_under_its_key_and_costs_nothing(desk):
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            desk.release(PAIRS, Budget(epsilon=5, delta=1e-6), method="mixture", key="monday")
+        assert not any(spent(desk))
+        assert desk.reads() == 0
+    assert_settled(desk)
+
+
 def test_nobody_can_take_what_is_set_aside(desk):
     """While a model is fitted, others are refused what the release may still need; afterwards they get what is left."""
     heard = []

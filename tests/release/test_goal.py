@@ -115,6 +115,14 @@ def test_too_many_questions_are_refused_before_they_are_listed(monkeypatch):
     assert goal_of(marginals(PEOPLE, 2)[:5], PEOPLE).weights
 
 
+@pytest.mark.parametrize("wanted", [[()], [("one",)], {(): 1, ("one",): 2}])
+def test_marginals_of_one_cell_are_no_workload(wanted):
+    domain = Domain({"one": Categories(["x"], outside="drop", missing="drop"), "ill": Boolean()})
+    with pytest.raises(BadQuery, match="no column of the workload has two values"):
+        goal_of(wanted, domain)
+    assert goal_of([("ill", "one"), ()], domain).weights
+
+
 def test_one_column_is_no_list_of_columns():
     with pytest.raises(BadQuery):
         goal_of(["old"], PEOPLE)

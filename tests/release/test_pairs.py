@@ -149,9 +149,7 @@ def unfitted(monkeypatch):
 def test_the_budget_is_never_exceeded_and_all_but_used(rows, goal, units, unit):
     oracle = Oracle(rows, unit=unit)
     oracle.release(goal, units)
-    # Of a replacement the pieces of a marginal together cost less than one by one.
-    least = Fraction(7, 10) if unit is REPLACE else Fraction(999, 1000)
-    assert least * units < oracle.spent <= units
+    assert Fraction(999, 1000) * units < oracle.spent <= units
 
 
 @pytest.mark.usefixtures("unfitted")
@@ -372,7 +370,7 @@ def test_what_was_known_before_makes_it_better(rows):
     first.release(PAIRS, 20 * FAIR)
     models = [Oracle(rows, known=known, seed=1).release(PAIRS, FAIR / 10) for known in (first.known, None)]
     later, fresh = (error_of(model, rows, PAIRS) for model in models)
-    assert later < 0.8 * fresh
+    assert later < 0.3 * fresh
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])

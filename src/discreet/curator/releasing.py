@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
+from functools import reduce
 from threading import RLock
 from typing import Any
 
@@ -13,11 +14,12 @@ from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
 from discreet.ledger import Budget, Receipt
 from discreet.ledger.budget import as_budget, budget_of, gate_of
+from discreet.ledger.state import plus
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, positive
 from discreet.plan.build import run
 from discreet.plan.request import Measure, Request
-from discreet.privacy.event import Compose, Event, Gaussian, Nothing, Pure
+from discreet.privacy.event import Event, Gaussian, Nothing, Pure
 from discreet.privacy.gate import Gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.release.brief import Brief
@@ -26,7 +28,7 @@ from discreet.release.goal import Goal, Wanted, goal_of
 from discreet.release.methods import AUTO, Limits, ReleasePlan, foreseen, made, require_method, require_possible
 
 # So much of a budget is left for the rounding of prices.
-HAIR = Fraction(1, 10**9)
+HAIR = Fraction(1, 10**7)
 
 
 class Releasing:
@@ -64,13 +66,16 @@ class Releasing:
             plan = foreseen(brief, limits=limits)
             require_possible(plan.best if method == AUTO else plan.of(method), limits)
         with ExitStack() as stack:
-            # With a key it may have been made before, and paid for.
-            hold = stack.enter_context(self._held(brief, budget, analyst)) if key is None else None
+            hold = None
+            try:
+                hold = stack.enter_context(self._held(brief, budget, analyst))
+            except BudgetExceeded:
+                # Under its key it may have been begun before; then it goes on with what was paid, and may end.
+                if key is None or not teller.ledger.has(key, analyst=analyst):
+                    raise
             with self._lock:
                 begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
                 known, records = teller.known_at(begun.sequence)
-            if key is not None and begun.released is None:
-                hold = stack.enter_context(self._held(brief, budget, analyst))
             maker = _Maker(teller, self._lock, known, Paying(analyst, hold, key))
             brief = self._brief(goal, wanted, budget, analyst, known)
             forecast, model = run(made(brief, method, limits, tell), maker.answer)
@@ -82,7 +87,8 @@ class Releasing:
     def _bill(self, begun: Receipt, budget: Budget, maker: "_Maker", analyst: str) -> Bill:
         account, table = self.teller.balance(analyst), self.teller.table.name
         gate = account.gate
-        grains = gate.charge(Compose(tuple(maker.events)))
+        # Each request was rounded up when it was paid.
+        grains = reduce(plus, map(gate.charge, maker.events), gate.nothing)
         before = [spend for spend in self.teller.ledger.history(table=table) if spend.sequence < begun.sequence]
         earlier = sum(not isinstance(spend.event, Nothing) for spend in before)
         entries = (begun.sequence, *maker.sequences)

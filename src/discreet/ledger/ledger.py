@@ -153,6 +153,10 @@ class Ledger:
             return outcome
         return Receipt(Head(self._log.name, outcome.entry.sequence, outcome.entry.hash), outcome.fields["at"])
 
+    def has(self, key: str, *, analyst: str = ANYONE) -> bool:
+        """Whether something was paid under this key, so that repeating it costs nothing."""
+        return self._log.store.find(key=key_of(analyst, text("key", key))) is not None
+
     def record(self, receipt: Receipt, released: bytes) -> None:
         """Keep what was released for a spend, durably. Send it only after this returns."""
         require("receipt", receipt, Receipt, "Give what `spend` returned.")

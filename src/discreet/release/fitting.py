@@ -19,7 +19,7 @@ from discreet.query.axis import axis_of
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
 from discreet.release.goal import Goal
-from discreet.release.pairs import MEMBERS, STEPS, components_of
+from discreet.release.pairs import MEMBERS, STEPS, components_of, worth
 
 # A mixture is fitted to no more numbers than this: it looks at all of them again and again.
 MOST_CELLS = 2**22
@@ -69,7 +69,7 @@ def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = No
         looks_of(everything, list(everything.blocks)),
         total=max(rows, 1.0),
         members=MEMBERS,
-        components=components_of(rows, units),
+        components=components_of(rows, max(units, worth(everything, goal))),
         steps=STEPS,
         tell=tell,
     )

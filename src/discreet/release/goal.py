@@ -69,6 +69,11 @@ def goal_of(wanted: Wanted, domain: Domain) -> Goal:
         weights[columns] = weights.get(columns, 0.0) + weight
     if not weights:
         raise BadQuery("the workload is empty; a release is for at least one marginal. Give dp.marginals(domain, 2).")
+    if all(domain[name].size == 1 for columns in weights for name in columns):
+        raise BadQuery(
+            "no column of the workload has two values; a release is for marginals with more than one cell. Ask for the "
+            "number of rows: SELECT COUNT(*)."
+        )
     whole = sum(weights.values())
     return Goal(domain, tuple((columns, weights[columns] / whole) for columns in sorted(weights)), describe)
 

@@ -14,6 +14,7 @@ from math import inf, log, pi, prod, sqrt
 import numpy as np
 
 from discreet.known.known import Known
+from discreet.known.lattice import Lattice
 from discreet.model.alone import product_of
 from discreet.model.blend import Blend
 from discreet.model.cliques import fits
@@ -48,6 +49,8 @@ BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.85), (0.4, 0.0), 0.5, 2 / 3
 # Pairs get all of their budget if one of them is further from independent than this part of the noise with which it
 # would be measured, and not by the noise of the look at it. If none is, single columns get it.
 STANDS_OUT = 0.25
+# Less than this part of the budget is not worth another look.
+CRUMB = 1e-3
 # A component for so many rows that stand out of the noise.
 ROWS_A_COMPONENT, FEWEST, MOST = 50.0, 4, 256
 # So many members, more if they are small: this many components in all.
@@ -147,12 +150,17 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
             small = [each for each in _of_size(goal, 3) if goal.cells(each) <= shares.room]
             weights = {each: importance[each] ** BY_WEIGHT * _freedom(goal, each) ** 0.5 for each in small}
             left -= yield from _measure(topped(known, weights, left), "triples of columns, for a release")
+        if left > CRUMB * units:
+            # Pairs of which one column has one value say no more than the other.
+            left -= yield from _measure(topped(known, singles, left), "single columns, for a release")
     return fitted(known, goal, units, tell)
 
 
 def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture | Blend:
     """The model of all that is known of up to three columns of a goal."""
     rows, _ = total_of(known.lattice)
+    # What was paid before counts as much as what is paid now.
+    units = max(units, worth(known.lattice, goal))
     looks = looks_of(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
     components = components_of(rows, units)
     # Members differ most in what was not measured.
@@ -163,6 +171,12 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
     if clarity(goal, rows, units) > UNCLEAR or len(ensemble.weights) == 1:
         return ensemble
     return Blend([ensemble, _tree(known, goal, ensemble)], [1 - TREE_SHARE, TREE_SHARE])
+
+
+def worth(lattice: Lattice, goal: Goal) -> float:
+    """What the known pieces of up to three columns of a goal cost, one by one, in squared mu."""
+    blocks = [lattice.blocks.get(scope) for scope in goal.below if len(scope) <= 3]
+    return sum(float((block.price * block.precision).sum()) for block in blocks if block is not None)
 
 
 def _tree(known: Known, goal: Goal, model: Mixture) -> Tree:

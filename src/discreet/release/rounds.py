@@ -82,12 +82,16 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
     if refused:
         raise TooLarge(refused)
     # One object for all rounds: the teller reads the counts once for it.
-    counts = cells_of_goal(goal) if questions is None else tuple(questions)
+    asked = cells_of_goal(goal) if questions is None else tuple(questions)
+    # What no person can move follows from the number of rows.
+    counts = tuple(each for each in asked if sensitivity_of(each, known.domain, known.lattice.unit).l1 > 0)
     left = brief.units
     left -= yield from counted(known, left * FIRST)
     rows, _ = total_of(known.lattice)
     number = number_of_rounds(known, len(counts), rows, left)
     learner = Learner(started(known, rows), counts, "projected")
+    if not counts:
+        return learner.result()
     batch = Batch(counts, goal.domain)
     _learn_known(learner, known, counts, left / (2 * number))
     for turn in range(number):
