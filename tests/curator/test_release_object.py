@@ -1,6 +1,7 @@
 """What a release says, how sure it is, and that it is the same after it was saved."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,14 +9,17 @@ import pytest
 
 from curator.releases import quick_fits
 from discreet.curator import Curator, Release
-from discreet.errors import BadData, BadParameter, BadQuery, TooLarge
+from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.known.known import Known
 from discreet.ledger import Budget
+from discreet.model.dense import Dense
+from discreet.plan.request import Measure
 from discreet.query.linear import Marginal
 from discreet.query.workload import all_subsets, marginals, ranges
 from discreet.release.brief import Brief, Forecast
 from discreet.release.goal import goal_of
 from discreet.release.methods import METHODS, Limits, foreseen
+from discreet.release.topping import topped
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -187,6 +191,26 @@ def test_ranges_and_subsets_are_asked_of_the_lattice(tmp_path):
             made = desk.release(wanted, Budget(epsilon=0.5, delta=1e-6), method="lattice")
             assert made.goal.describe == wanted.describe
         assert desk.ask("age >= 2 AND age <= 5").origin == "known"
+
+
+@pytest.mark.parametrize(("times", "fits"), [(0.99, True), (1.01, False)])
+def test_a_method_that_wants_more_than_its_budget_is_refused_though_the_table_has_more(
+    tmp_path, monkeypatch, times, fits
+):
+    def greedy(brief, tell):
+        for part in (0.5, times - 0.5):
+            yield Measure(topped(brief.known, {("age",): 1.0}, part * float(brief.units)), "more and more")
+        return Dense(brief.goal.domain, total=1.0)
+
+    monkeypatch.setitem(METHODS, "lattice", replace(METHODS["lattice"], make=greedy))
+    with desk_of(tmp_path, Budget(epsilon=10, delta=1e-6)) as desk:
+        if fits:
+            assert desk.release([["age"]], ONE, method="lattice").bill.spent.epsilon <= 1
+        else:
+            with pytest.raises(BudgetExceeded, match="more than its budget"):
+                desk.release([["age"]], ONE, method="lattice")
+        assert 0 < desk.spent.epsilon <= 1
+        assert not desk.ledger.holds
 
 
 # Plans.

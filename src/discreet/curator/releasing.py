@@ -22,6 +22,7 @@ from discreet.plan.request import Measure, Request
 from discreet.privacy.event import Event, Gaussian, Nothing, Pure
 from discreet.privacy.gate import Gate
 from discreet.privacy.gaussian import gaussian_limit
+from discreet.privacy.loss import loss
 from discreet.release.brief import Brief
 from discreet.release.energies import asked_of
 from discreet.release.goal import Goal, Wanted, goal_of
@@ -76,8 +77,8 @@ class Releasing:
             with self._lock:
                 begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
                 known, records = teller.known_at(begun.sequence)
-            maker = _Maker(teller, self._lock, known, Paying(analyst, hold, key))
             brief = self._brief(goal, wanted, budget, analyst, known)
+            maker = _Maker(teller, self._lock, brief, Paying(analyst, hold, key))
             forecast, model = run(made(brief, method, limits, tell), maker.answer)
         with self._lock:
             bill = self._bill(begun, budget, maker, analyst)
@@ -124,8 +125,9 @@ class Releasing:
 class _Maker:
     """Answers the requests of a procedure, and keeps what it has learnt apart from what others learn meanwhile."""
 
-    def __init__(self, teller: Teller, lock: RLock, known: Known, paying: Paying) -> None:
-        self._teller, self._lock, self._known, self._paying = teller, lock, known, paying
+    def __init__(self, teller: Teller, lock: RLock, brief: Brief, paying: Paying) -> None:
+        self._teller, self._lock, self._brief, self._paying = teller, lock, brief, paying
+        self._left = brief.units
         self.events: list[Event] = []
         self.released: list[Released] = []
         self.sequences: list[int] = []
@@ -134,13 +136,20 @@ class _Maker:
         """Pay, read, release, record; learn, and say what was heard."""
         table, paying = self._teller.table, self._paying
         key = None if paying.key is None else f"{paying.key}, request {len(self.events) + 1}"
+        event, known = request.event(table.domain, table.unit), self._brief.known
+        # The ledger keeps the table's budget; the release's own is kept here.
+        self._left -= loss(event, by="pure" if known.pure else "gaussian")
+        if self._left < 0:
+            raise BudgetExceeded(
+                f"a method of releases asked for more than its budget ({request.why}). Please report it."
+            )
         with self._lock:
             sequence, released = self._teller.do(request, Paying(paying.analyst, paying.hold, key))
-        self.events.append(request.event(table.domain, table.unit))
+        self.events.append(event)
         self.released.append(released)
         self.sequences.append(sequence)
         if isinstance(request, Measure):
-            learn(released, self._known)
+            learn(released, known)
         return heard(request, released)
 
 
