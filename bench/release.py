@@ -6,11 +6,11 @@ python bench/release.py --tables adult --methods discreet independent --epsilons
 
 The error is the mean L1 distance of a marginal from the truth as a share of the rows, weighted as the workload says.
 "discreet" chooses its method by its own plan; with the first seed each method of the plan is run as well, to see
-whether the plan was right. The tables of others are run with all workloads, the first of them with all seeds for
-ours; drawn tables with one seed, and that of a hundred columns with all 2-ways. A sweep of many budgets compares with independent
-columns. Peers are run on the tables of others where `bench/release_peers.py --install` has set them up; what they did
-before is kept in results/release_peers.json, because it takes hours. The classifier is trained on synthetic rows of
-four fifths of Adult and tested on the true rows of the rest.
+whether the plan was right. The tables of others are run with all workloads, the first of them with all seeds for ours;
+drawn tables with one seed, and that of a hundred columns with all 2-ways. A sweep of many budgets compares with
+independent columns. Peers are run on the tables of others where `bench/release_peers.py --install` has set them up;
+what they did before is kept in results/release_peers.json, because it takes hours. The classifier is trained on
+synthetic rows of four fifths of Adult and tested on the true rows of the rest.
 """
 
 import argparse
@@ -210,8 +210,11 @@ def run_all(runs, methods, tables, epsilons, workloads, seeds):
             again = job["seed"] != seeds[0]
             if again and (job["method"] != OURS or job["workload"] != workloads[0] or table not in READ):
                 continue
-            if not rare or (table in READ and first):
-                wanted.append(job)
+            if rare and (
+                table not in READ or not first or (is_peer(job) and not release_peers.python_of(job["method"]))
+            ):
+                continue
+            wanted.append(job)
     done = runs.run_many(wanted)
     planned = [
         {name: row[name] for name in ("table", "epsilon", "workload", "seed", "checksum")}
