@@ -104,6 +104,17 @@ def test_an_error_of_what_was_not_measured_is_an_estimate(made):
     assert (wide.error > 0).all()
 
 
+def test_errors_hold_together_where_the_numbers_choose_the_rows(made):
+    asked = "SELECT age, COUNT(*) AS people FROM data GROUP BY age"
+    alone, chosen = (made.answer(asked + more) for more in ("", " HAVING people > 0"))
+    assert chosen.columns["age"] == alone.columns["age"]
+    each, together = (np.array(answer.columns["people_error"]) for answer in (alone, chosen))
+    assert (together > each).all()
+    wide = "SELECT city, ill, rich, COUNT(*) AS people FROM data GROUP BY city, ill, rich"
+    alone, chosen = (np.max(made.answer(wide + more).columns["people_error"]) for more in ("", " HAVING people > 0"))
+    assert chosen > alone
+
+
 def test_a_mean_by_groups_is_answered(made):
     answer = made.answer("SELECT ill, AVG(age), COUNT(*) FROM data GROUP BY ill")
     true = [DATA["age"][DATA["ill"] == each].mean() for each in (False, True)]

@@ -12,6 +12,7 @@ from discreet.answer import Answer
 from discreet.curator.asked import Askable, Part, read_question
 from discreet.curator.bars import separate_mean_bars
 from discreet.curator.layout import laid_out
+from discreet.curator.wish import read_wish
 from discreet.errors import BadQuery, TooLarge
 from discreet.known.bars import Bars, number_bars
 from discreet.known.known import Known, Question, quantile
@@ -20,7 +21,7 @@ from discreet.model.looks import total_of
 from discreet.model.protocol import Model, Numbers
 from discreet.model.rows import Rows
 from discreet.model.settle import settle
-from discreet.parameter import Number, probability, whole
+from discreet.parameter import Number, whole
 from discreet.privacy.event import Nothing
 from discreet.privacy.gate import Grains
 from discreet.query.cells import column_of
@@ -106,14 +107,16 @@ class Release:
         The error is guaranteed (`origin` is "bounded") where the question follows from what was measured: the true
         answer is as far from the model's as that says, or nearer, with this probability. Elsewhere it is an estimate
         ("estimated"). `Curator.ask` answers what was measured with a smaller error, which does not fit the rows.
+        Each error holds by itself; where HAVING or LIMIT choose rows, all of them together.
         """
-        chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+        wish = read_wish(error=None, confidence=confidence, epsilon=None, joint=False)
         reading = read_question(question, self.schema.domain, self.schema.table)
         self._require([name for part in reading.parts for each in part.questions for name in each.scope])
-        told = [self._part(part, chance) for part in reading.parts]
+        joint = wish.joint_of(reading, self.schema.domain)
+        told = [self._part(part, wish.confidence, joint) for part in reading.parts]
         value, error, columns = laid_out(reading, [bars for bars, _ in told], self.schema.domain)
         origin = "bounded" if all(sure for _, sure in told) else "estimated"
-        return Answer(value, error, chance, Nothing(), self.schema.unit.describe, columns, origin)
+        return Answer(value, error, wish.confidence, Nothing(), self.schema.unit.describe, columns, origin)
 
     def rows(self, number: int | None = None, *, inside: Inside = "anywhere") -> SyntheticRows:
         """So many synthetic rows of the goal's columns, by default as many as the table has; `inside` is for bins.
@@ -195,19 +198,20 @@ class Release:
                     "workload that names it, or ask the curator."
                 )
 
-    def _part(self, part: Part, confidence: float) -> tuple[Bars, bool]:
+    def _part(self, part: Part, confidence: float, joint: int) -> tuple[Bars, bool]:
         """The numbers of a part, and whether their errors are guaranteed."""
         if part.values is None:
-            return self._numbers(part.total, confidence)
+            return self._numbers(part.total, confidence, joint)
         both = 1 - (1 - confidence) / 2
-        (totals, one), (values, other) = (self._numbers(each, both) for each in (part.total, part.values))
+        (totals, one), (values, other) = (self._numbers(each, both, joint) for each in (part.total, part.values))
         return separate_mean_bars(part, totals, values), one and other
 
-    def _numbers(self, question: Question, confidence: float) -> tuple[Bars, bool]:
-        values, known = self._values(question), number_bars(question, self.known, confidence)
+    def _numbers(self, question: Question, confidence: float, joint: int) -> tuple[Bars, bool]:
+        values, known = self._values(question), number_bars(question, self.known, confidence, joint)
         if np.isfinite(known.errors).all():
             return Bars(values, np.abs(values - known.values) + known.errors), True
-        return Bars(values, self._estimates(question, values, confidence)), False
+        # As independent errors would: the chance of each is the joint one, shared out.
+        return Bars(values, self._estimates(question, values, confidence ** (1 / joint))), False
 
     def _values(self, question: Question) -> Numbers:
         if isinstance(question, Marginal) and question.weight is None:
