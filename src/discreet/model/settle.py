@@ -25,13 +25,13 @@ from discreet.parameter import whole
 from discreet.schema.domain import Domain
 
 # Cells of all pairs, and of all scopes with the triples: eight bytes each, and few enough to stay near the processor.
-MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**20
+MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**21
 # Triples are looked at if at least this part of them fits.
 ENOUGH = 0.25
 # Rows are exchanged with one of so many that come after them.
 NEAR = 64
-# So many scopes are looked up at most: about two seconds.
-MOST_LOOKED_UP = 220_000_000
+# So many scopes are looked up at most: about four seconds.
+MOST_LOOKED_UP = 400_000_000
 # The search ends when a round of all columns would lower the distance by less than this part, or when it is so small
 # for each cell.
 PAYS, SMALL = 0.0005, 0.001
