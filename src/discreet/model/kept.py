@@ -52,9 +52,7 @@ def from_arrays(plain: Plain, arrays: Mapping[str, NDArray[Any]], domain: Domain
     """The model that `to_arrays` has taken apart."""
     match plain["is"]:
         case "mixture":
-            return Mixture(
-                domain, plain["total"], arrays[f"{name}.weights"], arrays[f"{name}.tables"], plain["misfit"]
-            )
+            return Mixture(domain, plain["total"], arrays[f"{name}.weights"], arrays[f"{name}.tables"], plain["misfit"])
         case "tree":
             cliques = tuple(tuple(clique) for clique in plain["cliques"])
             there = {each for clique in cliques for each in clique}
@@ -71,4 +69,4 @@ def from_arrays(plain: Plain, arrays: Mapping[str, NDArray[Any]], domain: Domain
         case "blend":
             parts = [from_arrays(each, arrays, domain, f"{name}.{at}") for at, each in enumerate(plain["models"])]
             return Blend(parts, plain["shares"])
-    raise BadData(f'a model of the kind {plain["is"]!r} is not known. A newer discreet may have written it.')
+    raise BadData(f"a model of the kind {plain['is']!r} is not known. A newer discreet may have written it.")
