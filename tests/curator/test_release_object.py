@@ -252,6 +252,17 @@ def test_a_plan_for_single_columns_has_a_forecast_for_each_method_that_can():
     assert all(0 < row.error <= 2 for row in plan if row.possible)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_column_of_one_value_does_not_spoil_a_forecast():
+    domain = Domain({"one": Categories(["x"], outside="drop", missing="drop"), "ill": Boolean(), "rich": Boolean()})
+    known = Known.nothing(domain, Unit())
+    goals = [goal_of(scopes, domain) for scopes in ([["ill", "rich"]], [["ill", "rich"], ["one", "ill"]])]
+    plain, spoilt = (foreseen(Brief(known, goal, Fraction(1, 10)), rows=1000) for goal in goals)
+    assert plain.of("lattice").possible
+    assert spoilt.of("lattice").possible
+    assert spoilt.of("lattice").error < 2 * plain.of("lattice").error
+
+
 def test_a_plan_is_for_as_many_rows_as_are_known_or_said(tmp_path):
     with quick_fits(), desk_of(tmp_path, Budget(epsilon=2, delta=1e-6)) as desk:
         assert desk.plan(marginals(DOMAIN, 2), budget=ONE, rows=123).rows == 123

@@ -116,8 +116,10 @@ def pieces(brief: Brief) -> Bought:
         demand = layers.summed(energy * weights[layers.rows])
         wanted = np.sqrt(np.divide(demand, pays, out=np.zeros_like(demand), where=pays > 0))
         found = raised(before, wanted, pays, float(brief.units))
+        noise, known = np.zeros_like(energy), found[layers.places]
+        # A column of one value has pieces without any energy, which nobody pays for.
         with np.errstate(divide="ignore"):
-            noise = energy / found[layers.places]
+            np.divide(energy, known, out=noise, where=energy > 0)
         variance = np.bincount(layers.rows, weights=noise, minlength=len(cells))
         weights = layers.weights * np.sqrt(cells / np.maximum(variance, 1e-30))
     return Bought(found)
