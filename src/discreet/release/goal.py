@@ -45,6 +45,18 @@ class Goal:
         }
         return tuple(sorted(found, key=lambda each: (len(each), each)))
 
+    @cached_property
+    def telling(self) -> "Goal":
+        """The same without columns of one value, which tell nothing."""
+        found: dict[Columns, float] = {}
+        for columns, weight in self.weights:
+            kept = tuple(name for name in columns if self.domain[name].size > 1)
+            if kept:
+                found[kept] = found.get(kept, 0.0) + weight
+        whole = sum(found.values())
+        weights = tuple((columns, found[columns] / whole) for columns in sorted(found))
+        return self if weights == self.weights else Goal(self.domain, weights, self.describe)
+
     def cells(self, columns: Columns) -> int:
         """How many cells some columns have together."""
         return prod(self.domain[name].size for name in columns)

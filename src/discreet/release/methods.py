@@ -1,7 +1,7 @@
 """The ways to make a release, what each of them would do, and which is best."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import inf
 from time import thread_time
@@ -181,7 +181,8 @@ def foreseen(brief: Brief, *, rows: float | None = None, limits: Limits = NO_LIM
     told, variance = total_of(brief.known.lattice)
     supposed = variance == inf
     number = max(1.0, rows if rows is not None else SUPPOSED_ROWS if supposed else told)
-    found = [method.forecast(brief, number) for method in METHODS.values()]
+    telling = replace(brief, goal=brief.goal.telling)
+    found = [method.forecast(telling, number) for method in METHODS.values()]
     found.sort(key=lambda row: (not row.possible, not limits.keep(row), row.error))
     return ReleasePlan(tuple(found), brief.goal.describe, number, supposed and rows is None, limits)
 
