@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import prod
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from discreet.release.rise import noise_after, rising_step
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from release.oracle import Oracle as Answering
 
 DOMAIN = Domain(
     {
@@ -59,58 +59,15 @@ def nobodies(rows=50):
     return {name: np.zeros(rows, dtype=np.int64) for name in NAMES}
 
 
-class Oracle:
-    """Answers requests from codes, with numpy's noise; or repeats what another one said. It keeps the account."""
+class Oracle(Answering):
+    """Makes adaptive releases; `choose` stands in for the exponential mechanism."""
 
-    def __init__(self, rows, *, unit=None, seed=0, first=None, choose=None, known=None):
-        self.rows, self.unit = rows, Unit() if unit is None else unit
-        self.known = Known.nothing(DOMAIN, self.unit) if known is None else known
-        self.rng, self.first, self.choose = np.random.default_rng(seed), first, choose
-        self.requests, self.said, self.spent, self.counted = [], [], Fraction(0), {}
+    def __init__(self, rows, *, unit=None, choose=None, **named):
+        super().__init__(DOMAIN, rows, Unit() if unit is None else unit, **named)
+        self.choose = choose
 
-    def __call__(self, request):
-        told = None if self.first is None else self.first.said[len(self.requests)]
-        self.requests.append(request)
-        self.spent += loss(request.event(DOMAIN, self.unit))
-        said = self._say(request) if told is None else told
-        self.said.append(said)
-        if not isinstance(request, Measure):
-            return said
-        for step, values in zip(request.steps.steps, said, strict=True):
-            self.known.measured(step.measurement, values)
-        return 0
-
-    def _say(self, request):
-        if isinstance(request, Measure):
-            return [self._looked(step.measurement) for step in request.steps.steps]
-        scores = [
-            np.abs(self.marginal(scope).ravel() - expected).sum() - handicap
-            for scope, expected, handicap in zip(request.scopes, request.expected, request.handicaps, strict=True)
-        ]
-        if self.choose is not None:
-            return self.choose(scores)
-        moves = self.unit.contributions * (2 if self.unit.neighbors == "replace_one" else 1)
-        noisy = np.array(scores) * float(request.epsilon) / (2 * moves) + self.rng.gumbel(size=len(scores))
-        return int(np.argmax(noisy))
-
-    def _looked(self, measurement):
-        found = []
-        for residual, sigma in measurement.pieces:
-            true = residual.measure(self.marginal(residual.columns), DOMAIN)
-            found.append(np.rint(true + float(sigma) * self.rng.standard_normal(true.shape)).ravel())
-        return np.concatenate(found).astype(np.int64)
-
-    def marginal(self, scope):
-        if scope not in self.counted:
-            self.counted[scope] = self._counted(scope)
-        return self.counted[scope]
-
-    def _counted(self, scope):
-        shape = tuple(DOMAIN[name].size for name in scope)
-        codes = np.zeros(len(self.rows["age"]), dtype=np.int64)
-        for name, size in zip(scope, shape, strict=True):
-            codes = codes * size + self.rows[name]
-        return np.bincount(codes, minlength=prod(shape)).reshape(shape)
+    def chosen_of(self, scores, epsilon):
+        return super().chosen_of(scores, epsilon) if self.choose is None else self.choose(scores.tolist())
 
     def release(self, goal=TRIPLES, units=RICH, *, rounds=16, **named):
         return run(adaptive(self.known, goal, units, rounds=rounds, **named), self)

@@ -2,21 +2,19 @@
 
 from fractions import Fraction
 from itertools import combinations, pairwise
-from math import prod
 
 import numpy as np
 import pytest
 
-from discreet.known.known import Known
 from discreet.model.ensemble import fit_ensemble
 from discreet.model.looks import total_of
 from discreet.plan.build import run
 from discreet.plan.request import Distances, Measure
-from discreet.privacy.loss import loss
 from discreet.release import pairs as module
 from discreet.release.goal import goal_of
 from discreet.release.pairs import fitted, pairs, shares_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
+from release.oracle import Oracle as Answering
 
 DOMAIN = Domain(
     {
@@ -49,50 +47,13 @@ def linked_rows(rows=ROWS, seed=1):
     return dict(zip(NAMES, (age, rng.integers(5, size=rows), ill, job, rich), strict=True))
 
 
-class Oracle:
-    """Answers requests from codes, with numpy's noise; or repeats what another one said. It keeps the account."""
+class Oracle(Answering):
+    """Makes releases of pairs; where people are exchanged, the number of rows is public."""
 
-    def __init__(self, rows, *, unit=ADD, seed=0, first=None, known=None):
-        self.rows, self.unit = rows, unit
-        self.known = Known.nothing(DOMAIN, unit) if known is None else known
+    def __init__(self, rows, *, unit=ADD, first=None, **named):
+        super().__init__(DOMAIN, rows, unit, first=first, **named)
         if unit.neighbors == "replace_one" and not total_of(self.known.lattice)[0]:
             self.known.told_total(len(rows["age"]) if first is None else len(first.rows["age"]))
-        self.rng, self.first = np.random.default_rng(seed), first
-        self.requests, self.said, self.spent = [], [], Fraction(0)
-
-    def __call__(self, request):
-        said = self._say(request) if self.first is None else self.first.said[len(self.requests)]
-        self.requests.append(request)
-        self.said.append(said)
-        self.spent += loss(request.event(DOMAIN, self.unit))
-        if isinstance(request, Distances):
-            return said
-        for step, values in zip(request.steps.steps, said, strict=True):
-            self.known.measured(step.measurement, values)
-        return 0
-
-    def _say(self, request):
-        if isinstance(request, Measure):
-            return [self._looked(step.measurement) for step in request.steps.steps]
-        far = [
-            np.abs(self.marginal(scope).ravel() - middle).sum()
-            for scope, middle in zip(request.scopes, request.expected, strict=True)
-        ]
-        return np.rint(far + float(request.sigma) * self.rng.normal(size=len(far))).astype(np.int64)
-
-    def _looked(self, measurement):
-        found = []
-        for residual, sigma in measurement.pieces:
-            true = residual.measure(self.marginal(residual.columns), DOMAIN)
-            found.append(np.rint(true + float(sigma) * self.rng.standard_normal(true.shape)).ravel())
-        return np.concatenate(found).astype(np.int64)
-
-    def marginal(self, scope):
-        shape = tuple(DOMAIN[name].size for name in scope)
-        codes = np.zeros(len(self.rows["age"]), dtype=np.int64)
-        for name, size in zip(scope, shape, strict=True):
-            codes = codes * size + self.rows[name]
-        return np.bincount(codes, minlength=prod(shape)).reshape(shape)
 
     def release(self, goal=TRIPLES, units=FAIR, **named):
         return run(pairs(self.known, goal, float(units), **named), self)

@@ -83,14 +83,20 @@ class Limits:
         return row.seconds <= self.seconds and row.memory <= self.memory
 
     def watch(self, tell: Tell | None) -> Tell | None:
-        """Tells the same, and says when the time is over: a fit then ends with what it has."""
+        """Tells the same, and says when the time of a fit is over, which then ends with what it has.
+
+        The clock starts when a fit first tells: how long rows are read must not decide what is made of them.
+        """
         if self.seconds == inf:
             return tell
-        end = thread_time() + self.seconds
+        begun: list[float] = []
 
         def told(done: float) -> bool | None:
+            now = thread_time()
+            if not begun:
+                begun.append(now)
             said = None if tell is None else tell(done)
-            return said if thread_time() < end else False
+            return said if now - begun[0] < self.seconds else False
 
         return told
 
