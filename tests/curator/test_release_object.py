@@ -10,13 +10,13 @@ import pytest
 
 from curator.releases import quick_fits
 from discreet.curator import Curator, Release
-from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, TooLarge
+from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, KeyReused, TooLarge
 from discreet.known.known import Known
 from discreet.ledger import Budget
 from discreet.model.dense import Dense
 from discreet.plan.request import Measure
 from discreet.query.linear import Marginal
-from discreet.query.workload import all_subsets, marginals, ranges
+from discreet.query.workload import all_subsets, marginals, prefixes, ranges
 from discreet.release.brief import Brief, Forecast
 from discreet.release.goal import goal_of
 from discreet.release.methods import METHODS, Limits, foreseen
@@ -203,6 +203,19 @@ def test_ranges_and_subsets_are_asked_of_the_lattice(tmp_path):
             made = desk.release(wanted, Budget(epsilon=0.5, delta=1e-6), method="lattice")
             assert made.goal.describe == wanted.describe
         assert desk.ask("age >= 2 AND age <= 5").origin == "known"
+
+
+def test_a_key_is_of_one_workload_though_another_has_the_same_columns(tmp_path):
+    half = Budget(epsilon=0.5, delta=1e-6)
+    with quick_fits(), desk_of(tmp_path, Budget(epsilon=2, delta=1e-6)) as desk:
+        first = desk.release(ranges(DOMAIN, "age"), half, method="mixture", key="monday")
+        spent = desk.spent
+        with pytest.raises(KeyReused):
+            desk.release(prefixes(DOMAIN, "age"), half, method="mixture", key="monday")
+        again = desk.release(ranges(DOMAIN, "age"), half, method="mixture", key="monday")
+        assert desk.spent == spent
+        assert not desk.ledger.holds
+    assert again.marginal(["age"]).tolist() == first.marginal(["age"]).tolist()
 
 
 @pytest.mark.parametrize(("times", "fits"), [(0.99, True), (1.01, False)])

@@ -60,7 +60,7 @@ class Releasing:
         require_method(method)
         teller = self.teller
         goal = goal_of(wanted, teller.table.domain)
-        body = repr((goal.weights, budget, method, limits)).encode()
+        body = repr((goal.describe, goal.weights, budget, method, limits)).encode()
         with self._lock:
             teller.refresh()
             brief = self._brief(goal, wanted, budget, analyst, teller.known)
