@@ -17,6 +17,7 @@ from discreet.model.features import Features, features_of
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Floats, Look, Numbers
 from discreet.model.scattered import normal
+from discreet.model.thinned import borne_out, thinned
 from discreet.parameter import positive, whole
 from discreet.schema.domain import Domain
 
@@ -44,6 +45,9 @@ TOGETHER, MOST_TOGETHER = 2**9, 2**17
 FAR = 3.0
 # One that is so many away is surely learned; what noise there is in it may be too.
 VERY_FAR, SURELY = 100.0, 0.9
+# A product that is off by less than this many times the noise may be the better model: so many members are fitted to a
+# part of each look, and must be borne out by the rest by this many deviations.
+DOUBTFUL, TRIED, CLEARLY = 1.3, 8, 2.0
 
 
 def fit_ensemble(
@@ -60,7 +64,9 @@ def fit_ensemble(
 
     Each minimises Σ weight/2 ‖M m − values‖² over all looks (weight 1/variance) and stops at the `noise_level`, or
     after so many steps. If the product of the single columns is off by no more than the noise, it is the model:
-    nothing else can be learned. Nothing is drawn at random: the same looks give the same mixture, up to rounding.
+    nothing else can be learned. If it is off by little more, a few members are tried first, and what they learn must
+    be borne out by looks that they have not seen (`model.thinned`). Nothing is drawn at random: the same looks give
+    the same mixture, up to rounding.
 
     The components of a member lie together, in the order of the members; a member's weigh 1/`members` together.
 
@@ -72,8 +78,29 @@ def fit_ensemble(
     features = features_of(listed, domain).single()
     product = product_of(domain, listed, total=total)
     apart = features.loss(product.tables.astype(np.float32), np.ones(1, dtype=np.float32), total)[0]
-    if size == 1 or apart <= features.numbers / 2:
-        return replace(product, misfit=2 * apart / max(features.numbers, 1))
+    misfit = 2 * apart / max(features.numbers, 1)
+    tried = 0.0
+    if misfit < DOUBTFUL and size > 1:
+        few = min(number, TRIED)
+        tried = few / (few + number)
+        if misfit <= 1 or not _telling(product, listed, (few, size, steps), _part(tell, 0.0, tried)):
+            size = 1
+    if size == 1:
+        return replace(product, misfit=misfit)
+    return _mean(product, features, (number, size, steps), _part(tell, tried, 1 - tried))
+
+
+def _telling(product: Mixture, looks: Sequence[Look], how: tuple[int, int, int], tell: Tell) -> bool:
+    """Whether an ensemble learns more than noise from looks."""
+    learn, judge = thinned(looks)
+    simple, features = product_of(product.domain, learn, total=product.total), features_of(learn, product.domain)
+    part, deviation = borne_out(_mean(simple, features.single(), how, tell), simple, judge)
+    return part > max(0.5, CLEARLY * deviation)
+
+
+def _mean(product: Mixture, features: Features, how: tuple[int, int, int], tell: Tell) -> Mixture:
+    """The mean of so many mixtures, of so many components, after so many steps."""
+    domain, total, (number, size, steps) = product.domain, product.total, how
     level = noise_level(features, product) * features.numbers / 2
     centre = _centre(product)
     found: list[tuple[Floats, Floats]] = []

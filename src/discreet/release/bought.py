@@ -13,9 +13,10 @@ from discreet.privacy.sensitivity import Sensitivity, histogram_sensitivity
 from discreet.release import adaptive, direct, pairs
 from discreet.release.brief import Brief
 from discreet.release.layers import DEVIATIONS, Layers, layers_of, precisions_known
+from discreet.release.topping import raised
 
-# Rounds in which the split of the lattice is mended for absolute errors, and halvings of a search.
-_ROUNDS, _HALVINGS = 6, 50
+# Rounds in which the split of the lattice is mended for absolute errors.
+_ROUNDS = 6
 # `adaptive` selects so many different marginals for each column, and they are the ones that say most: the part of what
 # all say that is in them is their part of all to this power.
 SELECTED, BY_CHOICE = 2.0, 0.3
@@ -123,24 +124,6 @@ def pieces(brief: Brief) -> Bought:
         variance = np.bincount(layers.rows, weights=noise, minlength=len(cells))
         weights = layers.weights * np.sqrt(cells / np.maximum(variance, 1e-30))
     return Bought(found)
-
-
-def raised(before: Numbers, wanted: Numbers, price: Numbers, units: float) -> Numbers:
-    """Precisions raised to one multiple of what is wanted, for so many units; what is known better stays as it is.
-
-    >>> raised(np.array([0.0, 3.0]), np.ones(2), np.ones(2), 2.0).round(6).tolist()
-    [2.0, 3.0]
-    """
-    payable = (price > 0) & (wanted > 0) & np.isfinite(before)
-    if not payable.any():
-        return before
-    cost, start, share = price[payable], before[payable], wanted[payable]
-    low, high = 0.0, float((units / cost + start).max() / share.min())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        enough = float(cost @ np.maximum(0.0, middle * share - start)) > units
-        low, high = (low, middle) if enough else (middle, high)
-    return np.where(payable, np.maximum(before, low * wanted), before)
 
 
 def prices(layers: Layers, known: Known) -> Numbers:

@@ -22,6 +22,7 @@ from discreet.release.lattice import lattice
 from discreet.release.pairs import pairs
 from discreet.release.rounds import rounds
 from discreet.release.small import small
+from discreet.release.trial import tree_is_better, worthwhile
 
 AUTO = "auto"
 # Forecasts within this factor are taken for equal.
@@ -204,6 +205,11 @@ def made(brief: Brief, method: str, limits: Limits, tell: Tell | None = None) ->
     plan = foreseen(now, limits=limits)
     chosen = plan.best if method == AUTO else plan.of(method)
     require_possible(chosen, limits)
+    other = plan.of("adaptive")
+    if method == AUTO and chosen is not other and other.possible and limits.keep(other) and worthwhile(now, plan.rows):
+        better, cost = yield from tree_is_better(now)
+        now = replace(now, units=now.units - cost)
+        chosen = other if better else chosen
     return chosen, (yield from METHODS[chosen.method].make(now, limits.watch(tell)))
 
 

@@ -5,11 +5,10 @@ of a few thousand rows and on those of a million, with columns of two values and
 methods for marginals of a few columns (bench/release.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
-from math import inf, log, pi, prod, sqrt
+from math import inf, pi, prod, sqrt
 
 import numpy as np
 
@@ -21,14 +20,14 @@ from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell, fit_ensemble
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Numbers
+from discreet.model.protocol import Look
 from discreet.model.tree import Tree, fit_tree
 from discreet.plan.plan import Steps
-from discreet.plan.request import Distances, Measure, Procedure
-from discreet.query.linear import Marginal
+from discreet.plan.request import Measure, Procedure
+from discreet.release.far import distances_for
 from discreet.release.goal import Columns, Goal
+from discreet.release.split import Seen, best_split
 from discreet.release.topping import topped
-from discreet.source.effect import sensitivity_of
 
 # Parts of the budget: for a first look at the number of rows, if it is not public; for single columns, if the budget is
 # rich; for finding out how far each pair is from independent; and for triples, if all of the goal's are small enough.
@@ -37,6 +36,9 @@ FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.48
 WITH_TRIPLES = 0.4
 # No more than this for the number of rows, and this where rows stand out by 1.
 MOST_TOTAL, FEW_ROWS = 0.05, 0.075
+# But as much as makes a deviation of it this part of the rows, if it is no more than that; each look at it is up to so
+# many times as good as the one before.
+SURE, MOST_SURE, FASTER = 0.25, 0.4, 5.0
 # The look gets up to so much if a deviation of its noise is more than this part of the rows.
 MOST_LOOK, SEEN = 0.1, 0.1
 # How well rows stand out of the noise at which the singles get twice that.
@@ -46,9 +48,6 @@ ROOM, WORTH = 1.5, 0.2
 # A pair gets more the further it is from independent and the more cells it has, by these powers, the first where rows
 # stand out and the second where they do not; a single column by the power of its size; all by that of their weight.
 BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.85), (0.4, 0.0), 0.5, 2 / 3
-# Pairs get all of their budget if one of them is further from independent than this part of the noise with which it
-# would be measured, and not by the noise of the look at it. If none is, single columns get it.
-STANDS_OUT = 0.25
 # Less than this part of the budget is not worth another look.
 CRUMB = 1e-3
 # A component for so many rows that stand out of the noise.
@@ -60,6 +59,9 @@ FEWEST_MEMBERS = 6
 # Where rows stand out less than this, a tree of the strongest pairs with so many cells is blended in with this share:
 # the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
 UNCLEAR, TREE_CELLS, TREE_SHARE = 15.0, 4000, 0.25
+# If only some pairs were measured, a tree with at most so many cells is the model if it holds them, and if they are no
+# more than this part of all: of the others, mixtures would say at random what nobody knows.
+MOST_TREE_CELLS, FEW = 2**17, 0.5
 # A pair is strong if it is further from independent than this part of its noise.
 STRONG = 0.5
 
@@ -109,16 +111,13 @@ def components_of(rows: float, units: float) -> int:
     return int(np.clip(max(rows, 1.0) * units**0.5 / ROWS_A_COMPONENT, FEWEST, MOST))
 
 
-def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend]:
+def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend | Tree]:
     """Measure, and fit; `units` of squared mu are spent in all."""
     rows, variance = total_of(known.lattice)
     public = variance == 0
     left = units
     if not public:
-        left -= yield from _measure(topped(known, {(): 1.0}, FIRST * units), "the number of rows, for a release")
-        shares = shares_of(goal, total_of(known.lattice)[0], units, public=public)
-        steps = topped(known, {(): 1.0}, (shares.total - FIRST) * units)
-        left -= yield from _measure(steps, "the number of rows, for a release")
+        left -= yield from _counted(known, goal, units)
         rows, _ = total_of(known.lattice)
     shares = shares_of(goal, rows, units, public=public)
     importance = _importance(goal)
@@ -126,37 +125,69 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** BY_SIZE for name in _names(goal)
     }
     only = shares.pairs + shares.triples <= 0
+    # The pairs that are measured, if not all of them are.
+    some: Mapping[Columns, float] = {}
     steps = topped(known, singles, left if only else shares.singles * units)
     left -= yield from _measure(steps, "single columns, for a release")
     if not only:
         scopes = _of_size(goal, 2)
-        far, surely = np.ones(len(scopes)), None
+        seen = None
         if shares.look:
-            far, surely = yield from _distances(known, scopes, rows, shares.look * units)
+            seen = yield from _distances(known, scopes, rows, shares.look * units)
             left -= shares.look * units
         unclear = clarity(goal, rows, units) < UNCLEAR
-        weights = {
+        weights: Mapping[Columns, float] = {
             pair: importance[pair] ** BY_WEIGHT
             * distance ** BY_DISTANCE[unclear]
             * _freedom(goal, pair) ** BY_CELLS[unclear]
-            for pair, distance in zip(scopes, far, strict=True)
+            for pair, distance in zip(scopes, np.ones(len(scopes)) if seen is None else seen.about, strict=True)
         }
-        if surely is not None:
-            spare = (1 - _worth(known, weights, surely, rows, left)) * left
-            left -= yield from _measure(topped(known, singles, spare), "single columns, for a release")
+        if seen is not None:
+            split = best_split(known, seen, (singles, weights), importance, left, max(rows, 1.0))
+            some = {} if len(split.weights) == len(scopes) else split.weights
+            weights = split.weights
+            left -= yield from _measure(
+                topped(known, singles, (1 - split.part) * left), "single columns, for a release"
+            )
         triples = left * shares.triples / (shares.pairs + shares.triples)
         left -= yield from _measure(topped(known, weights, left - triples), "pairs of columns, for a release")
         if shares.triples:
-            small = [each for each in _of_size(goal, 3) if goal.cells(each) <= shares.room]
+            small = [
+                each
+                for each in _of_size(goal, 3)
+                if goal.cells(each) <= shares.room
+                and (not some or sum(pair in some for pair in combinations(each, 2)) > 1)
+            ]
             weights = {each: importance[each] ** BY_WEIGHT * _freedom(goal, each) ** 0.5 for each in small}
             left -= yield from _measure(topped(known, weights, left), "triples of columns, for a release")
         if left > CRUMB * units:
             # Pairs of which one column has one value say no more than the other.
             left -= yield from _measure(topped(known, singles, left), "single columns, for a release")
-    return fitted(known, goal, units, tell)
+    tree = _tree_of(known, goal, some, max(total_of(known.lattice)[0], 1.0))
+    return fitted(known, goal, units, tell) if tree is None else tree
 
 
-def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture | Blend:
+def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
+    """Count the rows, again and again until they are known as well as so many are worth; what that cost."""
+    spent, wanted = 0.0, FIRST
+    while spent < (1 - CRUMB) * wanted * units:
+        steps = topped(known, {(): 1.0}, wanted * units - spent)
+        if not steps.steps:
+            break
+        spent += yield from _measure(steps, "the number of rows, for a release")
+        rows, variance = total_of(known.lattice)
+        # In doubt there are few.
+        few = max(rows - variance**0.5, 1.0)
+        wanted = min(FASTER * wanted, max(shares_of(goal, rows, units, public=False).total, _sure(few, units)))
+    return spent
+
+
+def _sure(rows: float, units: float) -> float:
+    """The part of a budget that tells so many rows well enough."""
+    return min(MOST_SURE, (SURE * rows) ** -2 / units)
+
+
+def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture | Blend | Tree:
     """The model of all that is known of up to three columns of a goal."""
     rows, _ = total_of(known.lattice)
     # What was paid before counts as much as what is paid now.
@@ -171,6 +202,27 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
     if clarity(goal, rows, units) > UNCLEAR or len(ensemble.weights) == 1:
         return ensemble
     return Blend([ensemble, _tree(known, goal, ensemble)], [1 - TREE_SHARE, TREE_SHARE])
+
+
+def _tree_of(known: Known, goal: Goal, pairs: Collection[Columns], rows: float) -> Tree | None:
+    """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
+    sizes = {name: goal.domain[name].size for name in _names(goal)}
+    if not 0 < len(pairs) <= FEW * len(_of_size(goal, 2)):
+        return None
+    scopes: list[Columns] = [(name,) for name in sizes]
+    for pair in pairs:
+        if not fits(scopes, pair, sizes, MOST_TREE_CELLS):
+            return None
+        scopes.append(pair)
+    for triple in _of_size(goal, 3):
+        if triple in known.lattice.blocks and fits(scopes, triple, sizes, MOST_TREE_CELLS):
+            scopes.append(triple)
+    return fit_tree(goal.domain, _held(known, scopes), total=rows, scopes=scopes)
+
+
+def _held(known: Known, scopes: Sequence[Columns]) -> list[Look]:
+    """What is known of some scopes, and not of their subsets unless they are among them."""
+    return [look for look in looks_of(known.lattice, scopes) if look.columns in set(scopes)]
 
 
 def worth(lattice: Lattice, goal: Goal) -> float:
@@ -188,8 +240,7 @@ def _tree(known: Known, goal: Goal, model: Mixture) -> Tree:
     for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
         if beyond[pair] > 0 and fits(scopes, pair, sizes, max(TREE_CELLS, sum(sizes.values()))):
             scopes.append(pair)
-    looks = [look for look in looks_of(known.lattice, scopes) if look.columns in set(scopes)]
-    return fit_tree(goal.domain, looks, total=model.total, scopes=scopes)
+    return fit_tree(goal.domain, _held(known, scopes), total=model.total, scopes=scopes)
 
 
 def _beyond(known: Known, goal: Goal, model: Mixture, pair: Columns) -> float:
@@ -210,39 +261,14 @@ def _measure(steps: Steps, why: str) -> Procedure[float]:
     return steps.price
 
 
-def _worth(known: Known, weights: Mapping[Columns, float], far: Numbers, rows: float, units: float) -> float:
-    """The part of a budget for pairs that should be spent on pairs: little if none stands out of its noise.
-
-    `far` is how far each pair is surely from the product of what is known of its columns. A table of independent
-    columns is some way from it too: its rows are a sample, and what is known of the columns is noisy.
-    """
-    blocks = known.lattice.block
-    price = sum(weight * float(blocks(pair).price.sum()) for pair, weight in weights.items())
-    strongest = 0.0
-    for (pair, weight), distance in zip(weights.items(), far, strict=True):
-        sizes = [known.domain[name].size for name in pair]
-        precisions = [float(blocks((name,)).precision.min(initial=inf)) for name in pair]
-        by_chance = prod(sizes) * max(rows, 1.0) + sum(
-            size**2 / precision for size, precision in zip(sizes, precisions, strict=True) if precision
-        )
-        beyond = sqrt(max(0.0, distance**2 - 2 / pi * by_chance))
-        noise = prod(sizes) * sqrt(2 / pi * price / (units * weight))
-        strongest = max(strongest, beyond / noise) if noise else 1.0
-    return float(min(1.0, strongest / STANDS_OUT))
-
-
-def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[tuple[Numbers, Numbers]]:
-    """How far each pair is from independent: about, never less than half a deviation of the noise; and surely."""
-    moves = sum(float(sensitivity_of(Marginal(scope), known.domain, known.lattice.unit).l1) ** 2 for scope in scopes)
-    sigma = Fraction((moves / units) ** 0.5).limit_denominator(10**6) + Fraction(1, 10**6)
+def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[Seen]:
+    """How far each pair is from independent."""
     singles = sorted({(name,) for scope in scopes for name in scope})
     alone = product_of(known.domain, looks_of(known.lattice, singles), total=max(rows, 1.0))
-    expected = tuple(np.rint(alone.marginal(scope)).astype(np.int64).ravel() for scope in scopes)
-    heard = yield Distances(tuple(scopes), expected, sigma, "how far pairs are from independent")
-    about, noise = np.maximum(heard, 0.0), float(sigma)
-    # The largest of so many normal numbers is about this.
-    by_chance = sqrt(2 * log(len(scopes) + 1))
-    return np.hypot(about, noise / 2), np.maximum(about - by_chance * noise, 0.0)
+    expected = [alone.marginal(scope) for scope in scopes]
+    request = distances_for(known, scopes, expected, units, "how far pairs are from independent")
+    heard = yield request
+    return Seen(alone, tuple(scopes), np.asarray(heard, dtype=np.float64), float(request.sigma))
 
 
 def _names(goal: Goal) -> list[str]:

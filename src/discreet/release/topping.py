@@ -14,7 +14,7 @@ from discreet.plan.step import Lattice, lattice_step
 # What is bought costs between this much less than the budget, in parts of it, and the budget. The noise of a piece is
 # rounded, to a short fraction and then to whole numbers, so it costs a little more than its precision.
 _HAIR = 1e-7
-_TRIES, _HALVINGS = 20, 100
+_TRIES, _HALVINGS, _FEW_HALVINGS = 20, 100, 50
 # A budget of which no more than this part is left is used up.
 _NEAR = 1e-5
 # A budget that cannot be used up is not tried with more than this many times as much.
@@ -48,6 +48,24 @@ def topped(known: Known, wanted: Mapping[Columns, float], units: float) -> Steps
             break
         aim = min(aim * (1 - _HAIR) * units / found.price, _MOST * units)
     return best
+
+
+def raised(before: Numbers, wanted: Numbers, price: Numbers, units: float) -> Numbers:
+    """Precisions raised to one multiple of what is wanted, for so many units; what is known better stays as it is.
+
+    >>> raised(np.array([0.0, 3.0]), np.ones(2), np.ones(2), 2.0).round(6).tolist()
+    [2.0, 3.0]
+    """
+    payable = (price > 0) & (wanted > 0) & np.isfinite(before)
+    if not payable.any():
+        return before
+    cost, start, share = price[payable], before[payable], wanted[payable]
+    low, high = 0.0, float((units / cost + start).max() / share.min())
+    for _ in range(_FEW_HALVINGS):
+        middle = (low + high) / 2
+        enough = float(cost @ np.maximum(0.0, middle * share - start)) > units
+        low, high = (low, middle) if enough else (middle, high)
+    return np.where(payable, np.maximum(before, low * wanted), before)
 
 
 def _most(block: Block) -> Numbers:
