@@ -43,15 +43,15 @@ def mixture(brief: Brief, rows: float) -> Bought:
     importance = layers.summed(layers.weights[layers.rows]) ** pairs.BY_WEIGHT
     depth, found = layers.depth, precisions_known(layers, brief.known)
     pays = prices(layers, brief.known)
-    small = (depth == 3) & (layers.cells <= shares.room)
+    alone, small = depth == 1, (depth == 3) & (layers.cells <= shares.room)
     for part, where, power in (
         (shares.total, depth == 0, 0.0),
-        (shares.singles, depth == 1, pairs.BY_SIZE),
+        (shares.singles, alone, pairs.size_power(pairs.clarity(goal, rows, units))),
         (shares.pairs, depth == 2, pairs.BY_CELLS[unclear]),
         (shares.triples, small, 0.5),
     ):
         if part > 0 and where.any():
-            size = layers.cells if power == pairs.BY_SIZE else layers.freedom
+            size = layers.cells if where is alone else layers.freedom
             wanted = (importance * size**power)[where]
             found[where] = raised(found[where], wanted, pays[where], part * units)
     return Bought(found)

@@ -38,7 +38,7 @@ WITH_TRIPLES = 0.4
 MOST_TOTAL, FEW_ROWS = 0.05, 0.075
 # But as much as makes a deviation of it this part of the rows, if it is no more than that; each look at it is up to so
 # many times as good as the one before.
-SURE, MOST_SURE, FASTER = 0.25, 0.4, 5.0
+SURE, MOST_SURE, FASTER = 0.2, 0.25, 5.0
 # The look gets up to so much if a deviation of its noise is more than this part of the rows.
 MOST_LOOK, SEEN = 0.1, 0.1
 # How well rows stand out of the noise at which the singles get twice that.
@@ -46,8 +46,10 @@ POOR = 5.0
 # A triple is looked at if it has fewer cells than that to this power; none is, if so few of the goal's have.
 ROOM, WORTH = 1.5, 0.2
 # A pair gets more the further it is from independent and the more cells it has, by these powers, the first where rows
-# stand out and the second where they do not; a single column by the power of its size; all by that of their weight.
+# stand out and the second where they do not; a single column by the power of its size, which falls to 0 where rows
+# stand out by less than DROWNED, as large columns are lost there; all by that of their weight.
 BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.85), (0.4, 0.0), 0.5, 2 / 3
+DROWNED = 0.1
 # Less than this part of the budget is not worth another look.
 CRUMB = 1e-3
 # A component for so many rows that stand out of the noise.
@@ -82,6 +84,11 @@ def clarity(goal: Goal, rows: float, units: float) -> float:
     """How well rows stand out of the noise, for each cell of a single column: n μ / Σ sizes."""
     clear: float = max(rows, 1.0) * units**0.5 / _cells(goal)
     return clear
+
+
+def size_power(clear: float) -> float:
+    """The power of its size by which a single column gets more."""
+    return BY_SIZE * clear / (clear + DROWNED)
 
 
 def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
@@ -121,8 +128,9 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         rows, _ = total_of(known.lattice)
     shares = shares_of(goal, rows, units, public=public)
     importance = _importance(goal)
+    by_size = size_power(clarity(goal, rows, units))
     singles: dict[Columns, float] = {
-        (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** BY_SIZE for name in _names(goal)
+        (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** by_size for name in _names(goal)
     }
     only = shares.pairs + shares.triples <= 0
     # The pairs that are measured, if not all of them are.
@@ -163,7 +171,7 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         if left > CRUMB * units:
             # Pairs of which one column has one value say no more than the other.
             left -= yield from _measure(topped(known, singles, left), "single columns, for a release")
-    tree = _tree_of(known, goal, some, max(total_of(known.lattice)[0], 1.0))
+    tree = _tree_of(known, goal, some)
     return fitted(known, goal, units, tell) if tree is None else tree
 
 
@@ -197,14 +205,14 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
     # Members differ most in what was not measured.
     members = max(FEWEST_MEMBERS, round(MEMBERS * (1 - _measured(known, goal)) ** 2), TOGETHER // components)
     ensemble = fit_ensemble(
-        goal.domain, looks, total=max(rows, 1.0), members=members, components=components, steps=STEPS, tell=tell
+        goal.domain, looks, total=rows_of(known.lattice), members=members, components=components, steps=STEPS, tell=tell
     )
     if clarity(goal, rows, units) > UNCLEAR or len(ensemble.weights) == 1:
         return ensemble
     return Blend([ensemble, _tree(known, goal, ensemble)], [1 - TREE_SHARE, TREE_SHARE])
 
 
-def _tree_of(known: Known, goal: Goal, pairs: Collection[Columns], rows: float) -> Tree | None:
+def _tree_of(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
     """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
     sizes = {name: goal.domain[name].size for name in _names(goal)}
     if not 0 < len(pairs) <= FEW * len(_of_size(goal, 2)):
@@ -217,7 +225,16 @@ def _tree_of(known: Known, goal: Goal, pairs: Collection[Columns], rows: float) 
     for triple in _of_size(goal, 3):
         if triple in known.lattice.blocks and fits(scopes, triple, sizes, MOST_TREE_CELLS):
             scopes.append(triple)
-    return fit_tree(goal.domain, _held(known, scopes), total=rows, scopes=scopes)
+    return fit_tree(goal.domain, _held(known, scopes), total=rows_of(known.lattice), scopes=scopes)
+
+
+def rows_of(lattice: Lattice) -> float:
+    """The number of rows of a model: a little less than was seen where that is mostly noise, and at least 1.
+
+    Of n ± σ it is n/(1 + σ²/n²): too many rows make larger errors than too few, as most cells are noise then too.
+    """
+    rows, variance = total_of(lattice)
+    return max(1.0, rows / (1 + variance / rows**2)) if rows > 0 else 1.0
 
 
 def _held(known: Known, scopes: Sequence[Columns]) -> list[Look]:
