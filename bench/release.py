@@ -77,7 +77,7 @@ def stacked(codes, table):
     return np.stack([codes[name] for name in table.sizes], axis=1)
 
 
-# The simplest baselines. They are told the number of rows, which is a favour.
+# The simplest baselines. All but independent columns are told the number of rows, which is a favour.
 
 
 def on_simplex(values, total):
@@ -107,14 +107,18 @@ def noisy(table, noise):
     return answer
 
 
-def independent(table, weights, epsilon):
-    """The product of the single columns, with all of the budget for them."""
+def independent(table, weights, epsilon, told=False):
+    """The product of the single columns, with all of the budget for them; they say the number of rows too."""
     scale = sqrt(len(table.sizes)) / mu(epsilon)
-    told = noisy(table, lambda size: np.random.normal(0, scale, size))
-    shares = {name: told((name,)) / table.rows for name in table.sizes}
+    counts = {name: table.counts((name,)) + np.random.normal(0, scale, size) for name, size in table.sizes.items()}
+    # The sum of a column has the noise of all its cells.
+    precisions = [1 / size for size in table.sizes.values()]
+    number = max(1.0, np.average([each.sum() for each in counts.values()], weights=precisions))
+    number = table.rows if told else number
+    shares = {name: on_simplex(each, number) / number for name, each in counts.items()}
 
     def answer(columns):
-        found = np.array(float(table.rows))
+        found = np.array(float(number))
         for name in columns:
             found = np.multiply.outer(found, shares[name])
         return found
@@ -123,6 +127,11 @@ def independent(table, weights, epsilon):
         return np.stack([np.random.choice(len(each), number, p=each / each.sum()) for each in shares.values()], axis=1)
 
     return Found(answer, rows)
+
+
+def independent_told(table, weights, epsilon):
+    """The same, and it is told the number of rows, which is a favour."""
+    return independent(table, weights, epsilon, told=True)
 
 
 def aim(table, weights, epsilon):
@@ -138,11 +147,14 @@ def mu(epsilon):
 
 
 BASELINES = {"laplace": laplace, "gaussian": gaussian, "independent": independent, "aim": aim}
+# Only in the sweep of budgets.
+SWEPT = {"independent, told n": independent_told}
 
 
 def method_called(name):
     """A baseline, or ours: "discreet" or "discreet:" and the name of a method."""
-    return BASELINES[name] if name in BASELINES else discreet(name.partition(":")[2] or None)
+    baselines = BASELINES | SWEPT
+    return baselines[name] if name in baselines else discreet(name.partition(":")[2] or None)
 
 
 # Runs.
@@ -229,8 +241,14 @@ def run_all(runs, methods, tables, epsilons, workloads, seeds):
 
 def sweep(runs, tables, seeds):
     """Many budgets, ours beside independent columns: nothing should be worse than those."""
-    few = [table for table in tables if table != "hundred"]
-    return runs.run_many(jobs([OURS, "independent"], few, SWEEP, ["3-ways"], seeds))
+    wanted = []
+    for table in tables:
+        for epsilon in sorted({*EPSILONS, *SWEEP}):
+            # Where there is much noise, one seed says little; and these are quick.
+            several = seeds if epsilon < 1 else seeds[:1]
+            methods = [OURS, "independent", *SWEPT]
+            wanted += jobs(methods, [table], [epsilon], ["2-ways" if table == "hundred" else "3-ways"], several)
+    return runs.run_many([job for job in wanted if key(job) not in runs.rows])
 
 
 def classify(runs, methods, epsilons, seed):
@@ -283,7 +301,7 @@ def main():
     methods = chosen.methods or [OURS, *BASELINES, *there]
     run_all(runs, methods, tables, epsilons, chosen.workloads, list(seeds))
     if whole or chosen.sweep:
-        sweep(runs, tables, seeds[:1])
+        sweep(runs, tables, seeds)
     scores = [] if chosen.no_classifier else classify(runs, methods, epsilons, 0)
     text = release_report.report(list(runs.rows.values()), scores)
     if whole:
