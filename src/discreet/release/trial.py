@@ -37,8 +37,9 @@ CLEAR, MOST, LEAST, SINGLES = 10.0, 0.05, 0.002, 0.3
 VERDICT, SHARP, MARGINALS = 0.01, 0.01, 60
 # So many cells has the tree; it must be nearer than the mixtures by this factor.
 CELLS, NEARER = 2**14, 0.95
-# A pair is in the tree if it is so many deviations further from independent than its noise.
-DEVIATIONS = 3.0
+# A pair is in the tree if it is so many deviations further from independent than its noise; there is no tree if more
+# than this part of all pairs are.
+DEVIATIONS, MOST_STRONG = 3.0, 0.8
 MEMBERS, TOGETHER, STEPS = 6, 400, 300
 # Of more pairs than this `adaptive` takes minutes.
 MOST_PAIRS = 500
@@ -97,7 +98,7 @@ def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixtur
 
 
 def _strong(goal: Goal, looks: Sequence[Look], rows: float) -> list[Columns]:
-    """The single columns, and the pairs that stand out of their noise most, as many as a tree holds."""
+    """The single columns, and the pairs that stand out of their noise most, as many as a tree holds; if not all do."""
     alone = product_of(goal.domain, looks, total=rows)
     names = sorted({name for scope in goal.scopes for name in scope})
     sizes = {name: goal.domain[name].size for name in names}
@@ -115,6 +116,8 @@ def _strong(goal: Goal, looks: Sequence[Look], rows: float) -> list[Columns]:
         if squares.size and (much := float((squares.sum() - squares.size) / (2 * squares.size) ** 0.5)) > DEVIATIONS:
             beyond[pair] = much
     scopes: list[Columns] = [(name,) for name in names]
+    if len(beyond) > MOST_STRONG * sum(len(scope) == 2 for scope in goal.below):
+        return scopes
     for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
         if fits(scopes, pair, sizes, max(CELLS, sum(sizes.values()))):
             scopes.append(pair)
