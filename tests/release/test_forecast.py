@@ -10,7 +10,7 @@ import pytest
 
 from discreet.known.known import Known
 from discreet.query.residual import Residual
-from discreet.release.bought import mixture, pieces, raised
+from discreet.release.bought import mixture, pieces
 from discreet.release.brief import Brief
 from discreet.release.forecast import (
     adaptive_forecast,
@@ -136,17 +136,6 @@ def test_precisions_cost_no_more_than_the_budget(make):
     layers = layers_of(brief.goal)
     spent = float(make(brief).precision @ np.where(layers.depth == 0, 1.0, layers.price))
     assert 0.9 * 0.1 < spent <= 0.1 * (1 + 1e-9)
-
-
-def test_raising_leaves_alone_what_is_known_better():
-    rng = np.random.default_rng(0)
-    before, wanted, price = rng.exponential(size=(3, 20))
-    found = raised(before, wanted, price, 2.0)
-    bought = found > before
-    assert (found >= before).all()
-    assert float((found - before) @ price) == pytest.approx(2.0)
-    assert np.ptp(found[bought] / wanted[bought]) < 1e-9
-    assert (before / wanted)[~bought].min() >= (found / wanted).min()
 
 
 def test_the_quick_noise_is_about_that_of_the_nearest_table():

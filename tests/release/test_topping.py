@@ -8,7 +8,7 @@ import pytest
 from discreet.known.known import Known
 from discreet.plan.plan import Steps
 from discreet.privacy.loss import loss
-from discreet.release.topping import topped
+from discreet.release.topping import raised, topped
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 
 DOMAIN = Domain(
@@ -123,3 +123,44 @@ def test_a_column_of_one_cell_takes_nothing_from_the_others():
 def test_the_order_of_what_is_wanted_does_not_matter():
     forwards, backwards = (topped(nothing(), dict(order), 1e-3) for order in (WANTED.items(), [*WANTED.items()][::-1]))
     assert sorted(map(repr, forwards.steps)) == sorted(map(repr, backwards.steps))
+
+
+# --- Precisions alone -------------------------------------------------------------------------------------------------
+
+
+def test_raising_leaves_alone_what_is_known_better():
+    rng = np.random.default_rng(0)
+    before, wanted, price = rng.exponential(size=(3, 20))
+    found = raised(before, wanted, price, 2.0)
+    bought = found > before
+    assert (found >= before).all()
+    assert float((found - before) @ price) == pytest.approx(2.0)
+    assert np.ptp(found[bought] / wanted[bought]) < 1e-9
+    assert (before / wanted)[~bought].min() >= (found / wanted).min()
+
+
+def test_nothing_is_raised_for_nothing_or_where_nothing_can_be_bought():
+    before = np.array([0.0, 3.0, np.inf])
+    for wanted, price, units in [
+        (np.ones(3), np.ones(3), 0.0),
+        (np.zeros(3), np.ones(3), 5.0),
+        (np.ones(3), np.zeros(3), 5.0),
+        (np.array([0.0, 0.0, 1.0]), np.ones(3), 5.0),
+    ]:
+        np.testing.assert_array_equal(raised(before, wanted, price, units), before)
+    # Power: what is wanted, has a price and is not exact is raised, and nothing else.
+    np.testing.assert_allclose(raised(before, np.ones(3), np.ones(3), 5.0), [4.0, 4.0, np.inf])
+
+
+@pytest.mark.parametrize("unit", UNITS[:1] + UNITS[2:3], ids=lambda unit: unit.describe)
+def test_precisions_that_are_raised_are_those_that_are_bought(unit):
+    """Where pieces together cost what they cost one by one."""
+    known = nothing(unit)
+    bought(known, topped(known, {("age",): 1.0}, 2e-4))
+    blocks = {scope: known.lattice.block(scope) for scope in WANTED}
+    before = np.array([block.precision.min() for block in blocks.values()])
+    price = np.array([block.price.sum() for block in blocks.values()])
+    foreseen = raised(before, np.array([*WANTED.values()]), price, 1e-3)
+    bought(known, topped(known, WANTED, 1e-3))
+    found = [known.lattice.block(scope).precision.min() for scope in WANTED]
+    np.testing.assert_allclose(found, foreseen, rtol=1e-3)
