@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import discreet.curator.teller
+import discreet.model.ensemble
 import discreet.plan.plan
 import discreet.release.methods
 import discreet.release.pairs
+import discreet.release.trial
 from curator.neighbours import DROPS, KEEPS, UNITS, random_pair, random_questions
 from curator.releases import broken_promises, random_goal, recorded
 from discreet.curator.releasing import Releasing
@@ -34,6 +36,8 @@ PURE = Budget(epsilon=40)
 ADD, REPLACE = Unit(), Unit(neighbors="replace_one")
 PAIRS = [("age", "city"), ("age", "sex"), ("city", "sex")]
 EPSILONS = [0.3, 3, 12, 30]
+# Why a trial asks for distances.
+VERDICT = "whether a tree or mixtures are nearer"
 
 
 @pytest.fixture
@@ -47,6 +51,18 @@ def _possible(monkeypatch):
     monkeypatch.setattr(discreet.release.methods, "METHODS", everything)
 
 
+@pytest.fixture
+def _tried(monkeypatch):
+    """Where the best method is taken, a trial goes on to its verdict, however few rows there are."""
+    trial = discreet.release.trial
+    # However much noise the verdict has, however few pairs or many are in the tree, and however little they stand out.
+    for name, value in {"SHARP": 1e9, "FEW": 1.0, "MOST_STRONG": 1.0, "DEVIATIONS": -1e9}.items():
+        assert isinstance(getattr(trial, name), float)
+        monkeypatch.setattr(trial, name, value)
+    # However well columns alone explain what was seen.
+    monkeypatch.setattr(discreet.model.ensemble, "DOUBTFUL", 0.0)
+
+
 def work_of(rng, domain, method, budget):
     """Sometimes questions before, always a release, sometimes questions or another release after."""
     share = Budget(epsilon=float(rng.choice(EPSILONS)), delta=budget.delta)
@@ -57,7 +73,7 @@ def work_of(rng, domain, method, budget):
 
 
 def check(method, budget, seeds, folder):
-    """All promises hold on a pair of neighbours for each seed; how many requests of each kind there were."""
+    """All promises hold on a pair of neighbours for each seed; how many requests there were of each kind and why."""
     requests = Counter()
     for seed in seeds:
         # The relation, the contributions and what is done with values outside come in turn.
@@ -67,7 +83,7 @@ def check(method, budget, seeds, folder):
         work = work_of(rng, domain, method, budget)
         broken, first = broken_promises(pair.tables(), work, folder=folder, budget=budget, seed=seed)
         assert broken == [], f"seed {seed}"
-        requests.update(type(request).__name__ for request in first.requests)
+        requests.update((type(request).__name__, request.why) for request in first.requests)
     return requests
 
 
@@ -91,6 +107,12 @@ def test_so_it_is_where_delta_is_0(method, tmp_path):
 def test_so_it_is_where_the_best_method_is_taken(budget, tmp_path):
     """Which one is best depends on what was released of the number of rows."""
     assert check("auto", budget, range(4), tmp_path)
+
+
+@pytest.mark.usefixtures("_tried")
+def test_so_it_is_where_a_trial_finds_out_which_method_is_best(tmp_path):
+    asked = check("auto", GAUSSIAN, range(6), tmp_path)
+    assert asked["Distances", VERDICT] >= 2
 
 
 @pytest.mark.usefixtures("_possible")
@@ -118,6 +140,13 @@ def test_so_it_is_for_a_hundred_pairs_of_neighbours(method, budget, tmp_path):
 def test_so_it_is_for_a_hundred_pairs_and_the_best_method(budget, tmp_path):
     asked = check("auto", budget, range(12, 112), tmp_path)
     assert sum(asked.values()) >= 100
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_tried")
+def test_so_it_is_for_a_hundred_pairs_and_a_trial(tmp_path):
+    asked = check("auto", GAUSSIAN, range(12, 112), tmp_path)
+    assert asked["Distances", VERDICT] >= 30
 
 
 @pytest.mark.usefixtures("_possible")
@@ -185,6 +214,43 @@ def test_half_the_noise_of_a_look_is_seen(tmp_path, monkeypatch):
 
     monkeypatch.setattr(discreet.curator.teller, "noisy_distances", narrow)
     assert seen("mixture", tmp_path, unit=REPLACE) == {"more than paid"}
+
+
+@pytest.mark.usefixtures("_tried")
+def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monkeypatch):
+    """Next to no noise, and the price of much."""
+    right, do, why = discreet.curator.teller.noisy_distances, Teller.do, []
+
+    def hears(self, request, *more):
+        why.append(request.why)
+        return do(self, request, *more)
+
+    def bare(**named):
+        sigma = named["sigma"] / 10**6 if why[-1] == VERDICT else named["sigma"]
+        return replace(right(**{**named, "sigma": sigma}), event=right(**named).event)
+
+    monkeypatch.setattr(Teller, "do", hears)
+    assert seen("auto", tmp_path, tries=1) == set()
+    assert VERDICT in why
+    monkeypatch.setattr(discreet.curator.teller, "noisy_distances", bare)
+    assert seen("auto", tmp_path, tries=1) == {"more than paid"}
+
+
+@pytest.mark.usefixtures("_tried")
+def test_a_trial_whose_verdict_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
+    right, brief, tables = discreet.release.methods.tree_is_better, Releasing._brief, []
+
+    def hears(self, *arguments):
+        tables.append(self.teller.table)
+        return brief(self, *arguments)
+
+    def peeks(told):
+        _, cost = yield from right(told)
+        return number_of_rows(tables[-1]) % 2 == 1, cost
+
+    monkeypatch.setattr(Releasing, "_brief", hears)
+    monkeypatch.setattr(discreet.release.methods, "tree_is_better", peeks)
+    assert seen("auto", tmp_path, tries=1) & {"another request", "another outcome"}
 
 
 def too_many_rows(rows, *, domain, unit):
