@@ -133,8 +133,9 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** by_size for name in _names(goal)
     }
     only = shares.pairs + shares.triples <= 0
-    # The pairs that are measured, if not all of them are.
+    # The pairs that are measured, if not all of them are; and whether they stand out of their noise.
     some: Mapping[Columns, float] = {}
+    clear = False
     steps = topped(known, singles, left if only else shares.singles * units)
     left -= yield from _measure(steps, "single columns, for a release")
     if not only:
@@ -152,8 +153,8 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         }
         if seen is not None:
             split = best_split(known, seen, (singles, weights), importance, left, max(rows, 1.0))
-            some = {} if len(split.weights) == len(scopes) else split.weights
             weights = split.weights
+            some, clear = {} if len(weights) == len(scopes) else weights, split.clear
             left -= yield from _measure(
                 topped(known, singles, (1 - split.part) * left), "single columns, for a release"
             )
@@ -171,7 +172,7 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         if left > CRUMB * units:
             # Pairs of which one column has one value say no more than the other.
             left -= yield from _measure(topped(known, singles, left), "single columns, for a release")
-    tree = _tree_of(known, goal, some)
+    tree = _tree_of(known, goal, some) if clear else None
     return fitted(known, goal, units, tell) if tree is None else tree
 
 

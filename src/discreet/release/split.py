@@ -23,8 +23,11 @@ PARTS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 # Pairs get nothing if the error is at least this part of what it is without them, and all of the budget, and all of
 # them, if nothing else makes the error smaller than this part: a fit learns more of pairs together than of each.
 LITTLE, LITTLE_MORE = 0.95, 0.9
-# Those that stand out get all of it if that makes the error this much smaller.
-SOME = 0.98
+# Those that stand out get all of it if that makes the error this much smaller, and if of the others fewer than this
+# part are apart at all: a little of many pairs adds up, and mixtures learn it.
+SOME, SELDOM = 0.97, 0.2
+# What is measured of a pair is clear if its noise is less than this part of its distance from independent.
+CLEAR = 0.5
 
 Places = NDArray[np.bool_]
 
@@ -46,10 +49,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The part of a budget that pairs get, and the weights of those that get some."""
+    """The part of a budget that pairs get, and the weights of those that get some.
+
+    `clear` is whether the noise of those that stand out is small beside what they say.
+    """
 
     part: float
     weights: Mapping[Columns, float]
+    clear: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +71,10 @@ class Apart:
     far: Numbers
     often: float
     usually: float
+
+    def clear(self, noise: Numbers) -> bool:
+        """Whether pairs that stand out are learnt well from numbers with such noise."""
+        return bool(self.stand.any() and np.median(noise[self.stand] / self.far[self.stand]) < CLEAR)
 
     def left(self, noise: Numbers, below: Numbers) -> Numbers:
         """How far off a model is that is fitted to pairs with such noise; `below` are squared errors of their columns.
@@ -88,6 +99,7 @@ class Choice:
     error: float
     part: float
     pairs: Places = field(compare=False)
+    clear: bool = field(compare=False)
 
 
 def best_split(
@@ -115,11 +127,11 @@ def best_split(
         below = (table.singles.noise(precision, rows)[table.columns] ** 2).sum(axis=1)
         for chosen in (np.ones_like(apart.stand), apart.stand):
             precision = raised(table.both.precision, np.where(chosen, weights, 0.0), table.both.price, part * units)
-            error = apart.left(table.both.noise(precision, rows), below)
-            found.append(Choice(float(matters @ error), part, chosen))
-    best = _chosen(found)
-    part, chosen = best.part, best.pairs
-    return Split(part, {pair: wanted[1][pair] for pair, here in zip(seen.pairs, chosen, strict=True) if here and part})
+            noise = table.both.noise(precision, rows)
+            found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, apart.clear(noise)))
+    best = _chosen([each for each in found if apart.often < SELDOM or each.pairs.all()])
+    pairs = zip(seen.pairs, best.pairs, strict=True)
+    return Split(best.part, {pair: wanted[1][pair] for pair, here in pairs if here and best.part}, best.clear)
 
 
 def _chosen(found: Sequence[Choice]) -> Choice:

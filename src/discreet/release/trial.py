@@ -30,16 +30,17 @@ from discreet.release.pairs import FEW, clarity, components_of
 from discreet.release.topping import topped
 
 # The first look is as good as makes rows stand out of the noise by this much (`pairs.clarity`), for at most and at
-# least these parts of the budget; single columns get so much of it.
-CLEAR, MOST, LEAST, SINGLES = 10.0, 0.05, 0.002, 0.3
+# least these parts of the budget; single columns get so much of it, and larger pairs more by this power.
+CLEAR, MOST, LEAST, SINGLES = 7.0, 0.02, 0.002, 0.3
 # The verdict gets this part of the budget. It is asked for only if a deviation of its noise is below this part of the
 # rows, and by so many marginals.
-VERDICT, SHARP, MARGINALS = 0.01, 0.01, 60
+VERDICT, SHARP, MARGINALS = 0.005, 0.01, 60
 # So many cells has the tree; it must be nearer than the mixtures by this factor.
-CELLS, NEARER = 2**14, 0.95
+CELLS, NEARER = 2**14, 0.97
 # A pair is in the tree if it is so many deviations further from independent than its noise; there is no tree if more
 # than this part of all pairs are.
 DEVIATIONS, MOST_STRONG = 3.0, 0.8
+BY_FREEDOM = 0.4
 MEMBERS, TOGETHER, STEPS = 6, 400, 300
 # Of more pairs than this `adaptive` takes minutes.
 MOST_PAIRS = 500
@@ -60,14 +61,14 @@ def worthwhile(brief: Brief, rows: float) -> bool:
 def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     """Whether a tree is nearer to the goal's marginals than mixtures, as far as a small part of the budget tells.
 
-    And what that cost: less than a twelfth.
+    And what that cost: no more than a fortieth.
     """
     known, goal, units = brief.known, brief.goal, float(brief.units)
     rows, _ = total_of(known.lattice)
     part = min(MOST, max(LEAST, (CLEAR / clarity(goal, rows, units)) ** 2))
     spent = Fraction(0)
     for size, share in ((1, SINGLES), (2, 1 - SINGLES)):
-        wanted = {scope: _freedom(goal, scope) ** 0.5 for scope in goal.below if len(scope) == size}
+        wanted = {scope: _freedom(goal, scope) ** BY_FREEDOM for scope in goal.below if len(scope) == size}
         steps = topped(known, wanted, share * part * units)
         if steps.steps:
             request = Measure(steps, "a first look, for a release")
