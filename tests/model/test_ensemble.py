@@ -4,10 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.stats import binom, norm
 
 from discreet.errors import BadParameter
+from discreet.model import ensemble as module
 from discreet.model.alone import product_of
-from discreet.model.ensemble import fit_ensemble
+from discreet.model.ensemble import CLEARLY, DOUBTFUL, fit_ensemble
 from discreet.model.features import features_of
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Look
@@ -183,6 +185,38 @@ def test_what_columns_on_their_own_explain_stays_a_product(spread):
     np.testing.assert_array_equal(model.tables, expected.tables)
 
 
+def in_doubt(truth, spread, seeds):
+    """Looks of which the product of the single columns is off by more than their noise, but not by much more."""
+    every = (looks_at(truth, spread=spread, seed=seed) for seed in seeds)
+    return [looks for looks in every if 1 < fit_ensemble(DOMAIN, looks, total=TOTAL, components=1).misfit < DOUBTFUL]
+
+
+def times_that_something_is_learnt(doubtful):
+    return sum(len(fit_ensemble(DOMAIN, looks, total=TOTAL, **SMALL).weights) > 1 for looks in doubtful)
+
+
+@pytest.mark.parametrize("spread", [50.0, 600.0])
+def test_noise_is_not_learnt_though_a_product_is_off_by_more(spread, monkeypatch):
+    alone = product_of(DOMAIN, looks_at(table(), columns=(1,), spread=1.0), total=TOTAL)
+    doubtful = in_doubt(alone, spread, range(80))
+    # Noise is borne out by two deviations in one case of forty; that a few more are is next to impossible.
+    most = binom.isf(1e-9, len(doubtful), norm.sf(CLEARLY))
+    assert len(doubtful) > 2 * most
+    assert times_that_something_is_learnt(doubtful) <= most
+    # Power: if nobody asks whether it is borne out, noise is learnt.
+    monkeypatch.setattr(module, "_telling", lambda *_: True)
+    assert times_that_something_is_learnt(doubtful) == len(doubtful)
+
+
+def test_what_is_more_than_noise_is_learnt_though_a_product_is_off_by_little(truth):
+    doubtful = in_doubt(truth, 200.0, range(20))
+    assert len(doubtful) > 5
+    assert times_that_something_is_learnt(doubtful) > len(doubtful) / 2
+    # Where it is off by far there is no doubt.
+    clear = [looks_at(truth, spread=60.0, seed=seed) for seed in range(5)]
+    assert times_that_something_is_learnt(clear) == 5
+
+
 def test_without_looks_it_is_uniform():
     model = fit_ensemble(DOMAIN, [], total=TOTAL)
     np.testing.assert_allclose(model.marginal(["ill", "old"]), TOTAL / 4)
@@ -203,6 +237,41 @@ def test_it_tells_how_much_is_done_and_can_be_stopped(looks):
 
     with pytest.raises(KeyboardInterrupt):
         fit_ensemble(DOMAIN, looks, total=TOTAL, members=4, components=4, steps=20, tell=enough)
+
+
+@pytest.mark.parametrize("dependent", [True, False])
+def test_it_tells_of_a_trial_as_of_a_part_of_the_work(dependent, truth, monkeypatch):
+    doubtful = in_doubt(truth, 200.0, range(20))[0]
+    right, said = module._telling, []
+
+    def telling(*arguments):
+        said.append(right(*arguments))
+        return dependent
+
+    monkeypatch.setattr(module, "_telling", telling)
+    heard = []
+    fit_ensemble(DOMAIN, doubtful, total=TOTAL, **SMALL, tell=heard.append)
+    assert len(said) == 1
+    assert heard == sorted(heard)
+    assert len(set(heard)) > 4
+    assert heard[0] < 0.1
+    assert heard[-1] == 1 if dependent else 0.2 < heard[-1] <= 1
+
+
+def test_a_fit_in_doubt_ends_when_that_is_enough(truth):
+    doubtful = in_doubt(truth, 200.0, range(20))[0]
+    told, heard = [], []
+
+    def enough(done):
+        heard.append(done)
+        return False
+
+    fit_ensemble(DOMAIN, doubtful, total=TOTAL, **SMALL, tell=told.append)
+    model = fit_ensemble(DOMAIN, doubtful, total=TOTAL, **SMALL, tell=enough)
+    # Once for the trial, once for the fit, and that each is over.
+    assert len(heard) <= 4 < len(told) / 2
+    assert heard == sorted(heard)
+    assert model.marginal(["age", "job"]).sum() == pytest.approx(TOTAL)
 
 
 @pytest.mark.parametrize("named", [{"total": 0}, {"total": -3}, {"members": 0}, {"components": 0}, {"components": 1.5}])
