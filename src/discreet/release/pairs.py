@@ -133,8 +133,8 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** by_size for name in _names(goal)
     }
     only = shares.pairs + shares.triples <= 0
-    # The pairs that are measured, if not all of them are; and whether they stand out of their noise.
-    some: Mapping[Columns, float] = {}
+    # The pairs that are told, if not all of them are; and whether they stand out of their noise.
+    some: tuple[Columns, ...] = ()
     clear = False
     steps = topped(known, singles, left if only else shares.singles * units)
     left -= yield from _measure(steps, "single columns, for a release")
@@ -154,7 +154,7 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         if seen is not None:
             split = best_split(known, seen, (singles, weights), importance, left, max(rows, 1.0))
             weights = split.weights
-            some, clear = {} if len(weights) == len(scopes) else weights, split.clear
+            some, clear = () if len(split.told) == len(scopes) else split.told, split.clear
             left -= yield from _measure(
                 topped(known, singles, (1 - split.part) * left), "single columns, for a release"
             )

@@ -28,6 +28,8 @@ LITTLE, LITTLE_MORE = 0.95, 0.9
 SOME, SELDOM = 0.97, 0.2
 # What is measured of a pair is clear if its noise is less than this part of its distance from independent.
 CLEAR = 0.5
+# Precisions are compared up to this part of them.
+HAIR = 1e-6
 
 Places = NDArray[np.bool_]
 
@@ -51,11 +53,13 @@ class Seen:
 class Split:
     """The part of a budget that pairs get, and the weights of those that get some.
 
-    `clear` is whether the noise of those that stand out is small beside what they say.
+    `told` are those that are known as well then as their weight is worth, some of them perhaps from before. `clear` is
+    whether the noise of those that stand out is small beside what they say.
     """
 
     part: float
     weights: Mapping[Columns, float]
+    told: tuple[Columns, ...]
     clear: bool
 
 
@@ -99,6 +103,7 @@ class Choice:
     error: float
     part: float
     pairs: Places = field(compare=False)
+    told: Places = field(compare=False)
     clear: bool = field(compare=False)
 
 
@@ -128,10 +133,12 @@ def best_split(
         for chosen in (np.ones_like(apart.stand), apart.stand):
             precision = raised(table.both.precision, np.where(chosen, weights, 0.0), table.both.price, part * units)
             noise = table.both.noise(precision, rows)
-            found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, apart.clear(noise)))
+            told = precision / weights >= (1 - HAIR) * (precision / weights).min(where=chosen, initial=inf)
+            found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, told, apart.clear(noise)))
     best = _chosen([each for each in found if apart.often < SELDOM or each.pairs.all()])
-    pairs = zip(seen.pairs, best.pairs, strict=True)
-    return Split(best.part, {pair: wanted[1][pair] for pair, here in pairs if here and best.part}, best.clear)
+    some = [pair for pair, here in zip(seen.pairs, best.pairs, strict=True) if here and best.part]
+    told = tuple(pair for pair, here in zip(seen.pairs, best.told, strict=True) if here)
+    return Split(best.part, {pair: wanted[1][pair] for pair in some}, told, best.clear)
 
 
 def _chosen(found: Sequence[Choice]) -> Choice:
