@@ -200,9 +200,9 @@ class Runs:
         return row
 
     def run_many(self, jobs):
-        """All jobs, as many at once as there are processors."""
+        """All jobs, as many at once as there are processors; what was done is not done again."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(self.run, jobs))
+            return list(pool.map(lambda job: self.rows.get(key(job)) or self.run(job), jobs))
 
 
 def workloads_of(table, workloads):
@@ -248,7 +248,7 @@ def sweep(runs, tables, seeds):
             several = seeds if epsilon < 1 else seeds[:1]
             methods = [OURS, "independent", *SWEPT]
             wanted += jobs(methods, [table], [epsilon], ["2-ways" if table == "hundred" else "3-ways"], several)
-    return runs.run_many([job for job in wanted if key(job) not in runs.rows])
+    return runs.run_many(wanted)
 
 
 def classify(runs, methods, epsilons, seed):
@@ -287,6 +287,9 @@ def main():
     parser.add_argument("--cpu-seconds", type=int, default=release_peers.CPU_SECONDS)
     parser.add_argument("--no-classifier", action="store_true")
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with what release.json has, if the code is the same"
+    )
     chosen = parser.parse_args()
     if chosen.child:
         be_a_child(*chosen.child, chosen.cpu_seconds, method_called)
@@ -296,6 +299,8 @@ def main():
     epsilons = chosen.epsilons or ((1.0,) if chosen.quick else EPSILONS)
     seeds = chosen.seeds or range(1 if chosen.quick else SEEDS)
     runs = Runs(RESULTS if whole else None, chosen.cpu_seconds, peers=kept(RESULTS / "release_peers.json"))
+    if chosen.resume:
+        runs.rows |= kept(RESULTS / "release.json")
     known = {row["method"] for row in runs.peers.values()}
     there = [method for method in release_peers.METHODS if method in known or release_peers.python_of(method)]
     methods = chosen.methods or [OURS, *BASELINES, *there]

@@ -217,6 +217,33 @@ def test_what_is_more_than_noise_is_learnt_though_a_product_is_off_by_little(tru
     assert times_that_something_is_learnt(clear) == 5
 
 
+def test_of_what_no_look_tells_a_mixture_says_what_is_supposed():
+    """Two groups of columns that tell nothing of each other, of which nobody has looked at both."""
+    left, right = ("age", "job"), ("ill", "old", "region")
+    truth = table()
+
+    def both(scope):
+        one, other = (tuple(name for name in scope if name in side) for side in (left, right))
+        return np.multiply.outer(truth.marginal(one), truth.marginal(other)) / TOTAL
+
+    apart = [pair for pair in combinations(sorted(DOMAIN), 2) if len(set(pair) & set(left)) == 1]
+    looks = [look for look in looks_at(truth, spread=3.0) if look.columns not in apart]
+    names = {pair: sorted(pair, key=lambda name: (name in right, name)) for pair in apart}
+    expected = {pair: both(names[pair]) if names[pair][0] == pair[0] else both(names[pair]).T for pair in apart}
+    supposed = [Look(pair, None, each, 0.1**2) for pair, each in expected.items()]
+    errors, models = [], []
+    for more in ((), supposed):
+        model = fit_ensemble(DOMAIN, looks, total=TOTAL, **SMALL, supposed=more)
+        models.append(model)
+        errors.append(np.mean([np.abs(model.marginal(pair) - expected[pair]).sum() for pair in apart]) / TOTAL)
+    assert errors[1] < 0.5 * errors[0]
+    # It learns as much of the looks, and says how far off those are.
+    assert misfit(models[1], looks) < 1.1 * max(1.0, misfit(models[0], looks))
+    numbers = features_of(looks, DOMAIN).numbers
+    said = misfit(models[1], looks) * sum(look.values.size for look in looks)
+    assert models[1].misfit * numbers == pytest.approx(said, rel=0.01)
+
+
 def test_without_looks_it_is_uniform():
     model = fit_ensemble(DOMAIN, [], total=TOTAL)
     np.testing.assert_allclose(model.marginal(["ill", "old"]), TOTAL / 4)

@@ -135,6 +135,22 @@ def test_weights_are_those_that_were_wanted():
     assert split.weights == {pair: wanted[pair] for pair in FEW}
 
 
+def test_what_was_known_as_well_before_is_told_too():
+    codes = linked_rows(FEW)
+    known, seen, rows = looked(codes, RICH)
+    split = split_of(known, seen, rows)
+    first = set(split.weights)
+    assert set(split.told) == first
+    assert set(FEW) <= first < set(PAIRS)
+    # Now two others are known far better, and one a little.
+    oracle, (*_, little, better, good) = Oracle(DOMAIN, codes, Unit(), known=known), sorted(set(PAIRS) - first)
+    oracle(Measure(topped(known, {good: 1.0, better: 2.0}, 10.0), "much"))
+    oracle(Measure(topped(known, {little: 1.0}, 1e-4), "little"))
+    split = split_of(known, seen, rows)
+    assert set(split.weights) == first
+    assert set(split.told) == {*first, good, better}
+
+
 def test_the_order_of_the_pairs_does_not_matter():
     for linked, units in ((FEW, FAIR), (ALL, FAIR), (ALL, RICH), ((), FAIR)):
         known, seen, rows = looked(linked_rows(linked), units)

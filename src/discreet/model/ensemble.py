@@ -58,6 +58,7 @@ def fit_ensemble(
     members: int = 24,
     components: int = 64,
     steps: int = 300,
+    supposed: Sequence[Look] = (),
     tell: Tell | None = None,
 ) -> Mixture:
     """The mean of so many mixtures of so many components, each fitted to all looks until it is off by the noise.
@@ -67,6 +68,9 @@ def fit_ensemble(
     nothing else can be learned. If it is off by little more, a few members are tried first, and what they learn must
     be borne out by looks that they have not seen (`model.thinned`). Nothing is drawn at random: the same looks give
     the same mixture, up to rounding.
+
+    What is `supposed` draws a mixture as looks do, but nothing is learned from it: of what no look tells, mixtures
+    would say something at random.
 
     The components of a member lie together, in the order of the members; a member's weigh 1/`members` together.
 
@@ -83,25 +87,32 @@ def fit_ensemble(
     if misfit < DOUBTFUL and size > 1:
         few = min(number, TRIED)
         tried = few / (few + number)
-        if misfit <= 1 or not _telling(product, listed, (few, size, steps), _part(tell, 0.0, tried)):
+        if misfit <= 1 or not _telling(product, listed, supposed, (few, size, steps), _part(tell, 0.0, tried)):
             size = 1
     if size == 1:
         return replace(product, misfit=misfit)
-    return _mean(product, features, (number, size, steps), _part(tell, tried, 1 - tried))
+    level = noise_level(features, product) * features.numbers / 2
+    drawn = features_of([*listed, *supposed], domain).single() if supposed else features
+    found = _mean(product, drawn, level, (number, size, steps), _part(tell, tried, 1 - tried))
+    loss = features.loss(found.tables.astype(np.float32), found.weights.astype(np.float32), total)[0]
+    return replace(found, misfit=2 * loss / max(features.numbers, 1))
 
 
-def _telling(product: Mixture, looks: Sequence[Look], how: tuple[int, int, int], tell: Tell) -> bool:
+def _telling(
+    product: Mixture, looks: Sequence[Look], supposed: Sequence[Look], how: tuple[int, int, int], tell: Tell
+) -> bool:
     """Whether an ensemble learns more than noise from looks."""
     learn, judge = thinned(looks)
     simple, features = product_of(product.domain, learn, total=product.total), features_of(learn, product.domain)
-    part, deviation = borne_out(_mean(simple, features.single(), how, tell), simple, judge)
+    level = noise_level(features, simple) * features.numbers / 2
+    drawn = features_of([*learn, *supposed], product.domain) if supposed else features
+    part, deviation = borne_out(_mean(simple, drawn.single(), level, how, tell), simple, judge)
     return part > max(0.5, CLEARLY * deviation)
 
 
-def _mean(product: Mixture, features: Features, how: tuple[int, int, int], tell: Tell) -> Mixture:
-    """The mean of so many mixtures, of so many components, after so many steps."""
+def _mean(product: Mixture, features: Features, level: float, how: tuple[int, int, int], tell: Tell) -> Mixture:
+    """The mean of so many mixtures, of so many components, after so many steps or at this level of their loss."""
     domain, total, (number, size, steps) = product.domain, product.total, how
-    level = noise_level(features, product) * features.numbers / 2
     centre = _centre(product)
     found: list[tuple[Floats, Floats]] = []
     # So many at once that their numbers stay near the processor.
@@ -115,9 +126,7 @@ def _mean(product: Mixture, features: Features, how: tuple[int, int, int], tell:
             break
     tables = np.concatenate([tables for tables, _ in found], axis=1)
     weights = np.concatenate([weights for _, weights in found]).astype(np.float64)
-    weights /= weights.sum()
-    loss = features.loss(tables, weights.astype(np.float32), total)[0]
-    return Mixture(domain, float(total), weights, tables.astype(np.float64), 2 * loss / max(features.numbers, 1))
+    return Mixture(domain, float(total), weights / weights.sum(), tables.astype(np.float64))
 
 
 def noise_level(features: Features, product: Mixture) -> float:

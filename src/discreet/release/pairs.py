@@ -6,8 +6,8 @@ methods for marginals of a few columns (bench/release.py).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from math import inf, pi, prod, sqrt
 
 import numpy as np
@@ -133,14 +133,13 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** by_size for name in _names(goal)
     }
     only = shares.pairs + shares.triples <= 0
-    # The pairs that are told, if not all of them are; and whether they stand out of their noise.
+    # The pairs that are told, if not all of them are, and whether they stand out of their noise; what a look told.
     some: tuple[Columns, ...] = ()
-    clear = False
+    clear, seen = False, None
     steps = topped(known, singles, left if only else shares.singles * units)
     left -= yield from _measure(steps, "single columns, for a release")
     if not only:
         scopes = _of_size(goal, 2)
-        seen = None
         if shares.look:
             seen = yield from _distances(known, scopes, rows, shares.look * units)
             left -= shares.look * units
@@ -173,7 +172,7 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
             # Pairs of which one column has one value say no more than the other.
             left -= yield from _measure(topped(known, singles, left), "single columns, for a release")
     tree = _tree_of(known, goal, some) if clear else None
-    return fitted(known, goal, units, tell) if tree is None else tree
+    return fitted(known, goal, units, seen, tell) if tree is None else tree
 
 
 def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
@@ -196,8 +195,10 @@ def _sure(rows: float, units: float) -> float:
     return min(MOST_SURE, (SURE * rows) ** -2 / units)
 
 
-def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture | Blend | Tree:
-    """The model of all that is known of up to three columns of a goal."""
+def fitted(
+    known: Known, goal: Goal, units: float, seen: Seen | None = None, tell: Tell | None = None
+) -> Mixture | Blend | Tree:
+    """The model of all that is known of up to three columns of a goal, and of what a look saw of pairs."""
     rows, _ = total_of(known.lattice)
     # What was paid before counts as much as what is paid now.
     units = max(units, worth(known.lattice, goal))
@@ -206,7 +207,14 @@ def fitted(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> 
     # Members differ most in what was not measured.
     members = max(FEWEST_MEMBERS, round(MEMBERS * (1 - _measured(known, goal)) ** 2), TOGETHER // components)
     ensemble = fit_ensemble(
-        goal.domain, looks, total=rows_of(known.lattice), members=members, components=components, steps=STEPS, tell=tell
+        goal.domain,
+        looks,
+        total=rows_of(known.lattice),
+        members=members,
+        components=components,
+        steps=STEPS,
+        supposed=() if seen is None else _supposed(known, seen),
+        tell=tell,
     )
     if clarity(goal, rows, units) > UNCLEAR or len(ensemble.weights) == 1:
         return ensemble
@@ -241,6 +249,23 @@ def rows_of(lattice: Lattice) -> float:
 def _held(known: Known, scopes: Sequence[Columns]) -> list[Look]:
     """What is known of some scopes, and not of their subsets unless they are among them."""
     return [look for look in looks_of(known.lattice, scopes) if look.columns in set(scopes)]
+
+
+def _supposed(known: Known, seen: Seen) -> list[Look]:
+    """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
+    found = []
+    for pair, far in zip(seen.pairs, seen.about, strict=True):
+        block = known.lattice.block(pair)
+        if block.precision.any():
+            continue
+        expected = seen.alone.marginal(pair)
+        # Normal numbers that are so far from zero in the mean.
+        variance = pi / 2 * (far / expected.size) ** 2
+        for parts in product(*(range(1, axis.parts) for axis in block.axes)):
+            gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
+            nothing = Look(pair, parts, np.zeros(()), 1 / (variance * gain))
+            found.append(replace(nothing, values=nothing.residual(expected, known.domain)))
+    return found
 
 
 def worth(lattice: Lattice, goal: Goal) -> float:
