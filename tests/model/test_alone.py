@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.model.alone import nearest, product_of
+from discreet.model.alone import nearest, product_of, softened
 from discreet.model.protocol import Look
 from discreet.query.axis import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers
@@ -127,3 +127,50 @@ def test_more_precise_looks_give_a_nearer_column():
         errors.append([np.abs(column_of(product_of(PEOPLE, some, total=TOTAL), "age") - counts).sum() for some in each])
     sharp, blurred, both = np.mean(errors, axis=0)
     assert both < sharp < 0.7 * blurred
+
+
+# --- Soft columns -----------------------------------------------------------------------------------------------------
+
+
+def test_a_soft_column_is_a_distribution_and_the_nearest_one_where_there_is_no_noise():
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 7, 40):
+        for deviation in (0.0, 1e-9, 0.1, 10.0):
+            shares = rng.dirichlet(np.ones(size)) + deviation * rng.normal(size=size)
+            soft = softened(shares, deviation)
+            assert soft.min() >= 0
+            assert soft.sum() == pytest.approx(1)
+            if deviation < 1e-6:
+                np.testing.assert_allclose(soft, nearest(shares), atol=1e-7)
+
+
+@pytest.mark.parametrize(("flat", "deviation"), [(1.0, 0.3), (1.0, 1.0), (0.1, 1.0)])
+def test_where_noise_is_large_a_soft_column_is_nearer_than_the_nearest(flat, deviation):
+    """In the mean over columns with some in many cells, and over columns with most in few."""
+    rng, gains = np.random.default_rng(1), []
+    for _ in range(200):
+        true = rng.dirichlet(np.full(12, flat))
+        shares = true + deviation * rng.normal(size=12)
+        gains.append([np.abs(each - true).sum() for each in (softened(shares, deviation), nearest(shares))])
+    soft, hard = np.mean(gains, axis=0)
+    deviations = np.std(np.diff(gains, axis=1)) / len(gains) ** 0.5
+    assert hard - soft > 6 * deviations
+
+
+def test_a_soft_product_has_the_noise_of_its_looks():
+    """Whole or in parts: what is known well is as it was measured, what is not is nearly uniform."""
+    domain = Domain({"sharp": Categories([*range(6)]), "dim": Categories([*range(6)])})
+    size = domain["dim"].size
+    counts = np.zeros(size)
+    counts[0] = 100.0
+    parted = [
+        Look((name,), (1,), size * counts - counts.sum(), weight / size**2)
+        for name, weight in (("sharp", 1e6), ("dim", 1e-6))
+    ]
+    whole = [Look((name,), None, counts, weight) for name, weight in (("sharp", 1e6), ("dim", 1e-6))]
+    for looks in (parted, whole, [*parted, *whole]):
+        model = product_of(domain, looks, total=100.0, soft=True)
+        np.testing.assert_allclose(model.marginal(["sharp"]), counts, atol=0.01)
+        assert model.marginal(["dim"]).max() < 60
+        hard = product_of(domain, looks, total=100.0)
+        np.testing.assert_allclose(hard.marginal(["dim"]), counts, atol=1e-6)

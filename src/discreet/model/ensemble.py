@@ -90,7 +90,7 @@ def fit_ensemble(
         if misfit <= 1 or not _telling(product, listed, supposed, (few, size, steps), _part(tell, 0.0, tried)):
             size = 1
     if size == 1:
-        return replace(product, misfit=misfit)
+        return replace(product_of(domain, listed, total=total, soft=True), misfit=misfit)
     level = noise_level(features, product) * features.numbers / 2
     drawn = features_of([*listed, *supposed], domain).single() if supposed else features
     found = _mean(product, drawn, level, (number, size, steps), _part(tell, tried, 1 - tried))

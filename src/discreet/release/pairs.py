@@ -34,8 +34,9 @@ from discreet.release.topping import topped
 FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.48
 # Single columns get so much more where all triples are measured: the noise of a cell is that of all its pieces.
 WITH_TRIPLES = 0.4
-# No more than this for the number of rows, and this where rows stand out by 1.
-MOST_TOTAL, FEW_ROWS = 0.05, 0.075
+# No more than this for the number of rows, and this where rows stand out by 1; and no more than balances its error with
+# that of single columns, which is about 1, or this over how well rows stand out (`_balanced`).
+MOST_TOTAL, FEW_ROWS, COLUMNS = 0.05, 0.075, 0.6
 # But as much as makes a deviation of it this part of the rows, if it is no more than that; each look at it is up to so
 # many times as good as the one before.
 SURE, MOST_SURE, FASTER = 0.2, 0.25, 5.0
@@ -97,7 +98,8 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     deep = max(map(len, goal.scopes))
     more = 1 + POOR / clear
     # An error of the number of rows is one of every marginal; it matters where rows are few or other errors small.
-    total = 0.0 if public else min(MOST_TOTAL, max(FIRST, more / _cells(goal), FEW_ROWS / clear))
+    total = max(FIRST, more / _cells(goal), FEW_ROWS / clear)
+    total = 0.0 if public else min(MOST_TOTAL, _balanced(rows, units, clear), total)
     singles = min(1.0, SINGLES * more) if deep > 1 else 1.0
     if singles == 1.0:
         return Shares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
@@ -111,6 +113,15 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     look = look if any(goal.cells(pair) > 4 for pair in pairs) else 0.0
     triples = min(triples, 1 - singles) * left
     return Shares(total, singles, look, left - singles - look - triples, triples, room)
+
+
+def _balanced(rows: float, units: float, clear: float) -> float:
+    """The part of a budget for the number of rows beyond which single columns lose more than it gains.
+
+    With a part s the number is off by 1/(√s n μ), and an error E of single columns grows to about (1 + s/2) E: the sum
+    is least at s = (n μ E)^(−2/3).
+    """
+    return float((max(rows, 1.0) * units**0.5 * min(1.0, COLUMNS / clear)) ** (-2 / 3))
 
 
 def components_of(rows: float, units: float) -> int:
