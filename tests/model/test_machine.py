@@ -1,0 +1,79 @@
+"""Fits keep to one processor, and leave the others as they were."""
+
+import threading
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from discreet.model.machine import on_one_processor
+
+
+def threads():
+    """How many threads the products of matrices take."""
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def _two():
+    """As on a machine with two processors."""
+    with threadpool_limits(limits=2, user_api="blas"):
+        yield
+
+
+def test_while_it_runs_one_thread_is_taken_and_then_as_many_as_before():
+    seen = on_one_processor(threads)
+    assert (threads(), seen(), threads()) == ({2}, {1}, {2})
+
+
+def test_one_within_another_changes_nothing():
+    @on_one_processor
+    def outer():
+        return on_one_processor(threads)(), threads()
+
+    assert outer() == ({1}, {1})
+    assert threads() == {2}
+
+
+def test_after_an_error_it_is_as_before():
+    @on_one_processor
+    def wrong():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        wrong()
+    assert threads() == {2}
+
+
+def test_the_last_of_several_at_once_gives_back_what_the_first_took():
+    first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
+    seen = []
+
+    @on_one_processor
+    def first():
+        first_is_in.set()
+        second_is_in.wait(10)
+
+    @on_one_processor
+    def second():
+        second_is_in.set()
+        first_is_out.wait(10)
+        seen.append(threads())
+
+    one, other = threading.Thread(target=first), threading.Thread(target=second)
+    one.start()
+    first_is_in.wait(10)
+    other.start()
+    one.join(10)
+    first_is_out.set()
+    other.join(10)
+    assert seen == [{1}]
+    assert threads() == {2}
+
+
+def test_a_function_keeps_its_name_and_its_arguments():
+    @on_one_processor
+    def added(one, *, other):
+        """Adds."""
+        return one + other
+
+    assert (added.__name__, added.__doc__, added(1, other=2)) == ("added", "Adds.", 3)
