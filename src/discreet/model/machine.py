@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cache, wraps
-from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -34,41 +33,17 @@ def compiled(loop: Callable[..., Any], *, any_order: bool = True) -> Callable[..
     return machine_code
 
 
-class _OneProcessor:
-    """Keeps the products of matrices on one processor while somebody wants that; then they are as they were."""
-
-    def __init__(self) -> None:
-        self._lock, self._wanted = Lock(), 0
-        self._limits: Any = None
-
-    def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
-        with self._lock:
-            self._wanted += 1
-            if self._wanted == 1:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._wanted -= 1
-            if not self._wanted:
-                self._limits.restore_original_limits()
-
-
-_ONE = _OneProcessor()
-
-
 def on_one_processor(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, and no product of matrices in it takes more than one processor.
 
-    Ours are small: on two processors they took twice the CPU seconds and as long. And sums do not depend on how many
-    processors there are, so every machine finds the same.
+    Ours are small: on two processors they took twice the CPU seconds, and no less time.
     """
 
     @wraps(function)
     def alone(*args: P.args, **named: P.kwargs) -> R:
-        with _ONE:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"):
             return function(*args, **named)
 
     return alone
