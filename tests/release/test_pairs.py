@@ -125,6 +125,19 @@ def test_the_budget_is_never_exceeded_and_all_but_used(rows, goal, units, unit):
     assert Fraction(999, 1000) * units < oracle.spent <= units
 
 
+@pytest.mark.parametrize("count", [30, 300, 3000])
+@pytest.mark.usefixtures("unfitted")
+def test_so_it_is_where_few_rows_are_counted_again_and_again(rows, count):
+    """Their number gets more than its share there; the others get theirs of what is left."""
+    few = {name: codes[:count] for name, codes in rows.items()}
+    for power in range(16):
+        units = Fraction(1, 2**power)
+        for goal in (PAIRS, TRIPLES):
+            oracle = Oracle(few, seed=power)
+            oracle.release(goal, units)
+            assert Fraction(999, 1000) * units < oracle.spent <= units
+
+
 @pytest.mark.usefixtures("unfitted")
 def test_the_number_of_rows_is_counted_where_it_is_private_and_only_there(rows):
     for unit, private in ((ADD, True), (PERSONS, True), (REPLACE, False)):

@@ -138,6 +138,8 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
         left -= yield from _counted(known, goal, units)
         rows, _ = total_of(known.lattice)
     shares = shares_of(goal, rows, units, public=public)
+    # The rows may have got more than their share, or less; of the rest all others get theirs.
+    whole = left / (1 - shares.total)
     importance = _importance(goal)
     by_size = size_power(clarity(goal, rows, units))
     singles: dict[Columns, float] = {
@@ -147,13 +149,13 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
     # The pairs that are told, if not all of them are, and whether they stand out of their noise; what a look told.
     some: tuple[Columns, ...] = ()
     clear, seen = False, None
-    steps = topped(known, singles, left if only else shares.singles * units)
+    steps = topped(known, singles, left if only else shares.singles * whole)
     left -= yield from _measure(steps, "single columns, for a release")
     if not only:
         scopes = _of_size(goal, 2)
         if shares.look:
-            seen = yield from _distances(known, scopes, rows, shares.look * units)
-            left -= shares.look * units
+            seen = yield from _distances(known, scopes, rows, shares.look * whole)
+            left -= shares.look * whole
         unclear = clarity(goal, rows, units) < UNCLEAR
         weights: Mapping[Columns, float] = {
             pair: importance[pair] ** BY_WEIGHT
