@@ -22,7 +22,7 @@ from discreet.release.topping import raised
 PARTS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 # Pairs get nothing if the error is at least this part of what it is without them, and all of the budget, and all of
 # them, if nothing else makes the error smaller than this part: a fit learns more of pairs together than of each.
-LITTLE, LITTLE_MORE = 0.99, 0.9
+LITTLE, LITTLE_MORE = 0.92, 0.9
 # Those that stand out get all of it if that makes the error this much smaller, and if of the others fewer than this
 # part are apart at all: a little of many pairs adds up, and mixtures learn it.
 SOME, SELDOM = 0.97, 0.2
