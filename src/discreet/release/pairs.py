@@ -18,7 +18,7 @@ from discreet.model.alone import product_of
 from discreet.model.blend import Blend
 from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell, fit_ensemble
-from discreet.model.looks import looks_of, total_of
+from discreet.model.looks import LARGEST_WEIGHT, looks_of, total_of
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Look
 from discreet.model.tree import Tree, fit_tree
@@ -276,7 +276,7 @@ def _supposed(known: Known, seen: Seen) -> list[Look]:
         variance = pi / 2 * (far / expected.size) ** 2
         for parts in product(*(range(1, axis.parts) for axis in block.axes)):
             gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
-            nothing = Look(pair, parts, np.zeros(()), 1 / (variance * gain))
+            nothing = Look(pair, parts, np.zeros(()), min(1 / (variance * gain), LARGEST_WEIGHT))
             found.append(replace(nothing, values=nothing.residual(expected, known.domain)))
     return found
 
