@@ -263,7 +263,8 @@ def classify(runs, methods, epsilons, seed):
         for job in jobs(whole, [learn], epsilons, [workload], [seed])
         if not is_peer(job) or key(job) in runs.peers or release_peers.python_of(job["method"])
     ]
-    return [true, *(runs.run(job, lambda row, codes: row | learnt(codes, truth)) for job in asked)]
+    done = (runs.rows.get(key(job)) or runs.run(job, lambda row, codes: row | learnt(codes, truth)) for job in asked)
+    return [true, *done]
 
 
 def learnt(codes, truth):
