@@ -245,8 +245,8 @@ def sweep(runs, tables, seeds):
     for table in tables:
         for epsilon in sorted({*EPSILONS, *SWEEP}):
             # Where there is much noise, one seed says little; these are quick, and there the number of rows matters.
-            noisy = epsilon < 1
-            several, methods = seeds if noisy else seeds[:1], [OURS, "independent", *(SWEPT if noisy else ())]
+            several = seeds if epsilon < min(EPSILONS) else seeds[:1]
+            methods = [OURS, "independent", *(SWEPT if epsilon < 1 else ())]
             wanted += jobs(methods, [table], [epsilon], ["2-ways" if table == "hundred" else "3-ways"], several)
     return runs.run_many(wanted)
 
