@@ -167,7 +167,7 @@ def beside_independent(rows):
             lines.append(f"| {table} | {other} | {' | '.join(cells)} |")
     words = (
         "Our mean error over that of the product of single columns, which has all of the budget for them: it counts "
-        "the rows as we do, by what it measured, or is told their number, which is a favour. Three seeds below ε = 0.1, "
+        "the rows as we do, by what it measured, or is told their number, which is a favour. Three seeds below ε = 0.1 "
         "and for ours on the tables of others."
     )
     columns = ["table", "beside", *(f"ε = {each:g}" for each in epsilons)]
