@@ -135,6 +135,18 @@ def test_weights_are_those_that_were_wanted():
     assert split.weights == {pair: wanted[pair] for pair in FEW}
 
 
+@pytest.mark.filterwarnings("error")
+def test_pairs_with_a_column_of_one_value_have_nothing_to_tell():
+    """They have no weight, and are told whatever is measured."""
+    known, seen, rows = looked(linked_rows(FEW), RICH)
+    singles, weights = wanted_of(known, seen)
+    idle = {pair for pair in PAIRS if "x07" in pair}
+    weights = {pair: 0.0 if pair in idle else weight for pair, weight in weights.items()}
+    split = best_split(known, seen, (singles, weights), dict.fromkeys(PAIRS, 1.0), 1.0, rows)
+    assert set(FEW) <= set(split.weights)
+    assert set(split.told) == {*split.weights, *idle}
+
+
 def test_what_was_known_as_well_before_is_told_too():
     codes = linked_rows(FEW)
     known, seen, rows = looked(codes, RICH)

@@ -133,12 +133,20 @@ def best_split(
         for chosen in (np.ones_like(apart.stand), apart.stand):
             precision = raised(table.both.precision, np.where(chosen, weights, 0.0), table.both.price, part * units)
             noise = table.both.noise(precision, rows)
-            told = precision / weights >= (1 - HAIR) * (precision / weights).min(where=chosen, initial=inf)
-            found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, told, apart.clear(noise)))
+            here = _told(precision, weights, chosen)
+            found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, here, apart.clear(noise)))
     best = _chosen([each for each in found if apart.often < SELDOM or each.pairs.all()])
     some = [pair for pair, here in zip(seen.pairs, best.pairs, strict=True) if here and best.part]
     told = tuple(pair for pair, here in zip(seen.pairs, best.told, strict=True) if here)
     return Split(best.part, {pair: wanted[1][pair] for pair in some}, told, best.clear)
+
+
+def _told(precision: Numbers, weights: Numbers, chosen: Places) -> Places:
+    """The pairs that are known as well as their weight is worth beside those that were chosen; what has none is."""
+    paid = chosen & (weights > 0)
+    if not paid.any():
+        return chosen
+    return np.asarray(precision >= (1 - HAIR) * (precision[paid] / weights[paid]).min() * weights)
 
 
 def _chosen(found: Sequence[Choice]) -> Choice:
