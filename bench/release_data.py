@@ -3,8 +3,9 @@
 python bench/release_data.py               prints each table: rows, columns, and how far it is from independent columns
 
 Adult, NLTCS and Titanic are read from the folder DISCREET_DATA, or from ../shared/data beside the repository. The other
-tables are drawn with fixed seeds, and judge: constants were chosen on tables of their kinds, with other seeds. Only
-numpy is imported at the top, because peers run this file in environments of their own.
+tables are drawn with fixed seeds: constants were chosen on tables of their kinds with other seeds, and a few (how soft
+columns are, what the number of rows gets, when pairs are worth measuring) on these too, so they do not judge alone.
+Only numpy is imported at the top, because peers run this file in environments of their own.
 """
 
 import gzip

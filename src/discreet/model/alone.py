@@ -17,9 +17,9 @@ TIMES, _SEED = 64, 2**21
 def product_of(domain: Domain, looks: Iterable[Look], *, total: float, soft: bool = False) -> Mixture:
     """A mixture of one component: each column as the looks at it say, on its own; uniform if none does.
 
-    Each column is the nearest distribution to what was measured, by least squares; or, if it is to be `soft`, the mean
-    of those that are nearest to what might have been measured (`softened`). A look at a whole marginal of several
-    columns says something about each of them; one at parts of several says nothing about any.
+    Each column is the nearest distribution to what was measured, by least squares; or, if it is to be `soft`, what
+    is in the middle of those that are nearest to what might have been measured (`softened`). A look at a whole marginal
+    of several columns says something about each of them; one at parts of several says nothing about any.
 
     >>> from discreet.schema.column import Boolean
     >>> look = Look(("old",), None, np.array([70.0, 50.0]), weight=1.0)
