@@ -45,7 +45,11 @@ def report(rows, scores):
 def described(name):
     table = sample(name)
     sizes = table.sizes.values()
-    what = "drawn; tables of its kind were tuned on, and a few constants on this one" if name in DRAWN else "as others coded it"
+    what = (
+        "drawn; tables of its kind were tuned on, and a few constants on this one"
+        if name in DRAWN
+        else "as others coded it"
+    )
     return (
         f"- {name}: {table.rows:,} rows, {len(sizes)} columns of {min(sizes)} to {max(sizes)} values, {what} "
         f"(sha256 of its codes {table.checksum}…)"
