@@ -4,7 +4,9 @@
     ├── Refusal             the request is well formed; the answer is no
     │   ├── BudgetExceeded      it would cost more than is left
     │   ├── AnswerLost          it was charged under this key before, and no answer was kept
-    │   └── TooLarge            it would need more memory or time than allowed
+    │   ├── TooLarge            it would need more memory or time than allowed
+    │   ├── NotAllowed          whoever asks may not, or is not known
+    │   └── TooMany             more requests than are served in this time
     ├── Mistake             something the caller can put right (also a ValueError)
     │   ├── BadParameter        a number out of its range: epsilon, delta, scale, size …
     │   ├── BadSchema           columns, domains and privacy units that make no sense
@@ -16,6 +18,7 @@
         ├── SourceFailed        the database or the file failed while it was read
         ├── LedgerFailed        the ledger could not be read or written
         ├── LedgerDamaged       the ledger was edited, cut, reordered or restored from a backup
+        ├── ServerFailed        a server could not be reached, or failed
         └── SealBroken          an exact value was touched outside the one door
 
 A message says the value, the rule and the next step, and never contains private data or a draw of noise.
@@ -46,6 +49,14 @@ class AnswerLost(Refusal):
 
 class TooLarge(Refusal):
     """The request would need more memory or time than allowed. Nothing was spent."""
+
+
+class NotAllowed(Refusal):
+    """Whoever asks may not do this, or is not known. Nothing was spent."""
+
+
+class TooMany(Refusal):
+    """More requests came than are served in this time. Nothing was spent; a retry is safe."""
 
 
 class Mistake(DiscreetError, ValueError):
@@ -90,6 +101,10 @@ class LedgerFailed(Fault):
 
 class LedgerDamaged(Fault):
     """The ledger is not what it was: edited, cut, reordered, or restored from a backup. It does not serve."""
+
+
+class ServerFailed(Fault):
+    """A server could not be reached, or failed. With the same key a retry is safe."""
 
 
 class SealBroken(Fault):

@@ -1,8 +1,9 @@
 """What is spent and what is left of a cap, as people read it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log
+from math import inf, log
 from statistics import NormalDist
 
 from discreet.ledger.budget import Budget, as_budget, budget_of
@@ -97,6 +98,12 @@ def balances(state: State, table: str | None = None, analyst: str | None = None)
             found += [_balance(state, account, gate) for account in sorted(state.under(scope) - {scope.of("")})]
             found.append(Balance(scope, gate, gate.nothing, gate.nothing))
     return found
+
+
+def narrowest(accounts: Iterable[Balance]) -> Balance:
+    """The account of a table itself, or the narrowest over it, of those that count all analysts together."""
+    over = (one for one in accounts if one.scope.analyst is None)
+    return min(over, key=lambda one: len(one.scope.tables or ()) or inf)
 
 
 def _balance(state: State, scope: Scope, gate: Gate) -> Balance:

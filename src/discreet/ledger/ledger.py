@@ -212,6 +212,11 @@ class Ledger:
         """The open holds: of each number, the table and the analyst."""
         return {number: (hold.table, hold.analyst) for number, hold in self._log.now().holds.items()}
 
+    def holds_for(self, why: str, *, table: str, analyst: str = ANYONE) -> list[int]:
+        """The open holds that were set aside for this reason."""
+        wanted = (table, analyst, text("why", why))
+        return [number for number, hold in self._log.now().holds.items() if (*hold[:2], hold.why) == wanted]
+
     @property
     def head(self) -> Head:
         """The last entry, for you to keep elsewhere."""

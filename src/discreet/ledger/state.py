@@ -28,6 +28,7 @@ class Hold(NamedTuple):
     table: str
     analyst: str
     left: Charge
+    why: str = ""
 
 
 class State(NamedTuple):
@@ -161,8 +162,8 @@ def _paid(
 
 
 def _held(state: State, sequence: int, fields: Mapping[str, Any]) -> Hold:
-    hold = Hold(fields["table"], fields["analyst"], _charge(fields))
-    for account, _, _ in misfits(state, *hold):
+    hold = Hold(fields["table"], fields["analyst"], _charge(fields), fields["why"])
+    for account, _, _ in misfits(state, hold.table, hold.analyst, hold.left):
         raise damaged(sequence, f"sets aside more than the cap allows ({account})")
     return hold
 

@@ -34,6 +34,11 @@ def word() -> int:
     return int.from_bytes(_urandom(8), "little")
 
 
+def secret(count: int) -> bytes:
+    """So many random bytes, for a token."""
+    return _urandom(count)
+
+
 def filler(count: int) -> Callable[[Words], None]:
     """A function that fills arrays with independent uniform words, some `count` in all.
 
