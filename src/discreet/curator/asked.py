@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from discreet.errors import BadQuery
@@ -52,6 +52,10 @@ class Reading:
     def chosen(self) -> bool:
         """Whether rows of the answer are chosen by looking at the numbers, so that all bars must hold together."""
         return self.select is not None and (self.select.limit is not None or self.select.having != everyone)
+
+    def size(self, domain: Domain) -> int:
+        """How many numbers the answer has, before any are chosen."""
+        return prod(domain[name].size for name in self.group) * len(self.parts)
 
 
 def single(reading: Reading) -> Linear | None:

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from json import dumps
 from math import inf
-from threading import RLock
 from types import TracebackType
 from typing import Any, overload
 
@@ -15,17 +15,16 @@ from discreet.curator.asked import Askable, Reading, read_question, single
 from discreet.curator.bars import bars_of
 from discreet.curator.free import Free, free_now
 from discreet.curator.models import Models
-from discreet.curator.promise import Plan, model_plan
+from discreet.curator.promise import Plan, beyond, few_rows, next_steps, promised
 from discreet.curator.release import Release
 from discreet.curator.releasing import Releasing
-from discreet.curator.reply import meets, reply, require_known
+from discreet.curator.reply import meets, reply
 from discreet.curator.teller import Teller
-from discreet.curator.wish import Asked, Wish, least_events, modelled, read_wish, targets_of
+from discreet.curator.wish import Wish, modelled, read_wish, targets_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import Known
 from discreet.ledger import Budget, Ledger, Spend
-from discreet.ledger.budget import as_budget
 from discreet.ledger.ledger import ANYONE
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, probability, text, whole
@@ -39,6 +38,8 @@ from discreet.source.table import Table
 
 # How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
 _ROUNDS = 12
+# So many numbers are told at once.
+FEW = 500
 
 
 class Curator:
@@ -51,6 +52,9 @@ class Curator:
 
     Where questions name many columns and there are many of them (`expected_questions` says about how many), a model may
     be cheaper; under a Rényi gate the curator then builds one, and checks each of its answers (docs/many.md).
+
+    Where people who ask could hold a clock, as on a server, `quantum` says in how many seconds rows are read: if it
+    takes longer, then in twice, four times as many; so the time says nothing of the rows. Threads may share a curator.
 
     >>> import tempfile, discreet as dp
     >>> folder = tempfile.TemporaryDirectory()
@@ -69,6 +73,7 @@ class Curator:
         ledger: Ledger | str | os.PathLike[str],
         analyst: str = ANYONE,
         expected_questions: int | None = None,
+        quantum: Number = 0,
     ) -> None:
         if not isinstance(table, Table):
             raise BadParameter(
@@ -77,18 +82,17 @@ class Curator:
         self.table, self.analyst = table, text("analyst", analyst)
         self._owned = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        self._lock = RLock()
-        self._teller = Teller(table, self.ledger)
+        self._teller = Teller(table, self.ledger, quantum)
         if expected_questions is not None:
             whole("expected_questions", expected_questions, least=1, next_step="Say about how many will be asked.")
         self._models = Models(self._teller, expected_questions)
-        self._releasing = Releasing(self._teller, self._lock)
+        self._releasing = Releasing(self._teller)
         try:
             if budget is not None:
                 self._teller.set_cap(budget)
             self._known.pure = self._gate().kind == "pure"
-            self._teller.refresh()
-            self._teller.tell_total()
+            with self._teller.turn():
+                self._teller.tell_total()
         except BaseException:
             self.close()
             raise
@@ -115,27 +119,52 @@ class Curator:
         Raises BudgetExceeded, and spends nothing, if it costs more than is left; a mean may have paid for a first look
         at how many rows it is of, at most a few hundredths of the budget.
         """
+        if analyst is not None:
+            mine: dict[str, Any] = {"error": error, "confidence": confidence, "epsilon": epsilon, "joint": joint}
+            return self.seen_by(analyst).ask(question, **mine, nonnegative=nonnegative, key=key)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        with self._lock:
+        with self._teller.knowing:
             self._teller.refresh()
-            asked = modelled(reading, wish)
-            if asked is None or not self._known.surely_unknown(asked):
-                bars = self._bars(reading, wish)
-                if meets(bars, wish):
-                    return self._answer(reading, wish, bars, (), nonnegative)
-                if wish.nothing:
-                    return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
-            checked = None
+            if (answer := self._told(reading, wish, nonnegative)) is not None:
+                return answer
+        with self._teller.turn():
+            # Somebody may have paid for it while we waited for our turn.
+            if (answer := self._told(reading, wish, nonnegative)) is not None:
+                return answer
+            checked, asked = None, modelled(reading, wish)
             if asked is not None:
-                checked = self._models.ask(asked, wish.target, reading.text, self._asker(analyst))
+                checked = self._models.ask(asked, wish.target, reading.text, self.analyst)
             if checked is not None and checked.steps is None:
                 bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
                 return self._answer(reading, wish, [bar], (), origin="model")
             paid = [] if checked is None or checked.steps is None else [checked.steps]
-            paid += self._meet(reading, wish, self._asker(analyst), key)
+            paid += self._meet(reading, wish, self.analyst, key)
             cost = None if checked is None else checked.cost
             return self._answer(reading, wish, self._bars(reading, wish), paid, nonnegative, cost=cost)
+
+    def told(
+        self,
+        question: Askable,
+        *,
+        error: Number | None = None,
+        confidence: Number = 0.95,
+        epsilon: Number | None = None,
+        joint: bool = False,
+        nonnegative: bool = False,
+    ) -> Answer | None:
+        """The answer if it is known, and at once: None if it must be paid for, or if others have to be waited for.
+
+        A server asks it first, on the thread that serves everybody; so it is None too where there are many numbers.
+        """
+        reading = read_question(question, self.table.domain, self.table.name)
+        wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        if wish.nothing or reading.size(self.table.domain) > FEW or not self._teller.knowing.acquire(blocking=False):
+            return None
+        try:
+            return self._told(reading, wish, nonnegative) if self._teller.is_fresh else None
+        finally:
+            self._teller.knowing.release()
 
     def ask_many(
         self,
@@ -151,23 +180,24 @@ class Curator:
         Where a model is far cheaper, it answers, and one noisy maximum of its errors on this batch certifies that all
         are good enough; then all errors hold together.
         """
+        if analyst is not None:
+            return self.seen_by(analyst).ask_many(questions, error=error, confidence=confidence, key=key)
         readings = [read_question(each, self.table.domain, self.table.name) for each in questions]
         wish = read_wish(error=error, confidence=confidence, epsilon=None, joint=False)
-        with self._lock:
+        with self._teller.turn():
             paid: list[Steps] = []
-            self._teller.refresh()
-            certified = self._certified(readings, wish, self._asker(analyst))
+            certified = self._certified(readings, wish, self.analyst)
             if certified is not None:
                 return certified
             asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
             steps = plan_steps(asked, self._known)
             if steps.steps:
                 why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
-                if self._measure(steps, why, self._asker(analyst), key, wish, readings):
+                if self._measure(steps, why, self.analyst, key, wish, readings):
                     paid.append(steps)
             # Means may need another look, now that the number of their values is known.
             for reading in readings:
-                paid += self._meet(reading, wish, self._asker(analyst), None)
+                paid += self._meet(reading, wish, self.analyst, None)
             return [self._answer(reading, wish, self._bars(reading, wish), paid) for reading in readings]
 
     # fmt: off
@@ -200,39 +230,9 @@ class Curator:
             return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        with self._lock:
+        with self._teller.knowing:
             self._teller.refresh()
-            bars = self._bars(reading, wish)
-            if wish.nothing:
-                require_known(bars)
-            by_model = modelled(reading, wish)
-            if (
-                by_model is not None
-                and not meets(bars, wish)
-                and self._models.serves(by_model, wish.target, self.analyst)
-            ):
-                return model_plan(self._teller, self.analyst, reading, wish)
-            asked = targets_of(reading, wish, self._known, self._gate())
-            steps = self._steps(asked, wish)
-            event = steps.event(self.table.domain, self.table.unit)
-            promised = max(float(bar.errors.max()) for bar in bars)
-            if steps.steps:
-                promised = wish.error or max(target.error for _, target in asked)
-            gate = self._gate()
-            note = ""
-            if any(part.values is not None for part in reading.parts) and steps.steps:
-                note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
-            return Plan(
-                reading.text,
-                float(promised),
-                wish.confidence,
-                steps.origin,
-                event,
-                as_budget(gate, gate.charge(event)),
-                self._teller.fits(event, self.analyst),
-                note,
-                steps,
-            )
+            return promised(self._teller, self._models, self.analyst, reading, wish)
 
     def release(
         self,
@@ -256,8 +256,11 @@ class Curator:
 
         Raises BudgetExceeded or TooLarge, and spends nothing, if it does not fit.
         """
+        if analyst is not None:
+            mine: dict[str, Any] = {"method": method, "seconds": seconds, "memory": memory}
+            return self.seen_by(analyst).release(workload, budget, **mine, key=key, tell=tell)
         given, limits = self.remaining if budget is None else budget, limits_of(seconds, memory)
-        return self._releasing.release(workload, given, method, limits, self._asker(analyst), key, tell)
+        return self._releasing.release(workload, given, method, limits, self.analyst, key, tell)
 
     @property
     def remaining(self) -> Budget:
@@ -275,9 +278,15 @@ class Curator:
         Only the largest sets of columns are listed; what can be asked of them can be asked of fewer.
         """
         chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
-        with self._lock:
+        with self._teller.knowing:
             self._teller.refresh()
             return free_now(self._known, chance)
+
+    def seen_by(self, analyst: str) -> "Curator":
+        """The same desk for another analyst: what is known is shared; what is left is what this analyst may spend."""
+        other = copy(self)
+        other.analyst, other._owned = text("analyst", analyst), False
+        return other
 
     def history(self) -> list[Spend]:
         """Every spend on this table, in order."""
@@ -306,8 +315,9 @@ class Curator:
         for _ in range(_ROUNDS):
             if wish.nothing or meets(self._bars(reading, wish), wish):
                 break
-            self._foresee(reading, wish)
-            steps = self._steps(targets_of(reading, wish, self._known, self._gate()), wish)
+            if beyond(self._teller, self.analyst, reading, wish):
+                raise BudgetExceeded(f"{few_rows(wish)}{self._for_free([reading], wish)}")
+            steps = next_steps(self._teller, self.analyst, targets_of(reading, wish, self._known, self._gate()), wish)
             if not steps.steps:
                 break
             if self._measure(steps, reading.text, analyst, key, wish, [reading]):
@@ -316,25 +326,6 @@ class Curator:
             if wish.epsilon is not None:
                 break
         return paid
-
-    def _steps(self, asked: Asked, wish: Wish) -> Steps:
-        """What to do next. For a price only this question counts; for an error, those to come count too."""
-        steps = plan_steps(asked, self._known, ahead=wish.epsilon is None)
-        if wish.epsilon is None and not self._teller.fits(
-            steps.event(self.table.domain, self.table.unit), self.analyst
-        ):
-            # Towards the end of a budget there are no questions to come.
-            return plan_steps(asked, self._known, ahead=False)
-        return steps
-
-    def _foresee(self, reading: Reading, wish: Wish) -> None:
-        """Refuse a mean that cannot be had with what is left, before paying for another look at its rows."""
-        for event in least_events(reading, wish, self._known):
-            if not self._teller.fits(event, self.analyst):
-                raise BudgetExceeded(
-                    f"a mean with error {error_text(wish.error or inf)} needs more than is left, because few rows have "
-                    f"a value. Ask with a larger error, or for more rows.{self._for_free([reading], wish)}"
-                )
 
     def _measure(
         self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
@@ -361,6 +352,18 @@ class Curator:
 
     # What only looks is below.
 
+    def _told(self, reading: Reading, wish: Wish, nonnegative: bool) -> Answer | None:
+        """The answer if nothing need be paid for it, or nothing may be."""
+        asked = modelled(reading, wish)
+        if asked is not None and self._known.surely_unknown(asked):
+            return None
+        bars = self._bars(reading, wish)
+        if meets(bars, wish):
+            return self._answer(reading, wish, bars, (), nonnegative)
+        if wish.nothing:
+            return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
+        return None
+
     def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
         """What can be had without paying, as the end of a refusal."""
         error = max(float(bar.errors.max()) for each in readings for bar in self._bars(each, wish))
@@ -386,9 +389,6 @@ class Curator:
         self, reading: Reading, wish: Wish, bars: Sequence[Bars], paid: Sequence[Steps] = (), *more: bool, **facts: Any
     ) -> Answer:
         return reply(self._teller, self.analyst, reading, wish, bars, paid, *more, **facts)
-
-    def _asker(self, analyst: str | None) -> str:
-        return self.analyst if analyst is None else text("analyst", analyst)
 
     def _gate(self) -> Gate:
         return self._teller.gate(self.analyst)

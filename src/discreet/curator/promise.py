@@ -1,13 +1,17 @@
 """A plan as an analyst sees it: what a question would cost, and the error that it would give, before paying."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf
 
 from discreet.curator.asked import Reading
+from discreet.curator.bars import bars_of
+from discreet.curator.models import Models
+from discreet.curator.reply import meets, require_known
 from discreet.curator.teller import Teller
-from discreet.curator.wish import Wish
+from discreet.curator.wish import Asked, Wish, least_events, modelled, targets_of
 from discreet.ledger.budget import Budget, as_budget
 from discreet.picture import error_text
-from discreet.plan.plan import Lattice, Origin, Steps
+from discreet.plan.plan import Lattice, Origin, Steps, plan_steps
 from discreet.privacy.event import Event, Nothing
 
 
@@ -17,7 +21,7 @@ class Plan:
 
     `cost` is what would be done to the table, `price` what that alone would cost as an epsilon at the table's delta,
     and `fits` whether that is still there. `error` is the half-width that was asked for, or the best one for
-    the price. `note` says what the plan cannot know yet.
+    the price. `note` says what the plan cannot know yet; `pieces` of the lattice would be topped up.
     """
 
     question: str
@@ -28,7 +32,7 @@ class Plan:
     price: Budget
     fits: bool
     note: str = ""
-    steps: Steps = field(default=Steps(()), repr=False)
+    pieces: int = 0
 
     @property
     def free(self) -> bool:
@@ -46,14 +50,59 @@ class Plan:
         }[self.origin]
         lines = [f"± {error_text(self.error)} ({100 * self.confidence:g} %): {how}."]
         if not self.free:
-            pieces = sum(len(step.measurement.pieces) for step in self.steps.steps if isinstance(step, Lattice))
-            detail = "" if not pieces else ", 1 piece" if pieces == 1 else f", {pieces} pieces"
+            detail = "" if not self.pieces else ", 1 piece" if self.pieces == 1 else f", {self.pieces} pieces"
             room = "" if self.fits else " That is more than is left."
             lines.append(f"Price: {self.price}{detail}.{room}")
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def model_plan(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> Plan:
+def promised(teller: Teller, models: Models, analyst: str, reading: Reading, wish: Wish) -> Plan:
+    """What would be done for a question now."""
+    joint = wish.joint_of(reading, teller.table.domain)
+    bars = [bars_of(part, teller.known, wish.confidence, joint) for part in reading.parts]
+    if wish.nothing:
+        require_known(bars)
+    by_model = modelled(reading, wish)
+    if by_model is not None and not meets(bars, wish) and models.serves(by_model, wish.target, analyst):
+        return _model_plan(teller, analyst, reading, wish)
+    gate = teller.gate(analyst)
+    asked = targets_of(reading, wish, teller.known, gate)
+    steps = next_steps(teller, analyst, asked, wish)
+    event = steps.event(teller.table.domain, teller.table.unit)
+    error = max(float(bar.errors.max()) for bar in bars)
+    if steps.steps:
+        error = wish.error or max(target.error for _, target in asked)
+    note = ""
+    if any(part.values is not None for part in reading.parts) and steps.steps:
+        note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
+    price, fits = as_budget(gate, gate.charge(event)), teller.fits(event, analyst)
+    pieces = sum(len(step.measurement.pieces) for step in steps.steps if isinstance(step, Lattice))
+    return Plan(reading.text, float(error), wish.confidence, steps.origin, event, price, fits, note, pieces)
+
+
+def next_steps(teller: Teller, analyst: str, asked: Asked, wish: Wish) -> Steps:
+    """What to do next. For a price only this question counts; for an error, those to come count too."""
+    steps = plan_steps(asked, teller.known, ahead=wish.epsilon is None)
+    if wish.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
+        # Towards the end of a budget there are no questions to come.
+        return plan_steps(asked, teller.known, ahead=False)
+    return steps
+
+
+def beyond(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> bool:
+    """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
+    return not all(teller.fits(event, analyst) for event in least_events(reading, wish, teller.known))
+
+
+def few_rows(wish: Wish) -> str:
+    """Why such a mean is refused."""
+    return (
+        f"a mean with error {error_text(wish.error or inf)} needs more than is left, because few rows have a value. "
+        "Ask with a larger error, or for more rows."
+    )
+
+
+def _model_plan(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> Plan:
     """The plan of a question that a model answers."""
     session, gate = teller.session, teller.gate(analyst)
     assert session is not None, "a model that serves has a session"

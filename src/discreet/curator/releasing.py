@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from functools import reduce
-from threading import RLock
 from typing import Any
 
 from discreet.curator.release import Bill, Release
@@ -33,15 +32,15 @@ HAIR = Fraction(1, 10**7)
 
 
 class Releasing:
-    """Releases of one table. The desk goes on answering while a model is fitted: only the teller needs the `lock`."""
+    """Releases of one table. The desk goes on answering while a model is fitted: only the teller's turns exclude it."""
 
-    def __init__(self, teller: Teller, lock: RLock) -> None:
-        self.teller, self._lock = teller, lock
+    def __init__(self, teller: Teller) -> None:
+        self.teller = teller
 
     def plan(self, wanted: Wanted, budget: Budget, limits: Limits, rows: Number | None, analyst: str) -> ReleasePlan:
         """What each method would do: reads no row and spends nothing."""
         supposed = None if rows is None else float(positive("rows", rows, next_step="Say about how many there are."))
-        with self._lock:
+        with self.teller.knowing:
             self.teller.refresh()
             brief = self._brief(goal_of(wanted, self.teller.table.domain), wanted, budget, analyst, self.teller.known)
             return foreseen(brief, rows=supposed, limits=limits)
@@ -61,7 +60,7 @@ class Releasing:
         teller = self.teller
         goal = goal_of(wanted, teller.table.domain)
         body = repr((goal.describe, goal.weights, budget, method, limits)).encode()
-        with self._lock:
+        with teller.knowing:
             teller.refresh()
             brief = self._brief(goal, wanted, budget, analyst, teller.known)
             plan = foreseen(brief, limits=limits)
@@ -69,18 +68,18 @@ class Releasing:
         with ExitStack() as stack:
             hold = None
             try:
-                hold = stack.enter_context(self._held(brief, budget, analyst))
+                hold = stack.enter_context(self._held(brief, budget, analyst, key))
             except BudgetExceeded:
                 # Under its key it may have been begun before; then it goes on with what was paid, and may end.
                 if key is None or not teller.ledger.has(key, analyst=analyst):
                     raise
-            with self._lock:
+            with teller.turn():
                 begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
                 known, records = teller.known_at(begun.sequence)
             brief = self._brief(goal, wanted, budget, analyst, known)
-            maker = _Maker(teller, self._lock, brief, Paying(analyst, hold, key))
+            maker = _Maker(teller, brief, Paying(analyst, hold, key))
             forecast, model = run(made(brief, method, limits, tell), maker.answer)
-        with self._lock:
+        with teller.knowing:
             bill = self._bill(begun, budget, maker, analyst)
         told = (*records, *map(teller.written, maker.released))
         return Release(teller.table.schema, goal, forecast, model, known, told, bill)
@@ -102,12 +101,12 @@ class Releasing:
         return Brief(known, goal, units, asked_of(wanted, self.teller.table.domain))
 
     @contextmanager
-    def _held(self, brief: Brief, budget: Budget, analyst: str) -> Iterator[int]:
+    def _held(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
         """Set the budget aside, so that nobody can take it in the meantime; what is left of it goes back."""
         event: Event = Pure(brief.units) if brief.known.pure else Gaussian(Fraction(1), brief.units)
         ledger, table = self.teller.ledger, self.teller.table.name
         try:
-            hold = ledger.reserve(event, f"a release for {brief.goal.describe}", table=table, analyst=analyst)
+            hold = ledger.reserve(event, held_for(brief.goal.describe, key), table=table, analyst=analyst)
         except BudgetExceeded:
             left = ledger.remaining(table=table, analyst=analyst)
             raise BudgetExceeded(
@@ -117,7 +116,7 @@ class Releasing:
         try:
             yield hold
         finally:
-            with self._lock:
+            with self.teller.turn():
                 ledger.close_hold(hold)
                 self.teller.forget_sealed()
 
@@ -125,8 +124,8 @@ class Releasing:
 class _Maker:
     """Answers the requests of a procedure, and keeps what it has learnt apart from what others learn meanwhile."""
 
-    def __init__(self, teller: Teller, lock: RLock, brief: Brief, paying: Paying) -> None:
-        self._teller, self._lock, self._brief, self._paying = teller, lock, brief, paying
+    def __init__(self, teller: Teller, brief: Brief, paying: Paying) -> None:
+        self._teller, self._brief, self._paying = teller, brief, paying
         self._left = brief.units
         self.events: list[Event] = []
         self.released: list[Released] = []
@@ -143,7 +142,7 @@ class _Maker:
             raise BudgetExceeded(
                 f"a method of releases asked for more than its budget ({request.why}). Please report it."
             )
-        with self._lock:
+        with self._teller.turn():
             sequence, released = self._teller.do(request, Paying(paying.analyst, paying.hold, key))
         self.events.append(event)
         self.released.append(released)
@@ -151,6 +150,11 @@ class _Maker:
         if isinstance(request, Measure):
             learn(released, known)
         return heard(request, released)
+
+
+def held_for(goal: str, key: str | None) -> str:
+    """Why budget is set aside for a release: whoever finds that its maker has died knows it by its key."""
+    return f"a release for {goal}" + ("" if key is None else f" ({key})")
 
 
 def units_of(budget: Budget, gate: Gate) -> Fraction:

@@ -38,9 +38,9 @@ def reply(
     steps = Steps(tuple(step for each in paid for step in each.steps))
     if cost is None:
         cost = steps.event(table.domain, table.unit) if paid else Nothing()
-    if teller.left is None:
-        teller.left = teller.ledger.remaining(table=table.name, analyst=analyst)
-    facts: dict[str, Any] = {"origin": origin or steps.origin, "remaining": teller.left}
+    if analyst not in teller.left:
+        teller.left[analyst] = teller.ledger.remaining(table=table.name, analyst=analyst)
+    facts: dict[str, Any] = {"origin": origin or steps.origin, "remaining": teller.left[analyst]}
     return Answer(value, error, wish.confidence, cost, teller.neighbors, columns, **facts)
 
 

@@ -1,8 +1,11 @@
 """Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import RLock
+from time import monotonic, sleep
 from typing import TypeVar, overload
 
 import numpy as np
@@ -14,11 +17,13 @@ from discreet.curator.session import Session
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
 from discreet.ledger import Balance, Budget, Ledger, Receipt
+from discreet.ledger.balance import narrowest
 from discreet.mechanism.distance import farthest, noisy_distances
 from discreet.mechanism.parts import Parts
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.mechanism.surprise import largest_surprise, surprise_quantile
+from discreet.parameter import Number, positive
 from discreet.plan.plan import Steps, measured
 from discreet.plan.request import Choose, Distances, Farthest, Measure, Quantile, Request, SmallTable, marginal_moves
 from discreet.privacy.event import Compose, Event, Nothing
@@ -29,6 +34,17 @@ from discreet.release.smalldb import choosing
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table
+
+_SECONDS = "Give seconds, say 0.05, or 0 to take no longer than need be."
+
+
+def left_of(begun: float, quantum: float) -> float:
+    """How many seconds are left of one quantum since `begun`; or of two, four, eight … of them, if it is over."""
+    passed, whole = monotonic() - begun, quantum
+    while 0 < whole < passed:
+        whole *= 2
+    return max(0.0, whole - passed)
+
 
 Heard = TypeVar("Heard", int, NDArray[np.int64], tuple[int, ...])
 
@@ -56,23 +72,58 @@ def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
 class Teller:
     """One table and one ledger. What is `known`, and the `session` that is open, follow from the ledger alone."""
 
-    def __init__(self, table: Table, ledger: Ledger) -> None:
+    def __init__(self, table: Table, ledger: Ledger, quantum: Number = 0) -> None:
         self.table, self.ledger, self.neighbors = table, ledger, table.unit.describe
         self.known = Known.nothing(table.domain, table.unit)
         self.session: Session | None = None
-        # What was left when we last looked; None if something was spent since.
-        self.left: Budget | None = None
+        # One pays at a time; and what is known is looked at or changed by one at a time. Who pays takes both, in this
+        # order, and lets go of the second while rows are read: so what is known is told in the meantime.
+        self._paying, self.knowing = RLock(), RLock()
+        self._quantum = float(positive("quantum", quantum, next_step=_SECONDS)) if quantum else 0.0
+        # What was left for each analyst when we last looked; emptied when something is spent.
+        self.left: dict[str, Budget] = {}
         self._seen, self._prints = 0, Prints(table.domain)
         # True values of questions that a procedure asks again and again, sealed: they are read once.
         self._sealed: tuple[tuple[Linear, ...], Exact] | None = None
         self._sealed_marginals: dict[Columns, Exact] = {}
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One's turn to pay, with all that is known by now."""
+        with self._paying, self.knowing:
+            self.refresh()
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While rows are read: others may look at what is known, and how long it takes says nothing.
+
+        It takes one quantum, or two, four, eight … of them: what can be learnt from a clock is at most which.
+        """
+        begun = monotonic()
+        try:
+            self.knowing.release()
+            held = True
+        except RuntimeError:
+            held = False
+        try:
+            yield
+        finally:
+            sleep(left_of(begun, self._quantum))
+            if held:
+                self.knowing.acquire()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether all that the ledger has is known here."""
+        return self.ledger.head.sequence == self._seen
 
     def refresh(self) -> None:
         """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
         if self.ledger.head.sequence == self._seen:
             return
         for entry in self.ledger.entries(self._seen):
-            self.left = None
+            self.left.clear()
             if entry.released is not None:
                 released = from_bytes(entry.released, self.table.name, self._prints)
                 if released is not None:
@@ -149,7 +200,8 @@ class Teller:
             assert before is not None, "a key is of one table and one kind of request"
             self.refresh()
             return before
-        released = draw()
+        with self.reading():
+            released = draw()
         self.record(receipt, released)
         self.refresh()
         return released
@@ -161,7 +213,9 @@ class Teller:
         # The owner may have closed the hold; the hit is paid all the same.
         held = hold if hold in self.ledger.holds else None
         receipt = self.spend(event, why, analyst=analyst, hold=held)
-        self.record(receipt, replace(self._taken(steps, mechanisms), kind="hit", session=session))
+        with self.reading():
+            taken = self._taken(steps, mechanisms)
+        self.record(receipt, replace(taken, kind="hit", session=session))
         self.refresh()
 
     def note(self, session: Session, event: Event, why: str, *, analyst: str) -> None:
@@ -257,7 +311,8 @@ class Teller:
         if moves.l1 > 0 or self.known.lattice.block(()).version:
             return
         receipt = self.ledger.spend(Nothing(), "the number of rows, which is public", table=self.table.name)
-        rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
+        with self.reading():
+            rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
         self.record(receipt, Released((), rows))
         self.refresh()
 
@@ -281,10 +336,10 @@ class Teller:
 
     def balance(self, analyst: str) -> Balance:
         """The account of the table itself, or the narrowest over it."""
-        over = [one for one in self.accounts(analyst) if one.scope.analyst is None]
-        if not over:
+        accounts = self.accounts(analyst)
+        if all(one.scope.analyst is not None for one in accounts):
             self.ledger.remaining(table=self.table.name, analyst=analyst)
-        return min(over, key=lambda one: len(one.scope.tables or ()) or float("inf"))
+        return narrowest(accounts)
 
     def gate(self, analyst: str) -> Gate:
         """The currency in which it is counted."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import inf, prod
+from math import inf
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Wish:
         """How many bars must hold together: those of all cells, if so wished or if the numbers choose the rows."""
         if not (self.joint or reading.chosen):
             return 1
-        return prod(domain[name].size for name in reading.group) * len(reading.parts)
+        return reading.size(domain)
 
 
 def modelled(reading: Reading, wish: Wish) -> Linear | None:
