@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         verify,
     )
     from discreet.answer import Answer
+    from discreet.client import connect
     from discreet.curator import Curator, Release
     from discreet.data import load_adult
     from discreet.errors import (
@@ -42,10 +43,13 @@ if TYPE_CHECKING:
         LedgerFailed,
         Mistake,
         NoEntropy,
+        NotAllowed,
         Refusal,
         SealBroken,
+        ServerFailed,
         SourceFailed,
         TooLarge,
+        TooMany,
     )
     from discreet.ledger import Budget, Ledger
     from discreet.meaning import explain
@@ -101,6 +105,7 @@ __all__ = [  # noqa: RUF022
     "Marginal",
     "Mistake",
     "NoEntropy",
+    "NotAllowed",
     "PMW",
     "Predicate",
     "Ratio",
@@ -108,15 +113,18 @@ __all__ = [  # noqa: RUF022
     "Release",
     "Schema",
     "SealBroken",
+    "ServerFailed",
     "SourceFailed",
     "Table",
     "TooLarge",
+    "TooMany",
     "Unit",
     "Workload",
     "all_subsets",
     "ask",
     "col",
     "conjunctions",
+    "connect",
     "count",
     "curator",
     "data",
@@ -153,10 +161,12 @@ _STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "m
 _STAGES += ["known", "model", "plan", "ledger", "session", "curator", "release"]
 _HOMES = {
     "answer": "Answer",
+    "client": "connect",
     "curator": "Curator Release",
     "data": "load_adult",
     "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
-    "LedgerDamaged LedgerFailed Mistake NoEntropy Refusal SealBroken SourceFailed TooLarge",
+    "LedgerDamaged LedgerFailed Mistake NoEntropy NotAllowed Refusal SealBroken ServerFailed SourceFailed TooLarge "
+    "TooMany",
     "ledger": "Budget Ledger",
     "meaning": "explain",
     "model": "multiplicative_weights",

@@ -1,0 +1,66 @@
+"""Errors over HTTP: problem+json (RFC 9457) with the sentence that the library gives, and the same error made of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet import errors
+from discreet.errors import (
+    AnswerLost,
+    BudgetExceeded,
+    DiscreetError,
+    Fault,
+    KeyReused,
+    Mistake,
+    NotAllowed,
+    Refusal,
+    ServerFailed,
+    TooLarge,
+    TooMany,
+)
+
+TYPE = "application/problem+json"
+
+# The first that fits: what is refused, what the caller can put right, and what failed.
+_STATUS: tuple[tuple[type[DiscreetError], int], ...] = (
+    (BudgetExceeded, 402),
+    (NotAllowed, 403),
+    (AnswerLost, 409),
+    (KeyReused, 409),
+    (TooLarge, 422),
+    (TooMany, 429),
+    (Mistake, 400),
+    (Refusal, 403),
+    (Fault, 503),
+)
+_TITLES = {
+    BudgetExceeded: "The budget is not enough",
+    NotAllowed: "Not allowed",
+    AnswerLost: "The answer was lost",
+    KeyReused: "The key came before with another question",
+    TooLarge: "Too large",
+    TooMany: "Too many requests",
+    Mistake: "Something to put right",
+    Refusal: "Refused",
+    Fault: "Something failed; nothing was released",
+}
+
+
+def problem_of(error: DiscreetError, status: int | None = None) -> tuple[int, dict[str, Any]]:
+    """The status and the problem for an error.
+
+    >>> problem_of(errors.BadQuery('no column "aeg"; did you mean "age"?'))[1]["detail"]
+    'no column "aeg"; did you mean "age"?'
+    """
+    kind, found = next((kind, status) for kind, status in _STATUS if isinstance(error, kind))
+    name = type(error).__name__
+    problem = {"type": f"urn:discreet:{name}", "title": _TITLES[kind], "status": status or found, "error": name}
+    return status or found, problem | {"detail": str(error)}
+
+
+def error_of(status: int, problem: Mapping[str, Any]) -> DiscreetError:
+    """The error that a problem says; what no server of ours would say is a failed server."""
+    kind = getattr(errors, str(problem.get("error")), None)
+    detail = problem.get("detail")
+    if isinstance(kind, type) and issubclass(kind, DiscreetError) and isinstance(detail, str):
+        return kind(detail)
+    return ServerFailed(f"the server answered with status {status} and no sentence of ours. Is it a Discreet server?")
