@@ -1,0 +1,96 @@
+"""What all routes need: who asks, whether they may, and the thread in which whoever may wait does so."""
+
+from collections.abc import Callable
+from json import JSONEncoder
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from discreet.errors import BadParameter, NotAllowed
+from discreet.serve.desks import Desks
+from discreet.serve.forms import LONG, Form, Problem
+from discreet.serve.journal import Journal
+from discreet.serve.tokens import Role, Token
+
+Made = TypeVar("Made")
+Filled = TypeVar("Filled", bound=Form)
+
+_ENCODE = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+# What every route may say instead of a reply.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem, "description": what, "content": {"application/problem+json": {}}}
+    for code, what in (
+        (400, "Something to put right: uncharged."),
+        (401, "No token, or one that is not known, revoked or expired."),
+        (402, "The budget is not enough: uncharged."),
+        (403, "The token does not allow it."),
+        (404, "There is no such thing."),
+        (409, "The key was used before."),
+        (413, "The request is too long."),
+        (422, "It would take too much time or memory: uncharged."),
+        (429, "Too many requests: uncharged; see Retry-After."),
+        (503, "Something failed; nothing was released. A retry is safe."),
+    )
+}
+
+
+async def read_form(request: Request, kind: type[Filled]) -> Filled:
+    """The form in the body of a request."""
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
+
+
+def body_of(kind: type[Form]) -> dict[str, Any]:
+    """What the OpenAPI document says of a route that reads its form itself."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
+
+
+def who_of(request: Request, *roles: Role) -> Token:
+    """Whose request it is; raises NotAllowed unless they have one of these roles."""
+    who: Token = request.state.who
+    if roles and who.role not in roles:
+        raise NotAllowed(f"this is for the {' or '.join(roles)}; your token is of an {who.role}. Ask the data owner.")
+    return who
+
+
+def require_self(who: Token, analyst: str | None) -> None:
+    """Nobody asks in another's name."""
+    if analyst not in (None, who.name):
+        raise NotAllowed(f'your token is of "{who.name}"; nobody asks in the name of somebody else.')
+
+
+def desks_of(request: Request) -> Desks:
+    """What this worker has open."""
+    desks: Desks = request.app.state.desks
+    return desks
+
+
+def journal_of(request: Request) -> Journal:
+    """Where this worker counts."""
+    journal: Journal = request.app.state.journal
+    return journal
+
+
+def key_of(request: Request) -> str | None:
+    """The Idempotency-Key, if there is one."""
+    key = request.headers.get("idempotency-key")
+    if key is not None and not (0 < len(key) <= LONG and key.isprintable()):
+        raise BadParameter(f"Idempotency-Key has {len(key)} letters; it has 1 to {LONG} that can be seen.")
+    return key
+
+
+def reply(plain: Any, status: int = 200) -> Response:
+    """JSON that was made here and need not be checked again."""
+    return Response(_ENCODE(plain), status, media_type="application/json")
+
+
+async def elsewhere(work: Callable[..., Made], *arguments: Any, **named: Any) -> Made:
+    """Do work that may wait, while others are served."""
+    return await run_in_threadpool(work, *arguments, **named)

@@ -1,0 +1,90 @@
+"""What one worker has open: the ledger, the tokens, a curator for each table, and what follows from the log."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from discreet.curator import Curator
+from discreet.data import load_adult
+from discreet.errors import BadParameter, BadQuery, did_you_mean
+from discreet.ledger import Ledger, Scope
+from discreet.serve.books import Books
+from discreet.serve.jobs import Jobs
+from discreet.serve.settings import READING, Settings
+from discreet.serve.tokens import Token, Tokens
+from discreet.source.table import Table
+from discreet.source.table import open as open_table
+
+# The bundled table, by its name instead of the path of a schema.
+BUNDLED = "adult"
+# So many analysts have a desk ready; for others it is made when they come.
+_READY = 4096
+
+
+class Desks:
+    """Everything that the routes of a server work on. The tables are opened before a ledger is begun."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        tables = [_opened(schema, in_memory=settings.in_memory) for schema in settings.schemas]
+        names = [table.name for table in tables]
+        if len(set(names)) < len(names):
+            raise BadParameter(f"two schemas declare one table: {', '.join(names)}. Each has a name of its own.")
+        self.ledger = Ledger(settings.ledger)
+        try:
+            self.tokens = Tokens(settings.ledger)
+            self.curators: Mapping[str, Curator] = {table.name: self._curator(table) for table in tables}
+        except BaseException:
+            self.ledger.close()
+            raise
+        self.books = Books(self.ledger)
+        self.jobs = Jobs(settings.releases, self.desk)
+        self._desk = lru_cache(maxsize=_READY)(self._seen_by)
+
+    def desk(self, table: str, analyst: str) -> Curator:
+        """The desk of a table for an analyst."""
+        return self._desk(table, analyst)
+
+    def of(self, table: str, who: Token) -> Curator:
+        """The same for whoever has a token."""
+        return self._desk(table, who.name)
+
+    def close(self) -> None:
+        """Wait for nobody; give back everything."""
+        self.jobs.close()
+        for curator in self.curators.values():
+            curator.close()
+        self.tokens.close()
+        self.ledger.close()
+
+    def _seen_by(self, table: str, analyst: str) -> Curator:
+        if table not in self.curators:
+            raise BadQuery(f'no table "{table[:60]}" here; {did_you_mean(table, self.curators)}')
+        return self.curators[table].seen_by(analyst)
+
+    def _curator(self, table: Table) -> Curator:
+        budget = self.settings.budget
+        caps = [cap for scope, cap in self.ledger.caps.items() if scope.analyst is None and _covers(scope, table.name)]
+        if budget is None and not caps:
+            raise BadParameter(
+                f'nothing may be spent on table "{table.name}" yet: it has no budget in {self.settings.ledger}. '
+                "Say --budget 1 --delta 1e-9 when you start the server."
+            )
+        # The owner may have raised it since; a start does not lower it, and does not raise it either.
+        if budget is not None and caps and all(budget.epsilon > cap.epsilon for cap in caps):
+            raise BadParameter(
+                f'table "{table.name}" has a smaller budget already: {caps[0]}. Start without --budget, and raise it '
+                "on the page or with discreet ledger raise."
+            )
+        given = None if caps else budget
+        return Curator(table, budget=given, ledger=self.ledger, quantum=READING * self.settings.quantum)
+
+
+def _covers(scope: Scope, table: str) -> bool:
+    return scope.tables is None or table in scope.tables
+
+
+def _opened(schema: str, *, in_memory: bool) -> Table:
+    if schema == BUNDLED and not Path(schema).exists():
+        return load_adult()
+    return open_table(schema, in_memory=in_memory)

@@ -1,0 +1,231 @@
+"""Releases as jobs: each has a folder that all workers see, with what was asked, how far it is, and what was made.
+
+A job is paid under a key of its own, so a worker that finds one whose maker has died makes it again from the ledger:
+nothing is paid twice. Who makes a job holds a lock on its folder; the system lets go of it when a process dies.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal
+from uuid import uuid4
+
+from discreet.curator import Curator, Release
+from discreet.curator.releasing import held_for
+from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, KeyReused, ServerFailed
+from discreet.ledger import Budget
+from discreet.query.workload import Workload
+from discreet.release.goal import Wanted
+from discreet.wire.answer import Plain
+from discreet.wire.problem import problem_of
+from discreet.wire.workload import workload_from_plain
+
+State = Literal["waiting", "running", "done", "failed"]
+
+# So many marginals are made at once, and so many releases are kept in memory.
+MOST_MARGINALS, MOST_KEPT = 5000, 4
+# A bar that moves by less than this is not written again.
+STEP = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A release that was asked for, and what has become of it."""
+
+    id: str
+    table: str
+    analyst: str
+    made: str
+    workload: dict[str, Any]
+    epsilon: float
+    delta: float
+    method: str = "auto"
+    seconds: float | None = None
+    memory: float | None = None
+    state: State = "waiting"
+    progress: float = 0.0
+    describe: str = ""
+    problem: dict[str, Any] | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """What it may cost."""
+        return Budget(self.epsilon, self.delta)
+
+
+class Jobs:
+    """The jobs of a server. One is made at a time in each worker, so that answers do not wait for models."""
+
+    def __init__(self, folder: Path, desk: Callable[[str, str], Curator]) -> None:
+        self._folder, self._desk = folder, desk
+        self._maker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="release")
+        self._closing = Event()
+        self.release = lru_cache(maxsize=MOST_KEPT)(self._load)
+
+    def start(self, job: Job) -> Job:
+        """Begin a job, if it could be paid; one that was begun under the same key is told as it is."""
+        before = self.find(job.id)
+        if before is not None:
+            if asdict(_asked(before)) != asdict(_asked(job)):
+                raise KeyReused("this key began another release before. Use a new key for every new release.")
+            return before
+        desk = self._desk(job.table, job.analyst)
+        plan = desk.plan(workload_of(job.workload, desk), budget=job.budget, seconds=job.seconds, memory=job.memory)
+        left = desk.remaining
+        if job.budget.epsilon > left.epsilon:
+            raise BudgetExceeded(
+                f"a release for {job.budget} is more than is left: {left}. Give a smaller epsilon, or leave it out for "
+                "all that is left."
+            )
+        if job.method == "auto":
+            _ = plan.best
+        begun = replace(job, describe=plan.goal)
+        (self._folder / job.id).mkdir(parents=True, exist_ok=True)
+        self._write(begun)
+        self._maker.submit(self._make, job.id)
+        return begun
+
+    def resume(self) -> None:
+        """Go on with what others have left: their jobs wait, and nobody makes them."""
+        for job in self.list():
+            if job.state in ("waiting", "running"):
+                self._maker.submit(self._make, job.id)
+
+    def list(self, table: str | None = None) -> list[Job]:
+        """All of them, the newest first."""
+        names = [each.name for each in self._folder.iterdir()] if self._folder.is_dir() else []
+        found = [job for job in map(self.find, names) if job is not None and table in (None, job.table)]
+        return sorted(found, key=lambda job: (job.made, job.id), reverse=True)
+
+    def find(self, number: str) -> Job | None:
+        """The job of this number, if there is one."""
+        if not number.isalnum():
+            return None
+        try:
+            return Job(**json.loads((self._folder / number / "job.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def place(self, number: str) -> Path:
+        """The folder of what a job has made."""
+        return self._folder / number / "release"
+
+    def close(self) -> None:
+        """Begin nothing more. What is being made ends with the process, and goes on when a server starts again."""
+        self._closing.set()
+        self._maker.shutdown(wait=False, cancel_futures=True)
+
+    def _make(self, number: str) -> None:
+        with self._locked(number) as mine:
+            job = self.find(number) if mine else None
+            if job is None or job.state not in ("waiting", "running") or self._closing.is_set():
+                return
+            try:
+                if job.state == "running":
+                    self._give_back(job)
+                self._write(replace(job, state="running"))
+                self._released(job).save(self.place(number), force=True)
+                self._write(replace(job, state="done", progress=1.0))
+            except DiscreetError as error:
+                self._write(replace(job, state="failed", problem=problem_of(error)[1]))
+            except Exception:  # What a library says may quote a row; the job says only that it failed.
+                said = problem_of(ServerFailed("the release failed. What was paid for is in the ledger."))[1]
+                self._write(replace(job, state="failed", problem=said))
+                raise
+
+    def _released(self, job: Job) -> Release:
+        desk, told = self._desk(job.table, job.analyst), [-inf]
+
+        def tell(done: float) -> bool | None:
+            if self._closing.is_set():
+                raise SystemExit
+            if done >= told[0] + STEP:
+                told[0] = done
+                self._write(replace(job, state="running", progress=min(1.0, max(0.0, float(done)))))
+            return None
+
+        return desk.release(
+            workload_of(job.workload, desk),
+            job.budget,
+            method=job.method,
+            seconds=job.seconds,
+            memory=job.memory,
+            key=_key(job),
+            tell=tell,
+        )
+
+    def _give_back(self, job: Job) -> None:
+        """What a maker that has died had set aside; we hold the lock, so it is no longer there."""
+        ledger = self._desk(job.table, job.analyst).ledger
+        for hold in ledger.holds_for(held_for(job.describe, _key(job)), table=job.table, analyst=job.analyst):
+            ledger.close_hold(hold)
+
+    def _load(self, number: str) -> Release:
+        return Release.load(self.place(number))
+
+    def _write(self, job: Job) -> None:
+        place = self._folder / job.id / "job.json"
+        draft = place.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(asdict(job)), encoding="utf-8")
+        os.replace(draft, place)
+
+    @contextmanager
+    def _locked(self, number: str) -> Iterator[bool]:
+        """Whether the job is ours to make."""
+        import fcntl
+
+        with (self._folder / number / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+            yield True
+
+
+def workload_of(plain: Any, desk: Curator) -> Wanted:
+    """What a release is asked for, if a server makes so much at once."""
+    wanted = workload_from_plain(plain, desk.table.domain, table=desk.table.name)
+    # All of a kind that are asked of one column are one marginal.
+    family = isinstance(wanted, Workload) and wanted.family is not None
+    size = wanted.size if isinstance(wanted, Workload) else len(wanted)
+    if size > MOST_MARGINALS and not family:
+        raise BadParameter(
+            f"the workload has {size:,} marginals; a server makes up to {MOST_MARGINALS:,}. Take fewer columns, or "
+            "fewer at once."
+        )
+    return wanted
+
+
+def number_of(table: str, analyst: str, key: str | None) -> str:
+    """The number of a job: the same for the same key, so that a repeated request begins nothing."""
+    return uuid4().hex if key is None else sha256(json.dumps([table, analyst, key]).encode()).hexdigest()[:32]
+
+
+def now() -> str:
+    """When a job is begun."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def job_to_plain(job: Job) -> Plain:
+    """A job as the server tells it."""
+    return asdict(job)
+
+
+def _key(job: Job) -> str:
+    """The key under which a job is paid for."""
+    return f"release {job.id}"
+
+
+def _asked(job: Job) -> Job:
+    """What was asked, without what has become of it."""
+    return replace(job, made="", state="waiting", progress=0.0, describe="", problem=None)

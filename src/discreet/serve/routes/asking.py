@@ -1,0 +1,101 @@
+"""`plan`, `ask`, `ask_many` and `known`: the curator over HTTP."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from discreet.curator.promise import Plan
+from discreet.serve.books import share_of
+from discreet.serve.common import (
+    PROBLEMS,
+    body_of,
+    desks_of,
+    elsewhere,
+    journal_of,
+    key_of,
+    read_form,
+    reply,
+    require_self,
+    who_of,
+)
+from discreet.serve.door import until
+from discreet.serve.forms import AnswerReply, AskForm, AskManyForm, PlanForm, PlanReply
+from discreet.wire.answer import answer_to_plain, free_to_plain, plan_to_plain
+from discreet.wire.question import question_from_plain
+
+router = APIRouter(prefix="/v1/tables/{table}", tags=["asking"], responses=PROBLEMS)
+
+
+# The form is read here and not by FastAPI, which would take as long as all the rest of a known answer.
+@router.post("/ask", response_model=AnswerReply, openapi_extra=body_of(AskForm))
+async def ask(request: Request, table: str) -> Response:
+    """The answer to a question. What is known is free, and told at once; what is paid for leaves on the quantum.
+
+    An `Idempotency-Key` makes the request safe to repeat: the same key is paid once.
+    """
+    who, form = who_of(request, "owner", "analyst"), await read_form(request, AskForm)
+    require_self(who, form.analyst)
+    desk, key = desks_of(request).of(table, who), key_of(request)
+    wish: dict[str, Any] = {"error": form.error, "confidence": form.confidence, "epsilon": form.epsilon}
+    wish |= {"joint": form.joint, "nonnegative": form.nonnegative}
+    # A text was mostly read before, and is short; what else there is may take longer to read.
+    answer = desk.told(form.question, **wish) if isinstance(form.question, str) else None
+    if answer is not None:
+        journal_of(request).answered(table, answer.origin)
+        return reply(answer_to_plain(answer))
+
+    def asked() -> Response:
+        found = desk.ask(question_from_plain(form.question, table=table), **wish, key=key)
+        journal_of(request).answered(table, found.origin)
+        return reply(answer_to_plain(found))
+
+    return await on_time(request, asked)
+
+
+@router.post("/plan", response_model=PlanReply)
+async def plan(request: Request, table: str, form: PlanForm) -> Response:
+    """What a question would cost, before paying: reads no row and spends nothing."""
+    desk = desks_of(request).of(table, who_of(request, "owner", "analyst"))
+
+    def planned() -> Plan:
+        question, joint = question_from_plain(form.question, table=table), form.joint
+        error, confidence, epsilon = form.error, form.confidence, form.epsilon
+        return desk.plan(question, error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+
+    found, gate = await elsewhere(planned), desks_of(request).books.balance(table, desk.analyst).gate
+    return reply(plan_to_plain(found) | {"share": share_of(gate, gate.charge(found.cost))})
+
+
+@router.post("/ask-many", response_model=list[AnswerReply])
+async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
+    """The answers to several questions, planned together and paid at once: cheaper than one after the other."""
+    who = who_of(request, "owner", "analyst")
+    require_self(who, form.analyst)
+    desk, key = desks_of(request).of(table, who), key_of(request)
+
+    def asked() -> Response:
+        questions = [question_from_plain(each, table=table) for each in form.questions]
+        answers = desk.ask_many(questions, error=form.error, confidence=form.confidence, key=key)
+        for answer in answers:
+            journal_of(request).answered(table, answer.origin)
+        return reply([answer_to_plain(answer) for answer in answers])
+
+    return await on_time(request, asked)
+
+
+async def on_time(request: Request, asked: Callable[[], Response]) -> Response:
+    """The reply to whatever may read rows, made while others are served; it leaves on the quantum, also if it fails."""
+    try:
+        return await elsewhere(asked)
+    finally:
+        await until(request.state.begun, desks_of(request).settings.quantum)
+
+
+@router.get("/known")
+async def known(request: Request, table: str, confidence: float = Query(0.95)) -> Response:
+    """Of which columns every cell, range and subset can be answered for free now, and with what error a cell."""
+    desk = desks_of(request).of(table, who_of(request))
+    found = await elsewhere(desk.known, confidence=confidence)
+    return reply([free_to_plain(each) for each in found])

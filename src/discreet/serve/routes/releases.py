@@ -1,0 +1,189 @@
+"""Releases as jobs: begun, watched, looked into and downloaded. All that is downloaded is public."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from discreet.curator import Curator
+from discreet.errors import BadParameter, BadQuery, DiscreetError
+from discreet.ledger import Budget
+from discreet.query.linear import Marginal
+from discreet.query.statement import shown_values
+from discreet.release.methods import require_method
+from discreet.serve.common import PROBLEMS, desks_of, elsewhere, key_of, reply, require_self, who_of
+from discreet.serve.forms import ReleaseForm, ReleasePlanForm
+from discreet.serve.jobs import Job, Jobs, job_to_plain, now, number_of, workload_of
+from discreet.wire.answer import Plain, answer_to_plain, release_plan_to_plain
+
+router = APIRouter(prefix="/v1/tables/{table}/releases", tags=["releases"], responses=PROBLEMS)
+
+# A marginal of more cells is not shown, and no more rows are made at once.
+MOST_CELLS, MOST_ROWS = 2**18, 10**7
+
+
+@router.post("/plan")
+async def plan(request: Request, table: str, form: ReleasePlanForm) -> Response:
+    """What each method would do for a workload: its error, time and memory. Reads no row and spends nothing."""
+    desk = desks_of(request).of(table, who_of(request, "owner", "analyst"))
+    wanted = workload_of(form.workload, desk)
+    budget, rows, seconds, memory = _budget(form, desk), form.rows, form.seconds, form.memory
+    found = await elsewhere(lambda: desk.plan(wanted, budget=budget, rows=rows, seconds=seconds, memory=memory))
+    return reply(release_plan_to_plain(found))
+
+
+@router.post("", status_code=202)
+async def start(request: Request, table: str, form: ReleaseForm) -> Response:
+    """Begin a release: 202, and a job to watch. What cannot be made or paid for is refused now, uncharged.
+
+    An `Idempotency-Key` makes the request safe to repeat: it begins one job.
+    """
+    who, jobs = who_of(request, "owner", "analyst"), desks_of(request).jobs
+    require_self(who, form.analyst)
+    desk, key = desks_of(request).of(table, who), key_of(request)
+    require_method(form.method)
+    budget = _budget(form, desk)
+    job = Job(
+        id=number_of(table, who.name, key),
+        table=table,
+        analyst=who.name,
+        made=now(),
+        workload=form.workload,
+        epsilon=float(budget.epsilon),
+        delta=float(budget.delta),
+        method=form.method,
+        seconds=form.seconds,
+        memory=form.memory,
+    )
+    return reply(job_to_plain(await elsewhere(jobs.start, job)), 202)
+
+
+@router.get("")
+async def every(request: Request, table: str) -> Response:
+    """All releases of a table, the newest first."""
+    _ = desks_of(request).of(table, who_of(request))
+    found = await elsewhere(desks_of(request).jobs.list, table)
+    return reply([job_to_plain(job) for job in found])
+
+
+@router.get("/{number}")
+async def one(request: Request, table: str, number: str) -> Response:
+    """How far a release is: `state` is waiting, running, done or failed, `progress` goes from 0 to 1."""
+    return reply(job_to_plain(await _job(request, table, number)))
+
+
+@router.get("/{number}/card")
+async def card(request: Request, table: str, number: str, form: Literal["json", "html"] = Query("json")) -> Response:
+    """The privacy statement: for programs, or as a page for people."""
+    place = await _made(request, table, number)
+    text = await elsewhere((place / f"card.{form}").read_text, encoding="utf-8")
+    return Response(text, media_type="application/json" if form == "json" else "text/html")
+
+
+@router.get("/{number}/folder")
+async def folder(request: Request, table: str, number: str) -> Response:
+    """All of it as a zip file, for `dp.Release.load`."""
+    place = await _made(request, table, number)
+    return _download(await elsewhere(_zipped, place), "application/zip", f"{table}-release.zip")
+
+
+@router.get("/{number}/rows")
+async def rows(
+    request: Request,
+    table: str,
+    number: str,
+    form: Literal["csv", "parquet"] = Query("parquet"),
+    rows: int | None = Query(None, ge=0, le=MOST_ROWS, description="As many as the table is thought to have."),
+) -> Response:
+    """Synthetic rows. Each call gives other rows."""
+    _ = await _made(request, table, number)
+    made = await elsewhere(_rows, desks_of(request).jobs, number, form, rows)
+    kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
+    return _download(made, kind, f"{table}-synthetic.{form}")
+
+
+@router.get("/{number}/marginal")
+async def marginal(
+    request: Request, table: str, number: str, columns: str = Query(description="Names, with commas between.")
+) -> Response:
+    """What the release says of some columns, beside what is known of them for free, with its error."""
+    _ = await _made(request, table, number)
+    desk = desks_of(request).of(table, who_of(request))
+    return reply(await elsewhere(_marginal, desks_of(request).jobs, number, desk, columns.split(",")))
+
+
+async def _job(request: Request, table: str, number: str) -> Job:
+    desks, who = desks_of(request), who_of(request)
+    _ = desks.of(table, who)
+    job = await elsewhere(desks.jobs.find, number)
+    if job is None or job.table != table:
+        raise BadQuery(f'no release "{number[:40]}" of table "{table}". List them: GET /v1/tables/{table}/releases.')
+    return job
+
+
+async def _made(request: Request, table: str, number: str) -> Path:
+    job = await _job(request, table, number)
+    if job.state != "done":
+        raise BadParameter(f"this release is {job.state}; there is nothing to look at yet. Watch its state.")
+    return desks_of(request).jobs.place(number)
+
+
+def _budget(form: ReleaseForm | ReleasePlanForm, desk: Curator) -> Budget:
+    left = desk.remaining
+    epsilon, delta = form.epsilon, form.delta
+    return Budget(left.epsilon if epsilon is None else epsilon, left.delta if delta is None else delta)
+
+
+def _zipped(place: Path) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(place.iterdir()):
+            archive.write(file, file.name)
+    return made.getvalue()
+
+
+def _rows(jobs: Jobs, number: str, form: str, count: int | None) -> bytes:
+    from tempfile import TemporaryDirectory
+
+    made = jobs.release(number).rows(count)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"rows.{form}"
+        (made.write_csv if form == "csv" else made.write_parquet)(file)
+        return file.read_bytes()
+
+
+def _marginal(jobs: Jobs, number: str, desk: Curator, names: list[str]) -> Plain:
+    release, domain = jobs.release(number), desk.table.domain
+    query = Marginal(tuple(names))
+    cells = query.size(domain)
+    if cells > MOST_CELLS:
+        raise BadParameter(f"{', '.join(names)} have {cells:,} cells; up to {MOST_CELLS:,} are shown. Take fewer.")
+    values = release.marginal(tuple(names))
+    said = release.answer(query)
+    known: Any = None
+    try:
+        known = answer_to_plain(desk.ask(query))
+    except DiscreetError:
+        # Nothing is known of all its cells; what the release says is all there is.
+        known = None
+    labels = [[_label(value) for value in shown_values(domain[name])] for name in names]
+    return {
+        "columns": names,
+        "labels": labels,
+        "values": values.ravel().tolist(),
+        "errors": answer_to_plain(said)["columns"]["value_error"],
+        "origin": said.origin,
+        "known": None if known is None else {name: known["columns"][name] for name in ("value", "value_error")},
+    }
+
+
+def _label(value: Any) -> str:
+    return "missing" if value is None else str(value)
+
+
+def _download(content: bytes, kind: str, name: str) -> Response:
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name if letter.isascii())
+    return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{safe}"'})

@@ -1,0 +1,185 @@
+"""Tables and schemas, budgets and history."""
+
+from collections.abc import Iterator
+from json import dumps
+from math import prod
+from typing import Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from discreet.curator import Curator
+from discreet.ledger.balance import Balance
+from discreet.parameter import positive
+from discreet.query.statement import shown_values
+from discreet.release.card import columns_of
+from discreet.schema.column import Bins
+from discreet.schema.file import schema_text
+from discreet.schema.schema import Schema
+from discreet.serve import books
+from discreet.serve.common import PROBLEMS, desks_of, elsewhere, reply, who_of
+from discreet.serve.forms import LONG
+from discreet.serve.tokens import Token
+from discreet.wire.answer import Plain, budget_to_plain
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"], responses=PROBLEMS)
+
+# So many values of a column are listed for whoever chooses among them.
+MOST_LISTED = 500
+
+
+@router.get("")
+async def tables(request: Request) -> Response:
+    """The tables that may be asked about, each with what is left."""
+    desks, who = desks_of(request), who_of(request)
+    names = list(desks.curators)
+    return reply([_summary(desks.of(name, who)) for name in names])
+
+
+@router.get("/{table}")
+async def table(request: Request, table: str) -> Response:
+    """A table: its columns and their values, whom it protects, and its schema as a file."""
+    desk = desks_of(request).of(table, who_of(request))
+    schema = desk.table.schema
+    return reply(_summary(desk) | {"columns": columns(schema), "schema": public_text(schema)})
+
+
+@router.get("/{table}/budget")
+async def budget(
+    request: Request, table: str, error: float = Query(200.0, description="How many more counts with this error?")
+) -> Response:
+    """What may be spent, what was spent over time and by whom, what is left in words, and what it means to a person."""
+    who, desks = who_of(request), desks_of(request)
+    desk = desks.of(table, who)
+    half = float(positive("error", error, next_step="Give a half-width, say 200."))
+    return reply(await elsewhere(_budget, desk, who, half, desks.books))
+
+
+@router.get("/{table}/history")
+async def history(
+    request: Request,
+    table: str,
+    analyst: str | None = Query(None, max_length=LONG),
+    text: str | None = Query(None, max_length=LONG, description="Only questions with this in them."),
+    before: int | None = Query(None, ge=1, description="Only spends with a smaller number."),
+    limit: int = Query(50, ge=1, le=books.MOST_LINES),
+    released: bool = Query(False, description="With the recorded bytes."),
+) -> Response:
+    """What was paid for, the newest first: who asked what, when, what it cost, and its receipt.
+
+    An analyst sees their own; owners and auditors see all. Free answers leave no trace.
+    """
+    who, desks = who_of(request), desks_of(request)
+    _ = desks.of(table, who)
+    found = await elsewhere(_lines, desks.books, table, who, analyst, text)
+    newest = [line for line in reversed(found) if before is None or line.spend.sequence < before]
+    gate = desks.books.balance(table, who.name).gate
+    rows = [books.line_to_plain(line, gate, released=released) for line in newest[:limit]]
+    return reply({"spends": rows, "more": len(newest) > limit, "total": len(found)})
+
+
+@router.get("/{table}/history/export")
+async def export(
+    request: Request,
+    table: str,
+    form: Literal["csv", "jsonl"] = Query("csv"),
+    analyst: str | None = Query(None, max_length=LONG),
+    text: str | None = Query(None, max_length=LONG),
+) -> Response:
+    """The whole history as a file: CSV for a spreadsheet, JSON lines with the events for other accountants."""
+    who, desks = who_of(request), desks_of(request)
+    _ = desks.of(table, who)
+    found = await elsewhere(_lines, desks.books, table, who, analyst, text)
+    gate = desks.books.balance(table, who.name).gate
+
+    def lines() -> Iterator[str]:
+        plain = (books.line_to_plain(line, gate, released=form == "jsonl") for line in found)
+        return books.csv_of(plain) if form == "csv" else (dumps(row) + "\n" for row in plain)
+
+    kind = "text/csv; charset=utf-8" if form == "csv" else "application/jsonl"
+    headers = {"content-disposition": f'attachment; filename="history.{form}"'}
+    return StreamingResponse(lines(), media_type=kind, headers=headers)
+
+
+def columns(schema: Schema) -> list[Plain]:
+    """The columns as somebody chooses among them: kind, cells, and their values or range."""
+    kinds = {each.name: each.kind for each in columns_of(schema.domain)}
+    found = []
+    for name, column in schema.domain.columns:
+        shown = shown_values(column)
+        plain: dict[str, Any] = {"name": name, "kind": kinds[name], "cells": column.size, "ordered": column.ordered}
+        plain |= {"outside": str(column.outside), "missing": str(column.missing)}
+        plain |= {"values": [_plain(value) for value in shown[:MOST_LISTED]], "more": max(0, len(shown) - MOST_LISTED)}
+        for end in ("lower", "upper"):
+            if hasattr(column, end):
+                plain[end] = _plain(getattr(column, end))
+        if isinstance(column, Bins):
+            plain["starts"] = [_plain(start) for start in column.starts]
+        plain["numeric"] = kinds[name] == "integers"
+        found.append(plain)
+    return found
+
+
+def public_text(schema: Schema) -> str:
+    """The schema file without its source: where the rows are is the owner's business."""
+    from dataclasses import replace
+
+    return schema_text(replace(schema, source=None))
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+
+
+def _summary(desk: Curator) -> Plain:
+    schema = desk.table.schema
+    return {
+        "name": schema.table,
+        "protects": schema.unit.describe,
+        "neighbors": schema.unit.neighbors,
+        "contributions": schema.unit.contributions,
+        "columns": len(schema.domain),
+        "cells": str(prod(column.size for _, column in schema.domain.columns)),
+        "remaining": budget_to_plain(desk.remaining),
+        "spent": budget_to_plain(desk.spent),
+    }
+
+
+def _budget(desk: Curator, who: Token, error: float, found: books.Books) -> Plain:
+    name, contributions = desk.table.name, desk.table.unit.contributions
+    mine = found.ledger.balances(table=name, analyst=who.name)
+    whole = found.balance(name, who.name)
+    seen: list[Balance] = mine if who.role == "analyst" else found.ledger.balances(table=name)
+    lines = found.lines(name)
+    return {
+        "remaining": budget_to_plain(desk.remaining),
+        "spent": budget_to_plain(desk.spent),
+        "cap": budget_to_plain(whole.cap),
+        "share_left": min(one.share_left for one in mine),
+        "words": books.in_words(mine, error=error, contributions=contributions),
+        "counts": [
+            {"error": each, "counts": min(one.counts_left(error=each, contributions=contributions) for one in mine)}
+            for each in _errors(error)
+        ],
+        "accounts": [books.account_to_plain(one, error=error, contributions=contributions) for one in seen],
+        "over_time": books.over_time(lines, whole.gate),
+        "by_analyst": [
+            row for row in books.by_analyst(lines, whole.gate) if who.role != "analyst" or row["analyst"] == who.name
+        ],
+        "meaning": books.meaning_of(whole.cap),
+        "protects": desk.table.unit.describe,
+    }
+
+
+def _errors(error: float) -> list[float]:
+    """Some errors around the one that was named, for a small table."""
+    return [error / 4, error / 2, error, 2 * error, 5 * error]
+
+
+def _lines(found: books.Books, table: str, who: Token, analyst: str | None, text: str | None) -> list[books.Line]:
+    mine = who.name if who.role == "analyst" else analyst
+    lines = found.lines(table, mine)
+    if who.role == "analyst" and analyst not in (None, who.name):
+        return []
+    wanted = (text or "").lower()
+    return [line for line in lines if wanted in line.spend.why.lower()]

@@ -1,0 +1,80 @@
+"""What a server is told when it starts; every worker process gets the same."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.errors import BadParameter
+from discreet.ledger import Budget
+
+# Replies for which rows may be read leave after so many seconds, or twice, four times as many.
+QUANTUM = 0.05
+# The part of a quantum in which rows are read: more than a GROUP BY of a usual table takes. The rest is for the ledger.
+READING = 0.6
+# Requests of one token in a second, on the average and in a burst.
+RATE, BURST = 100.0, 200.0
+# Bytes of a request, and brackets within brackets.
+MOST_BYTES, MOST_DEPTH = 2**20, 40
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The tables, their ledger, and how the server meets the world.
+
+    `schemas` are schema files; "adult" is the bundled table. `releases` is the folder in which releases are kept, and
+    `scratch` one for the workers of this start, and `supervisor` the process that started them. A `rate` of 0 is no
+    limit; `names` are other names by which browsers may call the server.
+    """
+
+    schemas: tuple[str, ...]
+    ledger: str
+    releases: Path
+    scratch: Path | None = None
+    budget: Budget | None = None
+    host: str = "127.0.0.1"
+    port: int = 8711
+    workers: int = 1
+    quantum: float = QUANTUM
+    rate: float = RATE
+    burst: float = BURST
+    in_memory: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
+    behind_proxy: bool = False
+    names: tuple[str, ...] = ()
+    supervisor: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise BadParameter("TLS needs a certificate and its key; one of them is missing. Give both files, or none.")
+        if not self.is_local and self.certificate is None and not self.behind_proxy:
+            raise BadParameter(
+                f'"{self.host}" can be reached from other machines, and tokens would cross the network unprotected. '
+                "Give --certificate and --key for TLS, or say --behind-proxy if a proxy in front does that."
+            )
+        for name, least in (("workers", 1), ("quantum", 0), ("rate", 0), ("burst", 0), ("port", 0)):
+            if not getattr(self, name) >= least:
+                raise BadParameter(f"{name} is {getattr(self, name):g}; it must be at least {least}.")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return self.host in _LOOPBACK or self.host.startswith("127.")
+
+    @property
+    def address(self) -> str:
+        """Where the page is, as a person would type it."""
+        scheme = "http" if self.certificate is None else "https"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach it by TLS, so that a cookie may ask for that."""
+        return self.certificate is not None
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names by which a browser may call it: a page elsewhere must not point its own name at this machine."""
+        return frozenset({*_LOOPBACK, "[::1]", self.host, *self.names})

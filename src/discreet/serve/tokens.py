@@ -1,0 +1,156 @@
+"""Who may: tokens of 256 random bits, of which only the hash is kept, in a table beside the ledger."""
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from threading import Lock
+from time import monotonic
+from typing import Any, Literal, get_args
+
+import sqlalchemy as sa
+
+from discreet.errors import BadParameter, did_you_mean
+from discreet.ledger import EACH
+from discreet.ledger.connect import engine_for, file_of, url_of
+from discreet.ledger.failure import translated
+from discreet.noise.entropy import secret
+from discreet.parameter import text
+
+Role = Literal["owner", "analyst", "auditor"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+# What every token begins with, so that people and scanners of code recognise one.
+MARK = "discreet_"
+# So many letters after the mark name a token without giving it away.
+PREFIX = 8
+# What was looked up is believed for so many seconds: a token revoked elsewhere lives no longer than that. A token that
+# is not known is looked for after so many.
+FRESH, SOON = 1.0, 0.005
+LONGEST_NAME = 80
+_NAME = re.compile(r"[\w.@+\- ]+")
+
+_TABLE = sa.Table(
+    "discreet_token",
+    sa.MetaData(),
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("prefix", sa.Text, nullable=False, unique=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("created", sa.Text, nullable=False),
+    sa.Column("created_by", sa.Text, nullable=False),
+    sa.Column("expires", sa.Text),
+    sa.Column("revoked", sa.Text),
+    sa.Column("revoked_by", sa.Text),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token, which is everything but the token. Times are ISO texts in UTC."""
+
+    prefix: str
+    name: str
+    role: Role
+    created: str
+    created_by: str
+    expires: str | None = None
+    revoked: str | None = None
+    revoked_by: str | None = None
+
+    def stands(self, now: datetime) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return self.revoked is None and (self.expires is None or now.isoformat() < self.expires)
+
+
+# Whoever comes with no token at all is compared with this one, so that it takes as long.
+_NOBODY = Token("", "", "analyst", "", "", revoked="always")
+
+
+class Tokens:
+    """The tokens of a server. All workers, and the command `discreet token`, see the same ones."""
+
+    def __init__(self, address: str) -> None:
+        url = url_of(address)
+        file_of(url, create=True)
+        self._engine, self._where = engine_for(url), url.render_as_string(hide_password=True)
+        self._lock, self._read_at = Lock(), -FRESH
+        self._found: Mapping[str, Token] = {}
+        self._run(lambda connection: _TABLE.create(connection, checkfirst=True))
+
+    def create(self, name: str, role: str, *, by: str = "owner", days: float | None = None) -> str:
+        """A new token, which is told here and never again."""
+        if len(text("name", name)) > LONGEST_NAME or not _NAME.fullmatch(name) or name == EACH or name != name.strip():
+            raise BadParameter(
+                f"name is {name[:LONGEST_NAME]!r}; it has up to {LONGEST_NAME} letters, digits and . @ + - _ in it, "
+                'like "ana" or "ana@example.org".'
+            )
+        if role not in ROLES:
+            raise BadParameter(f"role is {role!r}; {did_you_mean(str(role), ROLES)}")
+        if days is not None and not 0 < days <= 36_525:
+            raise BadParameter(f"days is {days!r}; a token lives for more than 0 days. Leave it out for no end.")
+        token = MARK + urlsafe_b64encode(secret(32)).decode().rstrip("=")
+        now = datetime.now(UTC)
+        row = {
+            "hash": _hash(token),
+            "prefix": token[len(MARK) :][:PREFIX],
+            "name": name,
+            "role": role,
+            "created": now.isoformat(timespec="seconds"),
+            "created_by": by,
+            "expires": None if days is None else (now + timedelta(days=days)).isoformat(),
+        }
+        self._run(lambda connection: connection.execute(sa.insert(_TABLE).values(row)))
+        self._forget()
+        return token
+
+    def revoke(self, prefix: str, *, by: str = "owner") -> Token:
+        """Revoke a token, at once here and within a second in other workers. One that was revoked stays so."""
+        found = next((token for token in self.list() if token.prefix == prefix), None)
+        if found is None:
+            raise BadParameter(f"no token begins with {MARK}{prefix[:PREFIX]}. List them: discreet token list.")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        change = sa.update(_TABLE).where(_TABLE.c.prefix == prefix, _TABLE.c.revoked.is_(None))
+        self._run(lambda connection: connection.execute(change.values(revoked=now, revoked_by=by)))
+        self._forget()
+        return next(token for token in self.list() if token.prefix == prefix)
+
+    def list(self) -> list[Token]:
+        """All of them, the newest last."""
+        return sorted(self._read().values(), key=lambda token: (token.created, token.prefix))
+
+    def find(self, presented: str | None) -> Token | None:
+        """Whose token this is, if it stands. What fails is looked for again, whatever was wrong with it."""
+        digest, now = _hash(presented or ""), datetime.now(UTC)
+        with self._lock:
+            age = monotonic() - self._read_at
+            # What is not known may be new; but whoever guesses does not keep the database busy.
+            if age > FRESH or (age > SOON and not self._found.get(digest, _NOBODY).stands(now)):
+                self._found, self._read_at = self._read(), monotonic()
+            found = self._found.get(digest, _NOBODY)
+        return found if found.stands(now) else None
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._engine.dispose()
+
+    def _read(self) -> dict[str, Token]:
+        rows = self._run(lambda connection: connection.execute(sa.select(_TABLE)).fetchall())
+        return {row[0]: Token(*row[1:]) for row in rows}
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._read_at = -FRESH
+
+    def _run(self, what: Any) -> Any:
+        try:
+            with self._engine.connect() as connection:
+                return what(connection)
+        except (sa.exc.SQLAlchemyError, OSError) as error:
+            raise translated(error, self._where) from None
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
