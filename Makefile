@@ -6,7 +6,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 comma  := ,
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
-# Two workers test at once: products of matrices on two processors each would be in each other's way.
+# Two workers test at once: products of matrices on two processors each would be in each other's way. conftest.py says
+# which tests stay together.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 .PHONY: demo test test-long check bench serve clean
@@ -29,11 +30,12 @@ check: $(READY)
 	$(BIN)/mypy
 
 bench:
-	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers EXTRAS=dev,pld,bench,servers
-	for script in accounting crossover curator dense ledger noise online pure release sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
+	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers-browser EXTRAS=dev,pld,bench,servers,browser
+	for script in accounting crossover curator dense ledger noise online pure release server sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
 
-serve: $(VENV)/.ready-base
-	@echo "The server comes with a later version; until then: make demo" && exit 1
+serve:
+	$(MAKE) $(VENV)/.ready-server EXTRAS=server
+	$(BIN)/discreet demo --serve
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import desk, ledger, release, schema
+from discreet.cli import desk, ledger, release, schema, serve
 from discreet.cli.terminal import visible
 from discreet.errors import DiscreetError, Mistake
 
@@ -18,10 +18,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (desk.ask, desk.plan, desk.known, desk.budget, desk.history, release.release):
+for command in (desk.ask, desk.plan, desk.known, desk.budget, desk.history, release.release, serve.serve):
     app.command()(command)
 app.add_typer(schema.app)
 app.add_typer(ledger.app)
+app.add_typer(serve.token)
 
 
 @app.callback()
@@ -59,8 +60,19 @@ def demo(
     questions: Annotated[int, typer.Option(min=1, help="How many questions to ask.")] = 10_000,
     report: Annotated[Path, typer.Option(help="Where to write the report, one HTML file.")] = Path("out/demo.html"),
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+    serving: Annotated[bool, typer.Option("--serve", help="Instead: the page on this table, to play with.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: the port.")] = 8711,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: open no browser.")] = False,
 ) -> None:
-    """A census table, thousands of questions, one budget: what was free, what was spent, and if the errors held."""
+    """A census table, thousands of questions, one budget: what was free, what was spent, and if the errors held.
+
+    With --serve the page opens on it, with a sample token and a budget that is forgotten when you stop.
+    """
+    if serving:
+        with serve.needing_server():
+            from discreet.demo.served import play
+        play(port, open_page=not no_browser)
+        return
     from discreet.demo import run
 
     run(questions, report=None if no_report else report)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from math import inf
 from typing import Any
 
 from rich import box
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from discreet.cli.terminal import visible
 from discreet.ledger import EACH, Audit, Balance, Budget, Head, Ledger, Scope
-from discreet.ledger.balance import balances
+from discreet.ledger.balance import balances, narrowest
 from discreet.ledger.budget import as_budget
 from discreet.privacy.event import Event
 from discreet.privacy.wire import event_from_plain
@@ -120,8 +119,7 @@ def print_history(spends: Collection[Mapping[str, Any]], ledger: Ledger) -> None
 
 def _price(ledger: Ledger, table: str, analyst: str, event: Event) -> Text:
     """What an event alone would cost of the table's own cap, or of the narrowest that is over it."""
-    over = (one for one in ledger.balances(table=table, analyst=analyst) if one.scope.analyst is None)
-    gate = min(over, key=lambda one: len(one.scope.tables or ()) or inf).gate
+    gate = narrowest(ledger.balances(table=table, analyst=analyst)).gate
     return _epsilon(as_budget(gate, gate.charge(event)))
 
 
