@@ -72,3 +72,17 @@ def pytest_fixture_setup(fixturedef, request):
         return (yield)
     name = f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"
     return (yield from WORDS.under(name))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file stay together, and so do those of Spark and of the page: what they share is started once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            if "[Spark" in nodeid or "-Spark" in nodeid or "/test_spark.py" in nodeid:
+                return "Spark"
+            return "the page" if "tests/serve/page/" in nodeid else nodeid.split("::", 1)[0]
+
+    return Together(config, log)

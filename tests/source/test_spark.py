@@ -121,6 +121,8 @@ def sample():
     return arrow(rows)
 
 
+# Another JVM and its server take half a minute.
+@pytest.mark.long
 def test_a_server_of_spark_connect_gives_the_integers_of_the_frame(tmp_path):
     table, rows = sample(), tmp_path / "people.parquet"
     pq.write_table(table, rows)
