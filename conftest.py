@@ -6,6 +6,7 @@ many tests share. A child process draws its own, and so does all of `make test-l
 Laws are checked for truth, not for speed: a busy machine must not fail them.
 """
 
+import gc
 import hashlib
 import os
 import threading
@@ -16,6 +17,10 @@ from hypothesis import settings
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None, print_blob=True)
 settings.load_profile("steady")
+
+# A fork has its parent's garbage and none of its threads: to collect a connection to DuckDB, which waits for threads it
+# had, is a segmentation fault. So a fork leaves alone what was there before it.
+os.register_at_fork(after_in_child=gc.freeze)
 
 
 class Words:

@@ -33,9 +33,12 @@ class Child:
     def result(self, patience=PATIENCE):
         """What it returned; what it raised is raised here."""
         assert self._mine.poll(patience), "the process hangs"
-        succeeded, result = self._mine.recv()
+        try:
+            succeeded, result = self._mine.recv()
+        except EOFError:
+            succeeded, result = False, "the process ended before it could say anything"
         self.process.join()
-        assert succeeded, result
+        assert succeeded, f"{result} (exit code {self.process.exitcode})"
         return result
 
     def kill(self):

@@ -1,5 +1,6 @@
-"""`make test` draws the same noise every time; a forked child does not draw its parent's."""
+"""`make test` draws the same noise every time; a forked child has neither its parent's noise nor its garbage."""
 
+import gc
 import os
 
 import pytest
@@ -49,3 +50,28 @@ def test_a_child_draws_its_own():
     assert int.from_bytes(os.read(reader, 8), "little") != word()
     os.close(reader)
     os.close(writer)
+
+
+class Connection:
+    """In a cycle, like one to DuckDB; whoever collects it must be the process that opened it."""
+
+    def __init__(self):
+        self.process, self.cycle = os.getpid(), self
+
+    def __del__(self):
+        if os.getpid() != self.process:
+            os._exit(1)
+
+
+@pytest.mark.parametrize(("first", "status"), [(lambda: None, 0), (gc.unfreeze, 1)])
+def test_a_child_leaves_its_parents_garbage_alone(first, status):
+    gc.disable()
+    try:
+        Connection()
+        if (child := os.fork()) == 0:
+            first()
+            gc.collect()
+            os._exit(0)
+    finally:
+        gc.enable()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status

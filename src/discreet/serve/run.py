@@ -1,5 +1,6 @@
 """Start the workers of a server and keep them alive."""
 
+import gc
 import os
 import socket
 from collections.abc import Callable
@@ -30,6 +31,9 @@ def prepare(settings: Settings) -> str | None:
         return desks.tokens.create("owner", "owner", by="the start of the server")
     finally:
         desks.close()
+        # Ibis keeps connections in cycles; whoever starts the workers would have the tables open as long as they do.
+        del desks
+        gc.collect()
 
 
 def run(settings: Settings, *, ready: Callable[[Settings], None]) -> None:
