@@ -167,7 +167,7 @@ def compiled() -> Kernels:
     """All of them as machine code; kept on disk between runs where that is possible."""
     # Only within a piece may sums be taken in another order: compensation must be done as it is written.
     for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):
-        machine.part(piece)
-    machine.part(added, any_order=False)
+        machine.part(piece, any_order=True)
+    machine.part(added)
     loops: tuple[Callable[..., float], ...] = (scale_runs, scale_cells, scale_mask, sum_runs, sum_cells, sum_mask)
-    return Kernels(*(machine.compiled(loop, any_order=False) for loop in loops))
+    return Kernels(*(machine.compiled(loop) for loop in loops))

@@ -7,24 +7,26 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Sums may be taken in any order, the same each time: the machine code is fixed.
+# Fixed machine code is not enough for the same bits each time: a loop that writes to one array and reads others has two
+# ways, and takes the one with vectors only if the arrays lie far enough apart in memory. So an order is free only where
+# they are always as far apart as the loop is long; and how many numbers are added at once depends on the machine.
 _ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
 @cache
-def part(function: Callable[..., Any], *, any_order: bool = True) -> None:
-    """Let kernels call a function; within it, sums may be taken in `any_order`."""
+def part(function: Callable[..., Any], *, any_order: bool = False) -> None:
+    """Let kernels call a function; within it, sums are taken as they are written, or in `any_order`."""
     from numba.extending import register_jitable
 
     register_jitable(fastmath=_ANY_ORDER if any_order else False)(function)
 
 
 @cache
-def compiled(loop: Callable[..., Any], *, any_order: bool = True) -> Callable[..., Any]:
-    """A kernel as machine code, kept on disk between runs where that is possible; sums may be taken in `any_order`."""
+def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel as machine code, kept on disk between runs where that is possible; sums are taken as it says."""
     from numba import njit
 
-    options: dict[str, Any] = {"nogil": True, "fastmath": _ANY_ORDER if any_order else False}
+    options: dict[str, Any] = {"nogil": True}
     try:
         machine_code: Callable[..., Any] = njit(loop, cache=True, **options)
     except RuntimeError:

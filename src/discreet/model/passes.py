@@ -2,7 +2,8 @@
 
 A table in *directed* form holds, for each state of the separator, the distribution of the other columns. One walk from
 the leaves to the root makes it from log-potentials with one exponential for each cell, and never overflows; the way
-back multiplies. Derivatives walk the same way with products alone.
+back multiplies. Derivatives walk the same way with products alone. Sums are taken as they are written, so that the same
+tables have the same bits in every process and on every machine.
 """
 
 from collections.abc import Callable
