@@ -1,6 +1,7 @@
 """The page for people: HTML with what a script needs to begin. The rest comes from the API that programs use too."""
 
 import gzip
+import re
 import subprocess
 import sys
 from functools import cache
@@ -28,6 +29,8 @@ _FOR_AUDITORS = ("budget", "history", "release")
 
 _STATIC = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# Where one may want to go after signing in: a page of ours, and nothing that a browser would take for another server.
+_WANTED = re.compile(r"/owner|/t/[\w.%~-]+/[a-z]+", re.ASCII)
 # A browser keeps what has a version in its address for a day.
 _KEPT = {"cache-control": "private, max-age=86400"}
 _making = Lock()
@@ -43,21 +46,21 @@ async def home(request: Request) -> Response:
 
 @router.get("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """A form for a token."""
-    return _page(request, "sign-in", said="")
+    """A form for a token. It remembers the page `to` which somebody wanted to go."""
+    return _page(request, "sign-in", said="", to=request.query_params.get("to", ""))
 
 
 @router.post("/sign-in")
 async def signed_in(request: Request) -> Response:
     """Keep a token in a cookie that no script can read, or say that it is not known, as late as for any other."""
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
-    token = form.get("token", [""])[0].strip()
+    token, to = (form.get(name, [""])[0].strip() for name in ("token", "to"))
     desks = desks_of(request)
     who = desks.tokens.find(token) if _is_ours(request) else None
     if who is None:
         await until(request.state.begun, desks.settings.quantum)
-        return _page(request, "sign-in", 401, said=UNKNOWN)
-    reply = _away(_first(request, who))
+        return _page(request, "sign-in", 401, said=UNKNOWN, to=to)
+    reply = _away(to if _WANTED.fullmatch(to) else _first(request, who))
     secure = desks.settings.is_secure or request.url.scheme == "https"
     reply.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure, path="/")
     return reply
@@ -76,7 +79,7 @@ async def sign_out(request: Request) -> Response:
 async def of_table_first(request: Request, table: str) -> Response:
     """To the first page of a table."""
     who: Token | None = request.state.who
-    return _away("/sign-in") if who is None else _away(_place(table, who))
+    return _sign_in_first(request) if who is None else _away(_place(table, who))
 
 
 @router.get("/t/{table}/{page}")
@@ -84,7 +87,7 @@ async def of_table(request: Request, table: str, page: str) -> Response:
     """Ask a table, or see its budget, its history or its releases."""
     who: Token | None = request.state.who
     if who is None:
-        return _away("/sign-in")
+        return _sign_in_first(request)
     names = list(desks_of(request).curators)
     if table not in names:
         return _sorry(request, 404, "No such table", f'There is no table "{table[:60]}"; {did_you_mean(table, names)}')
@@ -100,7 +103,7 @@ async def owner(request: Request) -> Response:
     """Tables, tokens, caps and the ledger for the owner; the ledger alone for an auditor."""
     who: Token | None = request.state.who
     if who is None:
-        return _away("/sign-in")
+        return _sign_in_first(request)
     if who.role == "analyst":
         return _sorry(
             request, 403, "For the data owner", "Ask the data owner for what you need: tokens, or more budget."
@@ -164,6 +167,10 @@ def _place(table: str, who: Token) -> str:
 
 def _away(place: str) -> RedirectResponse:
     return RedirectResponse(place, 303)
+
+
+def _sign_in_first(request: Request) -> RedirectResponse:
+    return _away(f"/sign-in?to={quote(quote(request.url.path), safe='')}")
 
 
 def _is_ours(request: Request) -> bool:

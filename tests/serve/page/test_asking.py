@@ -56,6 +56,45 @@ def test_the_slider_chooses_an_error_and_shows_its_price(visit, expect):
     expect(page.locator("#price")).to_contain_text(re.compile(rf"epsilon [\d.]+, [\d.,]+ % of the budget, ± {error:g}"))
 
 
+@pytest.mark.parametrize("width", [1200, 375])
+def test_what_comes_late_does_not_move_the_button_under_the_finger(visit, expect, server, width):
+    """A click counts only where the mouse goes down and up on the same button."""
+    with server.web() as web:
+        web.post("/tables/people/ask", json={"question": "SELECT sex, COUNT(*) FROM people GROUP BY sex", "error": 40})
+    found, late, now = visit(viewport={"width": width, "height": 900}), [], []
+    for what in ("known*", "plan"):
+        hold = lambda route: route.continue_() if now else late.append(route)
+        found.page.route(f"**/v1/tables/people/{what}", hold)
+    page = found.to(PEOPLE)
+    page.fill("#sql", "SELECT COUNT(*) FROM people WHERE sex = 'Male'")
+    expect(page.locator("#columns .put")).to_have_count(4)
+    while not any("known" in route.request.url for route in late):
+        page.wait_for_timeout(50)
+    page.locator("#ask").scroll_into_view_if_needed()
+    box = page.locator("#ask").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 4)
+    page.mouse.down()
+    now.append(True)
+    for route in late:
+        route.continue_()
+    expect(page.locator("#chips button").first).to_be_visible()
+    expect(page.locator("#price")).to_contain_text("±")
+    page.mouse.up()
+    expect(page.locator(".answer .number")).to_be_visible()
+    assert page.locator("#ask").bounding_box()["y"] == box["y"]
+
+
+def test_the_slider_of_a_mean_goes_by_the_range_of_its_column(visit, expect):
+    page = visit(PEOPLE).page
+    expect(page.locator("#columns .put")).to_have_count(4)
+    page.fill("#sql", "SELECT AVG(hours) FROM people")
+    expect(page.locator("#price")).to_contain_text("±")
+    expect(page.locator("#error")).to_have_value("1")
+    for place, error in (("0", "0.060"), ("1000", "24")):
+        page.locator("#slider").fill(place)
+        assert float(page.input_value("#error")) == float(error)
+
+
 def test_too_small_an_error_is_refused_with_a_sentence_and_a_way_out(visit, expect):
     page = visit(PEOPLE).page
     ask(page, "SELECT COUNT(*) FROM people WHERE hours = 33", 0.1)

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from time import sleep
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -62,7 +63,38 @@ def test_a_token_behind_the_hash_signs_in_and_leaves_the_address(visit, server, 
     page.wait_for_url("**/sign-in")
     assert found.context.cookies() == []
     found.to("/t/people/ask")
-    assert page.url.endswith("/sign-in")
+    assert urlsplit(page.url).path == "/sign-in"
+
+
+def test_who_signs_in_is_taken_to_the_page_that_was_wanted(visit, server):
+    page = visit("/t/people/budget", token=None).page
+    assert urlsplit(page.url).path == "/sign-in"
+    page.fill("#token", "discreet_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("alert").get_by_text("neither revoked nor expired").wait_for()
+    page.fill("#token", server.owner)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/t/people/budget")
+
+
+WRONG = [
+    "//elsewhere.example",
+    "https://elsewhere.example/t/a/ask",
+    "/\\elsewhere.example",
+    "/t//elsewhere.example",
+    "ask",
+]
+
+
+@pytest.mark.parametrize("to", [*WRONG, "/t/a/ask\r\nx: y", "/sign-in?to=/owner", "javascript:alert(1)", ""])
+def test_nobody_is_taken_to_a_page_elsewhere(server, to):
+    with httpx.Client(base_url=server.address, headers={"origin": server.address}) as web:
+        said = web.post("/sign-in", data={"token": server.owner, "to": to})
+        assert (said.status_code, said.headers["location"]) == (303, "/t/adult/ask")
+        wanted = web.post("/sign-in", data={"token": server.owner, "to": "/t/people/history"})
+        assert wanted.headers["location"] == "/t/people/history"
+        shown = httpx.get(f"{server.address}/sign-in", params={"to": f'"><script>{to}'}).text
+        assert "<script>" not in shown
 
 
 def test_an_unknown_token_is_told_the_same_sentence_as_a_program(visit, expect):
@@ -168,7 +200,7 @@ def test_a_token_is_made_shown_once_used_and_revoked(visit, expect):
     expect(owner.locator("#tokens tr.off")).to_contain_text("ada")
     sleep(1.5)
     other.to("/t/people/budget")
-    assert page.url.endswith("/sign-in")
+    assert urlsplit(page.url).path == "/sign-in"
 
 
 def test_a_page_whose_token_is_gone_goes_back_to_the_form(visit, api, expect):
@@ -176,7 +208,7 @@ def test_a_page_whose_token_is_gone_goes_back_to_the_form(visit, api, expect):
     expect(found.page.locator("#words")).to_contain_text("more counts")
     found.context.clear_cookies()
     found.page.fill("#error", "77")
-    found.page.wait_for_url("**/sign-in")
+    found.page.wait_for_url("**/sign-in?to=*budget")
 
 
 def test_the_owner_raises_a_cap_and_verifies_the_ledger(visit, api, expect):

@@ -38,7 +38,7 @@ export async function call(method, path, { body, key, signal } = {}) {
       continue;
     }
     if (reply.status === 401) {
-      location.assign("/sign-in");
+      location.assign(`/sign-in?to=${encodeURIComponent(location.pathname)}`);
       await new Promise(() => {}); // The page is left; nothing after this shall be seen.
     }
     const told = await reply.json().catch(() => null);

@@ -26,6 +26,13 @@ const price = new Price({
     joint: byId("joint").checked,
   }),
   left: () => left,
+  spread: (question) => {
+    const asked = /\bavg\s*\(\s*(?:"((?:[^"]|"")*)"|(\w+))/i.exec(question);
+    if (!asked) return null;
+    const name = (asked[1]?.replaceAll('""', '"') ?? asked[2]).toLowerCase();
+    const { lower, upper } = columns.find((column) => column.name.toLowerCase() === name) ?? {};
+    return upper > lower ? upper - lower : 50;
+  },
   said: (text) => {
     byId("problem").textContent = text;
     if (text) box.setAttribute("aria-invalid", "true");

@@ -13,10 +13,13 @@ const ANY = 1e9;
 // From the smallest error that the budget buys, the slider reaches so many times as far.
 const REACH = 400;
 
-/** The live price. `wish()` says what is asked for: {question, error, confidence, joint}. */
+/**
+ * The live price. `wish()` says what is asked for: {question, error, confidence, joint}; `left()` what is left to pay;
+ * `spread(question)` how far the values of a mean may lie apart, null where no mean is asked for.
+ */
 export class Price {
-  constructor({ wish, left, said }) {
-    Object.assign(this, { wish, left, said });
+  constructor({ wish, left, spread, said }) {
+    Object.assign(this, { wish, left, spread, said });
     this.from = 1;
     this.curve = [];
     this.free = null;
@@ -67,13 +70,15 @@ export class Price {
       return null;
     });
     const left = this.left();
-    const mean = /\bavg\s*\(/i.test(question);
     // The price of a mean is found in steps, so what the whole budget would buy says nothing about it.
-    const best = mean || !(left > 0) ? null : await maybe({ epsilon: left * 0.999 });
+    const spread = this.spread(question);
+    const best = spread || !(left > 0) ? null : await maybe({ epsilon: left * 0.999 });
     const known = await maybe({ error: ANY });
     this.free = known?.free ? known.error : null;
-    this.from = mean ? 0.05 : (best && !best.free && best.error) || Math.max(1e-3, (this.free ?? 20) / 20);
-    if (!this.touched) this.error.value = mean ? 1 : roundedUp(Math.min(nice(this.from * 18), this.free ?? Infinity));
+    const counted = (best && !best.free && best.error) || Math.max(1e-3, (this.free ?? 20) / 20);
+    this.from = spread ? spread / 1000 : counted;
+    const usual = nice(this.from * (spread ? 10 : 18));
+    if (!this.touched) this.error.value = spread ? usual : roundedUp(Math.min(usual, this.free ?? Infinity));
     this.follow();
     const begun = performance.now();
     if (!(await this.tell(signal)) || performance.now() - begun > SLOW) return;

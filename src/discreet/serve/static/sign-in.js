@@ -3,7 +3,7 @@
 function take() {
   const token = location.hash.slice(1);
   if (!token.startsWith("discreet_")) return;
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + location.search);
   document.getElementById("token").value = token;
   document.getElementById("sign-in").requestSubmit();
 }
