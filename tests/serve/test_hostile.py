@@ -203,7 +203,7 @@ def test_a_machine_that_reads_the_openapi_document_finds_no_failure(tmp_path):
 def test_a_route_that_fails_would_be_found(tmp_path):
     """The same machine sees a server that fails: it is not blind."""
     with Inside(tmp_path) as inside:
-        app = inside.app._app
+        app = inside.app._app.app
 
         @app.get("/v1/broken")
         def broken():

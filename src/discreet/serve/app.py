@@ -1,4 +1,4 @@
-"""The application: routes behind a door. One is made in every worker, from the same settings."""
+"""The application: routes behind a door, and a shortcut. One is made in every worker, from the same settings."""
 
 import os
 import sys
@@ -20,6 +20,7 @@ from discreet.serve.journal import Journal
 from discreet.serve.page import router as page
 from discreet.serve.routes import asking, owner, releases, tables
 from discreet.serve.settings import Settings
+from discreet.serve.shortcut import Shortcut
 from discreet.wire.problem import TYPE, problem_of
 
 _ABOUT = """Ask a private table as many counting questions as you like, on one privacy budget.
@@ -32,7 +33,7 @@ Every answer has an error bar that holds; what follows from earlier answers is f
 def make(settings: Settings, *, log: TextIO | None = None) -> App:
     """The application of a worker: opens the tables and the ledger now."""
     desks, journal = Desks(settings), Journal(settings.scratch, log)
-    app = application(desks, journal)
+    app = Shortcut(application(desks, journal), desks, journal)
     return Door(app, settings, desks.tokens, journal)
 
 

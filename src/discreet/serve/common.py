@@ -1,25 +1,20 @@
 """What all routes need: who asks, whether they may, and the thread in which whoever may wait does so."""
 
 from collections.abc import Callable
-from json import JSONEncoder
 from typing import Any, TypeVar
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.errors import BadParameter, NotAllowed
 from discreet.serve.desks import Desks
-from discreet.serve.forms import LONG, Form, Problem
+from discreet.serve.forms import LONG, Problem
 from discreet.serve.journal import Journal
 from discreet.serve.tokens import Role, Token
 
 Made = TypeVar("Made")
-Filled = TypeVar("Filled", bound=Form)
-
-_ENCODE = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 # What every route may say instead of a reply.
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -37,19 +32,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (503, "Something failed; nothing was released. A retry is safe."),
     )
 }
-
-
-async def read_form(request: Request, kind: type[Filled]) -> Filled:
-    """The form in the body of a request."""
-    try:
-        return kind.model_validate_json(await request.body())
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
-
-
-def body_of(kind: type[Form]) -> dict[str, Any]:
-    """What the OpenAPI document says of a route that reads its form itself."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kind.model_json_schema()}}}}
 
 
 def who_of(request: Request, *roles: Role) -> Token:
@@ -88,7 +70,7 @@ def key_of(request: Request) -> str | None:
 
 def reply(plain: Any, status: int = 200) -> Response:
     """JSON that was made here and need not be checked again."""
-    return Response(_ENCODE(plain), status, media_type="application/json")
+    return Response(to_json(plain, inf_nan_mode="null"), status, media_type="application/json")
 
 
 async def elsewhere(work: Callable[..., Made], *arguments: Any, **named: Any) -> Made:

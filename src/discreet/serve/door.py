@@ -165,7 +165,7 @@ async def _whole(scope: Scope, receive: Receive) -> Receive:
         size, more = size + len(part), message.get("more_body", False)
         if size > MOST_BYTES:
             raise _too_long()
-    body = b"".join(parts)
+    body = scope["state"]["body"] = b"".join(parts)
     if body.count(b"[") + body.count(b"{") > MOST_DEPTH and _depth(body) > MOST_DEPTH:
         raise BadParameter(f"the request has more than {MOST_DEPTH} brackets within brackets. Ask more simply.")
     told = False

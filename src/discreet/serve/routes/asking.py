@@ -10,12 +10,10 @@ from discreet.curator.promise import Plan
 from discreet.serve.books import share_of
 from discreet.serve.common import (
     PROBLEMS,
-    body_of,
     desks_of,
     elsewhere,
     journal_of,
     key_of,
-    read_form,
     reply,
     require_self,
     who_of,
@@ -28,23 +26,17 @@ from discreet.wire.question import question_from_plain
 router = APIRouter(prefix="/v1/tables/{table}", tags=["asking"], responses=PROBLEMS)
 
 
-# The form is read here and not by FastAPI, which would take as long as all the rest of a known answer.
-@router.post("/ask", response_model=AnswerReply, openapi_extra=body_of(AskForm))
-async def ask(request: Request, table: str) -> Response:
+@router.post("/ask", response_model=AnswerReply)
+async def ask(request: Request, table: str, form: AskForm) -> Response:
     """The answer to a question. What is known is free, and told at once; what is paid for leaves on the quantum.
 
     An `Idempotency-Key` makes the request safe to repeat: the same key is paid once.
     """
-    who, form = who_of(request, "owner", "analyst"), await read_form(request, AskForm)
+    who = who_of(request, "owner", "analyst")
     require_self(who, form.analyst)
     desk, key = desks_of(request).of(table, who), key_of(request)
     wish: dict[str, Any] = {"error": form.error, "confidence": form.confidence, "epsilon": form.epsilon}
     wish |= {"joint": form.joint, "nonnegative": form.nonnegative}
-    # A text was mostly read before, and is short; what else there is may take longer to read.
-    answer = desk.told(form.question, **wish) if isinstance(form.question, str) else None
-    if answer is not None:
-        journal_of(request).answered(table, answer.origin)
-        return reply(answer_to_plain(answer))
 
     def asked() -> Response:
         found = desk.ask(question_from_plain(form.question, table=table), **wish, key=key)

@@ -1,0 +1,80 @@
+"""What is known is told by a shortcut, and nobody sees another difference than the time it takes."""
+
+import pytest
+
+from discreet.serve.shortcut import Shortcut
+from serve.live import Inside
+
+ASK = "/tables/people/ask"
+KNOWN = {"question": "SELECT sex, city, COUNT(*) FROM people GROUP BY sex, city", "error": 30}
+ONE = {"question": "SELECT COUNT(*) FROM people WHERE sex = 'Male' AND city IN ('Bern', 'Chur')", "error": 60}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A server that was asked something, so that something is known."""
+    with Inside(tmp_path_factory.mktemp("told")) as found:
+        assert found.call("POST", ASK, json=KNOWN).json()["origin"] == "measured"
+        yield found
+
+
+def seen(reply):
+    """All that a client sees; every request has its own number, and is answered at its own time."""
+    headers = {name: value for name, value in reply.headers.items() if name != "x-request-id"}
+    return reply.status_code, reply.content, headers
+
+
+def test_what_is_known_does_not_reach_the_routes(told, monkeypatch):
+    async def unreachable(*_):
+        raise AssertionError("the routes were asked")
+
+    monkeypatch.setattr(told.app._app, "app", unreachable)
+    for form in (KNOWN, ONE, {**ONE, "nonnegative": True}, {**ONE, "confidence": 0.5, "joint": True}):
+        before = told.entries
+        reply = told.call("POST", ASK, json=form, headers={"idempotency-key": "a key"})
+        assert (reply.status_code, reply.json()["origin"], told.entries) == (200, "known", before)
+    line = told.log.getvalue().splitlines()[-1]
+    assert '"route": "/v1/tables/{table}/ask"' in line
+    assert told.call("POST", ASK, json={"question": "hours >= 31", "error": 60}).status_code == 500
+
+
+REQUESTS = {
+    "known": {"json": ONE},
+    "known groups": {"json": KNOWN},
+    "the name of the token": {"json": {**ONE, "analyst": "analyst"}},
+    "another's name": {"json": {**ONE, "analyst": "ben"}},
+    "an auditor": {"json": ONE, "role": "auditor"},
+    "a key that cannot be": {"json": ONE, "headers": {"idempotency-key": "k" * 300}},
+    "a condition as JSON": {
+        "json": {"question": {"where": {"column": "sex", "is": "=", "value": "Male"}}, "error": 60}
+    },
+    "nothing said": {"json": {"question": ONE["question"]}},
+    "nothing known": {"json": {"question": "hours >= 31"}},
+    "no column": {"json": {"question": "aeg >= 3", "error": 60}},
+    "no SQL": {"json": {"question": "SELECT (", "error": 60}},
+    "a wrong error": {"json": {**ONE, "error": -1}},
+    "too dear": {"json": {"question": "hours >= 31 AND age >= 30 AND city = 'Bern'", "error": 1e-6}},
+    "a field too many": {"json": {**ONE, "sort": True}},
+    "text for a number": {"json": {**ONE, "error": "60"}},
+    "no JSON": {"content": b"{", "headers": {"content-type": "application/json"}},
+    "nothing at all": {"content": b""},
+}
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+@pytest.mark.parametrize("path", [ASK, "/tables/peple/ask", "/tables/people%2Fx/ask"])
+def test_with_and_without_the_shortcut_the_reply_is_the_same_and_uncharged(told, monkeypatch, path, request_):
+    before = told.entries
+    short = seen(told.call("POST", path, **request_))
+    monkeypatch.setattr(Shortcut, "_told", lambda *_: None)
+    assert seen(told.call("POST", path, **request_)) == short
+    assert told.entries == before
+
+
+def test_another_shortcut_is_seen(told, monkeypatch):
+    """Power: one that forgets who may ask."""
+    from discreet.serve import shortcut
+
+    reply = seen(told.call("POST", ASK, **REQUESTS["an auditor"]))
+    monkeypatch.setattr(shortcut, "who_of", lambda request, *roles: request.state.who)
+    assert seen(told.call("POST", ASK, **REQUESTS["an auditor"])) != reply
