@@ -74,7 +74,8 @@ def test_told_never_pays_and_never_waits(desk, tmp_path):
         other.ask("sex = 'f'", error=20)
     # Another process has spent: what is known here is not all of it, and to read it takes time.
     assert desk.told("age >= 5", error=200) is None
-    assert desk.ask("age >= 5", error=200).origin == "known"
+    assert desk.told("age >= 5", error=200, patient=True).origin == "known"
+    assert desk.told("sex = 'f' AND age >= 5", error=20, patient=True) is None
     assert desk.told("sex = 'f'", error=20).origin == "known"
 
 

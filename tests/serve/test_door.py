@@ -2,6 +2,8 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from socket import gethostname
 from time import sleep
 
 import pytest
@@ -179,6 +181,13 @@ def test_a_name_that_is_not_ours_is_refused(inside, host):
 @pytest.mark.parametrize("host", ["localhost:8711", "127.0.0.1", "[::1]:8711"])
 def test_loopback_has_several_names(inside, host):
     assert inside.web.get("/v1/health", headers={"host": host}).json()["status"] == "ok"
+
+
+@pytest.mark.parametrize("how", [{"certificate": Path("c.pem"), "key": Path("k.pem")}, {"behind_proxy": True}])
+def test_a_certificate_or_a_proxy_says_what_a_server_is_called(tmp_path, how):
+    with Inside(tmp_path, host="0.0.0.0", **how) as inside:
+        assert inside.web.get("/v1/health", headers={"host": "stats.example.org"}).json()["status"] == "ok"
+        assert inside.settings.address.split("//")[1].split(":")[0] == gethostname()
 
 
 def test_what_is_too_long_or_too_deep_is_refused_uncharged(inside):

@@ -1,5 +1,8 @@
 """What is known is told by a shortcut, and nobody sees another difference than the time it takes."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 
 from discreet.serve.shortcut import Shortcut
@@ -46,7 +49,7 @@ REQUESTS = {
     "an auditor": {"json": ONE, "role": "auditor"},
     "a key that cannot be": {"json": ONE, "headers": {"idempotency-key": "k" * 300}},
     "a condition as JSON": {
-        "json": {"question": {"where": {"column": "sex", "is": "=", "value": "Male"}}, "error": 60}
+        "json": {"question": {"where": {"column": "sex", "is": "=", "value": "Male"}}, "error": 500}
     },
     "nothing said": {"json": {"question": ONE["question"]}},
     "nothing known": {"json": {"question": "hours >= 31"}},
@@ -78,3 +81,33 @@ def test_another_shortcut_is_seen(told, monkeypatch):
     reply = seen(told.call("POST", ASK, **REQUESTS["an auditor"]))
     monkeypatch.setattr(shortcut, "who_of", lambda request, *roles: request.state.who)
     assert seen(told.call("POST", ASK, **REQUESTS["an auditor"])) != reply
+
+
+def test_a_crowd_that_waits_to_pay_holds_up_nobody_who_only_looks(tmp_path):
+    """More than there are threads for everybody; what is known is told too, also past the shortcut."""
+    with Inside(tmp_path, quantum=0.01) as inside, ThreadPoolExecutor(61) as crowd:
+        inside.call("POST", ASK, json=KNOWN)
+        source = inside.desks.curators["people"].table.source
+        reading, begun, may_end = source.evaluate, Event(), Event()
+
+        def evaluate(question):
+            begun.set()
+            assert may_end.wait(60)
+            return reading(question)
+
+        source.evaluate = evaluate
+        paying = [crowd.submit(inside.ask, f"hours >= {1 + place % 59}", error=40) for place in range(60)]
+        try:
+            assert begun.wait(20)
+            looks = [
+                ("POST", "/tables/people/plan", {"question": "hours >= 3 AND age >= 30", "error": 40}, 200),
+                ("GET", "/tables/people/budget", None, 200),
+                ("POST", ASK, REQUESTS["a condition as JSON"]["json"], 200),
+                ("POST", ASK, REQUESTS["no column"]["json"], 400),
+            ]
+            for method, path, form, status in looks:
+                assert crowd.submit(inside.call, method, path, json=form).result(20).status_code == status
+            assert not any(each.done() for each in paying)
+        finally:
+            may_end.set()
+        assert {each.result(60).status_code for each in paying} == {200}

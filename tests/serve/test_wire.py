@@ -66,6 +66,14 @@ def test_what_is_left_out_of_a_statement_is_as_in_sql():
     assert question_from_plain(plain, table="people") == asked
 
 
+def test_comparisons_may_be_written_as_in_sql():
+    for sql, own in (("=", "=="), ("<>", "!="), ("<=", "<=")):
+        asked = [{"where": {"column": "sex", "is": sign, "value": "Male"}} for sign in (sql, own)]
+        assert len({question_from_plain(each, table="people") for each in asked}) == 1
+    with pytest.raises(errors.BadQuery, match='"=<" is no comparison'):
+        question_from_plain({"where": {"column": "sex", "is": "=<", "value": "Male"}}, table="people")
+
+
 def test_values_keep_their_kind():
     for value in (1, 1.5, "1", True, date(2024, 2, 29), Fraction(1, 3), Decimal("0.1")):
         again = question_from_plain(sent(question_to_plain(dp.col("x") == value)), table="people")

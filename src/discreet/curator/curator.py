@@ -124,10 +124,8 @@ class Curator:
             return self.seen_by(analyst).ask(question, **mine, nonnegative=nonnegative, key=key)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        with self._teller.knowing:
-            self._teller.refresh()
-            if (answer := self._told(reading, wish, nonnegative)) is not None:
-                return answer
+        if (answer := self._told_now(reading, wish, nonnegative)) is not None:
+            return answer
         with self._teller.turn():
             # Somebody may have paid for it while we waited for our turn.
             if (answer := self._told(reading, wish, nonnegative)) is not None:
@@ -152,13 +150,17 @@ class Curator:
         epsilon: Number | None = None,
         joint: bool = False,
         nonnegative: bool = False,
+        patient: bool = False,
     ) -> Answer | None:
-        """The answer if it is known, and at once: None if it must be paid for, or if others have to be waited for.
+        """The answer if it is known, and None if it must be paid for.
 
-        A server asks it first, on the thread that serves everybody; so it is None too where there are many numbers.
+        A server asks it first, on the thread that serves everybody; so unless `patient` it is None too where it would
+        take longer: where others have to be waited for, or where there are many numbers.
         """
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        if patient:
+            return self._told_now(reading, wish, nonnegative)
         if wish.nothing or reading.size(self.table.domain) > FEW or not self._teller.knowing.acquire(blocking=False):
             return None
         try:
@@ -363,6 +365,12 @@ class Curator:
         if wish.nothing:
             return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
         return None
+
+    def _told_now(self, reading: Reading, wish: Wish, nonnegative: bool) -> Answer | None:
+        """The same with all that the ledger has by now."""
+        with self._teller.knowing:
+            self._teller.refresh()
+            return self._told(reading, wish, nonnegative)
 
     def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
         """What can be had without paying, as the end of a refusal."""

@@ -1,6 +1,7 @@
 """What one worker has open: the ledger, the tokens, a curator for each table, and what follows from the log."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from discreet.source.table import open as open_table
 BUNDLED = "adult"
 # So many analysts have a desk ready; for others it is made when they come.
 _READY = 4096
+# So many may pay at once. One pays at a time for a table, and the others wait in these threads, not in everybody's.
+_PAYERS = 8
 
 
 class Desks:
@@ -39,6 +42,7 @@ class Desks:
             raise
         self.books = Books(self.ledger)
         self.jobs = Jobs(settings.releases, self.desk)
+        self.payers = ThreadPoolExecutor(_PAYERS, thread_name_prefix="payer")
         self._desk = lru_cache(maxsize=_READY)(self._seen_by)
 
     def desk(self, table: str, analyst: str) -> Curator:
@@ -52,6 +56,7 @@ class Desks:
     def close(self) -> None:
         """Wait for nobody; give back everything."""
         self.jobs.close()
+        self.payers.shutdown(wait=False, cancel_futures=True)
         for curator in self.curators.values():
             curator.close()
         self.tokens.close()

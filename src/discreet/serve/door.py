@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from discreet.curator.teller import left_of
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, TooMany
 from discreet.serve.journal import Journal
 from discreet.serve.rate import Rate
@@ -93,9 +92,8 @@ class Door:
         """A page elsewhere may point its own name at this machine; it must not be served by it."""
         host = _header(scope, b"host")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if self._settings.behind_proxy or name in self._settings.hosts:
-            return
-        raise NotAllowed(f'this server is not called "{name[:60]}". Use {self._settings.address}.')
+        if not self._settings.is_called(name):
+            raise NotAllowed(f'this server is not called "{name[:60]}". Use {self._settings.address}.')
 
     async def _let_in(self, scope: Scope) -> Token | None:
         """Whose request it is; None where nobody has to say."""
@@ -143,9 +141,13 @@ class _Away(Exception):  # noqa: N818, it is a way and not an error
 
 
 async def until(begun: float, quantum: float) -> None:
-    """Let one quantum, or two, four, eight … of them pass since `begun`, while others are served."""
+    """Let whole quanta pass since `begun`, while others are served.
+
+    How many says how long somebody waited for a turn and for the ledger; how long rows were read was hidden before,
+    where they were read (`Teller.reading`).
+    """
     if quantum:
-        await sleep(left_of(begun, quantum))
+        await sleep(-(monotonic() - begun) % quantum)
 
 
 async def _whole(scope: Scope, receive: Receive) -> Receive:

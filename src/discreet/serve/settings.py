@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from socket import gethostname
 
 from discreet.errors import BadParameter
 from discreet.ledger import Budget
@@ -16,6 +17,7 @@ RATE, BURST = 100.0, 200.0
 MOST_BYTES, MOST_DEPTH = 2**20, 40
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_EVERY = ("0.0.0.0", "::", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,7 @@ class Settings:
 
     `schemas` are schema files; "adult" is the bundled table. `releases` is the folder in which releases are kept, and
     `scratch` one for the workers of this start, and `supervisor` the process that started them. A `rate` of 0 is no
-    limit; `names` are other names by which browsers may call the server.
+    limit.
     """
 
     schemas: tuple[str, ...]
@@ -42,7 +44,6 @@ class Settings:
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
-    names: tuple[str, ...] = ()
     supervisor: int | None = None
 
     def __post_init__(self) -> None:
@@ -65,8 +66,10 @@ class Settings:
     @property
     def address(self) -> str:
         """Where the page is, as a person would type it."""
-        scheme = "http" if self.certificate is None else "https"
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        scheme = "https" if self.is_secure else "http"
+        # Every address of this machine is none that a person would type.
+        named = gethostname() if self.host in _EVERY else self.host
+        host = f"[{named}]" if ":" in named else named
         return f"{scheme}://{host}:{self.port}"
 
     @property
@@ -74,7 +77,9 @@ class Settings:
         """Whether browsers reach it by TLS, so that a cookie may ask for that."""
         return self.certificate is not None
 
-    @property
-    def hosts(self) -> frozenset[str]:
-        """The names by which a browser may call it: a page elsewhere must not point its own name at this machine."""
-        return frozenset({*_LOOPBACK, "[::1]", self.host, *self.names})
+    def is_called(self, name: str) -> bool:
+        """Whether a browser may call it by this name: a page elsewhere must not point its own name at this machine.
+
+        With TLS the certificate says what it is called, and browsers see to it; behind a proxy, the proxy does.
+        """
+        return self.is_secure or self.behind_proxy or name in (*_LOOPBACK, "[::1]", self.host)

@@ -28,6 +28,8 @@ from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.query.wire import query_from_plain, query_to_plain
 
 _OPERATORS = get_args(Operator)
+# Whoever comes from SQL writes these.
+_AS_IN_SQL = {"=": "==", "<>": "!="}
 _AGGREGATES = ("count", "sum", "avg")
 _STATEMENT = ("select", "table", "where", "group_by", "show_groups", "having", "order_by", "limit")
 # Numbers longer than this are no values of a column, and take long to read.
@@ -211,9 +213,10 @@ def _condition(predicate: Predicate) -> dict[str, Any]:
 def _read_condition(plain: Any) -> Predicate:
     match plain:
         case {"column": str(column), "is": str(operator), "value": value, **others} if not others:
-            if operator not in _OPERATORS:
+            meant = _AS_IN_SQL.get(operator, operator)
+            if meant not in _OPERATORS:
                 raise BadQuery(f'"{operator[:60]}" is no comparison; {did_you_mean(operator, _OPERATORS)}')
-            return Compare(column, operator, _read_value(value))  # type: ignore[arg-type]
+            return Compare(column, meant, _read_value(value))  # type: ignore[arg-type]
         case {"column": str(column), "in": list(values), **others} if not others:
             return IsIn(column, tuple(_read_value(value) for value in values))
         case {"column": str(column), "missing": True, **others} if not others:

@@ -106,6 +106,22 @@ def test_too_small_an_error_is_refused_with_a_sentence_and_a_way_out(visit, expe
     expect(page.locator("#price")).not_to_contain_text("more than is left")
 
 
+def test_what_is_known_for_free_is_offered_where_a_wish_is_refused(visit, expect):
+    page = visit(PEOPLE).page
+    ask(page, "SELECT COUNT(*) FROM people WHERE age >= 45 AND sex = 'Female'", 70)
+    expect(page.locator("#price")).to_contain_text("free: it is known")
+    page.fill("#error", "0.01")
+    expect(page.locator("#price")).to_contain_text("times the budget")
+    page.click("#ask")
+    expect(page.locator("#refusal")).to_contain_text("nothing was charged")
+    expect(page.locator("#refusal")).not_to_contain_text("without an error")
+    page.locator("#refusal").get_by_role("button", name="known for free").click()
+    expect(page.locator("#price")).to_contain_text("free: it is known")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_count(2)
+    expect(page.locator(".answer[open] .origin")).to_contain_text("known: free")
+
+
 def test_what_is_wrong_is_said_under_the_box_and_is_never_html(visit, expect):
     page = visit(PEOPLE).page
     page.fill("#sql", "SELECT COUNT(*) FROM people WHERE aeg > 3")

@@ -157,10 +157,10 @@ def test_the_history_is_filtered_and_exported(visit, api, expect):
 
 def test_a_release_is_planned_made_watched_compared_and_downloaded(visit, expect):
     page = visit("/t/people/release").page
-    for name in ("sex", "city"):
+    for name in ("sex", "city", "hours"):
         page.get_by_label(re.compile(f"^{name}")).check()
     page.fill("#epsilon", "0.5")
-    expect(page.locator("#goal")).to_contain_text("all 2-way marginals of 2 columns, for epsilon 0.5", ignore_case=True)
+    expect(page.locator("#goal")).to_contain_text("all 2-way marginals of 3 columns, for epsilon 0.5", ignore_case=True)
     expect(page.locator("#plan tbody tr").nth(1)).to_contain_text("%")
     page.get_by_role("button", name="Make the release").click()
     expect(page.locator("#progress")).to_be_visible()
@@ -174,10 +174,15 @@ def test_a_release_is_planned_made_watched_compared_and_downloaded(visit, expect
     expect(bars).to_have_count(15)
     expect(page.locator("#compare svg g.mark-rule.layer_1_marks > *")).to_have_count(15)
     expect(page.locator("#compare-words")).to_contain_text("within the error")
+    page.select_option("#first", "hours")
+    page.select_option("#second", "")
+    expect(page.locator("#compare-words")).to_contain_text("The line is the release; the band is what is known")
+    expect(page.locator("#compare svg g.mark-symbol > *")).to_have_count(62)
+    expect(page.locator("#compare svg g.mark-area > *")).to_have_count(1)
     with page.expect_download() as download:
         page.get_by_role("link", name="Rows, CSV").click()
     assert download.value.suggested_filename == "people-synthetic.csv"
-    assert download.value.path().read_text().splitlines()[0].split(",") == ["sex", "city"]
+    assert download.value.path().read_text().splitlines()[0].split(",") == ["sex", "city", "hours"]
     expect(page.locator("#list tbody tr")).to_contain_text(["done"])
 
 
@@ -215,6 +220,7 @@ def test_the_owner_raises_a_cap_and_verifies_the_ledger(visit, api, expect):
     page = visit("/owner").page
     expect(page.locator("#accounts tbody tr")).to_have_count(2)
     page.select_option("#cap-table", "people")
+    expect(page.locator("#cap-delta")).to_have_value("1e-9")
     page.fill("#cap-analyst", "ana")
     page.fill("#cap-epsilon", "2")
     page.get_by_role("button", name="Set or raise").click()

@@ -1,11 +1,13 @@
 """`plan`, `ask`, `ask_many` and `known`: the curator over HTTP."""
 
+from asyncio import get_running_loop
 from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from discreet.answer import Answer
 from discreet.curator.promise import Plan
 from discreet.serve.books import share_of
 from discreet.serve.common import (
@@ -38,12 +40,18 @@ async def ask(request: Request, table: str, form: AskForm) -> Response:
     wish: dict[str, Any] = {"error": form.error, "confidence": form.confidence, "epsilon": form.epsilon}
     wish |= {"joint": form.joint, "nonnegative": form.nonnegative}
 
-    def asked() -> Response:
-        found = desk.ask(question_from_plain(form.question, table=table), **wish, key=key)
+    def said(found: Answer) -> Response:
         journal_of(request).answered(table, found.origin)
         return reply(answer_to_plain(found))
 
-    return await on_time(request, asked)
+    def told() -> Response | None:
+        found = desk.told(question_from_plain(form.question, table=table), **wish, patient=True)
+        return None if found is None else said(found)
+
+    def asked() -> Response:
+        return said(desk.ask(question_from_plain(form.question, table=table), **wish, key=key))
+
+    return await elsewhere(told) or await on_time(request, asked)
 
 
 @router.post("/plan", response_model=PlanReply)
@@ -79,10 +87,11 @@ async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
 
 async def on_time(request: Request, asked: Callable[[], Response]) -> Response:
     """The reply to whatever may read rows, made while others are served; it leaves on the quantum, also if it fails."""
+    desks = desks_of(request)
     try:
-        return await elsewhere(asked)
+        return await get_running_loop().run_in_executor(desks.payers, asked)
     finally:
-        await until(request.state.begun, desks_of(request).settings.quantum)
+        await until(request.state.begun, desks.settings.quantum)
 
 
 @router.get("/known")

@@ -1,11 +1,10 @@
 // An answer as somebody reads it: one large number, or a chart and a table.
 
-import { bars, draw, heat, line } from "./chart.js";
+import { bars, draw, heat, line, MANY_BARS } from "./chart.js";
 import { button, copy, el, note, svg, tableOf } from "./dom.js";
 import { count, csv, digits, errorText, label, valueText } from "./format.js";
 
-// More values than this make a line of ordered columns, and no more cells than this a chart of any.
-const MANY_BARS = 24;
+// No more bars, or cells of a heat map, than this make a chart.
 const MOST_BARS = 120;
 const MOST_CELLS = 2500;
 const MOST_LINES = 500;
@@ -81,7 +80,8 @@ function origin(answer) {
   const surely = `${digits(answer.confidence * 100)} %`;
   const left = answer.remaining ? `; epsilon ${digits(answer.remaining.epsilon, 2)} left` : "";
   const free = Object.keys(answer.cost)[0] === "Nothing";
-  const how = el("span", { class: free ? "free" : "paid" }, free ? "known: free" : `measured${left}`);
+  const without = answer.origin === "model" ? "told by a model that was checked: free" : "known: free";
+  const how = el("span", { class: free ? "free" : "paid" }, free ? without : `measured${left}`);
   return [how, el("span", { class: "note" }, ` · the error holds with ${surely} · protected: ${answer.neighbors}`)];
 }
 

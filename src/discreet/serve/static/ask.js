@@ -123,15 +123,16 @@ function show(found) {
 
 function refused(problem) {
   const title = problem.status ? "Not asked, and nothing was charged" : "No answer came";
-  const parts = [el("h3", {}, title), el("p", {}, problem.message)];
+  const free = problem.status ? price.freeButton({}) : null;
+  // What a program would do without an error is a button here.
+  const said = free ? problem.message.replace(/\n[^\n]*for free with error[^\n]*/, "") : problem.message;
+  const parts = [el("h3", {}, title), el("p", {}, said)];
   if (problem.status && !byId("chips").hidden) parts.push(note("What is known stays free: see the questions above."));
   const enough = Number(/error >= ([\d,.e+]+)/.exec(problem.message)?.[1].replaceAll(",", ""));
-  const allow = () => {
-    price.chosen(enough);
-    byId("ask").focus();
-  };
-  if (enough > 0) parts.push(button(`Allow ± ${errorText(enough)}`, allow));
-  byId("refusal").replaceChildren(...parts);
+  const allow = enough > 0 ? button(`Allow ± ${errorText(enough)}`, () => price.chosen(enough)) : null;
+  const ways = el("div", { class: "row" }, allow, free);
+  ways.addEventListener("click", () => byId("ask").focus());
+  byId("refusal").replaceChildren(...parts, ways);
   byId("refusal").hidden = false;
 }
 

@@ -49,7 +49,7 @@ const load = latest(async (signal, all) => {
     return;
   }
   left();
-  byId("accounts").replaceChildren(accountsTable(facts.accounts));
+  byId("accounts").replaceChildren(accountsTable(facts.accounts, error));
   if (!all) return;
   pictures();
   const told = facts.meaning.flatMap(({ title, sentence: text }) => [el("dt", {}, title), el("dd", {}, text)]);

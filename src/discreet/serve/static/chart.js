@@ -74,6 +74,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 
 // A field name may hold dots and brackets, which Vega would read as a path: charts know only these names.
 const NUMBERS = ["value", "error", "known", "known_error"];
+const BESIDE = { value: "release", known: "known", known_error: "known to ±" };
 const tips = (titles) => Object.entries(titles).map(([field, title]) =>
   ({ field, title, ...(NUMBERS.includes(field) ? { format: ",.4~r", type: "quantitative" } : { type: "nominal" }) }));
 
@@ -93,16 +94,20 @@ export function bars(found, { title, measure, sorted }) {
   });
 }
 
-/** A line with a band for the error: many values that are in order. */
-export function line(rows, { title, measure, numeric }) {
+/** More values than this that are in order are a line, and no bars. */
+export const MANY_BARS = 24;
+
+/** A line with a band: many values that are in order, with their errors; or a release, beside what is known. */
+export function line(rows, { title, measure, numeric, known = false }) {
+  const told = known ? BESIDE : { value: measure, error: "±" };
   return (colour) => ({
-    description: `${measure} by ${title}, with a band for the error`,
+    description: `${measure} by ${title}, with a band for ${known ? "what is known" : "the error"}`,
     data: { values: rows },
     height: 260,
     encoding: {
       x: { field: "group", title, sort: null, axis: { grid: false, labelOverlap: true },
         ...(numeric ? { type: "quantitative", scale: { zero: false, nice: false } } : { type: "ordinal" }) },
-      tooltip: tips({ group: title, value: measure, error: "±" }),
+      tooltip: tips({ group: title, ...told }),
     },
     layer: [
       { mark: { type: "area", color: colour.second, opacity: 0.28 },
@@ -154,7 +159,7 @@ export function beside(rows, { title }) {
     height: tall(rows.length, 24),
     encoding: {
       y: { field: "group", type: "nominal", title: null, sort: null },
-      tooltip: tips({ group: title, value: "release", known: "known", known_error: "known to ±" }),
+      tooltip: tips({ group: title, ...BESIDE }),
     },
     layer: [
       bar(colour, rows, "rows"), whiskers(colour),

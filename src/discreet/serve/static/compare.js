@@ -1,13 +1,15 @@
 // One release: its statement, its downloads, and its marginals beside what is known.
 
 import { get, tablePath } from "./api.js";
-import { beside, draw, heat } from "./chart.js";
+import { beside, draw, heat, line, MANY_BARS } from "./chart.js";
 import { byId, el, guarded, options } from "./dom.js";
 import { count, digits, errorText, percent, sentence } from "./format.js";
 
 // More cells than this are a heat map.
 const MOST_BARS = 80;
+const IN_ORDER = ["integers", "bins", "dates", "ordered categories"];
 let path;
+let kinds;
 
 /** Fill the section of a release. */
 export async function showRelease(job) {
@@ -38,6 +40,7 @@ export async function showRelease(job) {
     ...part("Estimated", card.estimated),
     ...part("Not promised", card.not_promised));
   const names = card.columns.map(({ name }) => [name, name]);
+  kinds = new Map(card.columns.map(({ name, kind }) => [name, kind]));
   options(byId("first"), names);
   others(names);
   byId("first").onchange = () => others(names);
@@ -63,18 +66,26 @@ async function compare() {
     const group = other === null ? one : `${one} · ${other}`;
     return { group, first: one, second: other, value, error: found.errors[place], known, known_error: error, ...ends };
   });
-  byId("compare-words").textContent = words(rows);
   const title = names.join(" and ");
-  await draw(byId("compare"), rows.length > MOST_BARS && names.length === 2
-    ? heat(rows, { first: names[0], second: names[1], measure: "rows" }) : beside(rows, { title }));
+  const long = !second && rows.length > MANY_BARS && IN_ORDER.includes(kinds.get(first));
+  byId("compare-words").textContent = words(rows, long);
+  await draw(byId("compare"), long ? inOrder(rows, title)
+    : second && rows.length > MOST_BARS ? heat(rows, { first, second, measure: "rows" }) : beside(rows, { title }));
 }
 
-function words(rows) {
+function inOrder(rows, title) {
+  const numeric = rows.every((row) => Number.isFinite(Number(row.group)));
+  const placed = numeric ? rows.map((row) => ({ ...row, group: Number(row.group) })) : rows;
+  return line(placed, { title, measure: "rows", numeric, known: true });
+}
+
+function words(rows, long) {
   const beside = rows.filter((row) => row.known !== null && row.known_error !== null);
-  if (!beside.length) return "Bars are the release. Nothing is known of all these cells by itself.";
+  const release = long ? "The line is the release" : "Bars are the release";
+  if (!beside.length) return `${release}. Nothing is known of all these cells by itself.`;
   const within = beside.filter((row) => Math.abs(row.value - row.known) <= row.known_error).length;
-  return `Bars are the release; dots are what is known, with its error. The release is within the error in \
-${count(within)} of ${count(beside.length)} cells.`;
+  return `${release}; ${long ? "the band is" : "dots are"} what is known, with its error. \
+The release is within the error in ${count(within)} of ${count(beside.length)} cells.`;
 }
 
 for (const id of ["first", "second"]) byId(id).addEventListener("change", guarded(compare, "compare-words"));

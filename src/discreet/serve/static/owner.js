@@ -6,6 +6,8 @@ import { button, byId, copyButton, el, guarded, note, options, tableOf, toast } 
 import { count, digits, label, plural, vast, when } from "./format.js";
 
 const isOwner = role === "owner";
+// Of which counts it is told how many are left.
+const ERROR = 200;
 
 function state({ revoked, expires }) {
   if (revoked) return `revoked ${when(revoked)}`;
@@ -69,9 +71,14 @@ async function create() {
 
 async function showAccounts() {
   const names = [...byId("cap-table").options].map((option) => option.value);
-  const found = await Promise.all(names.map((name) => get(`${tablePath(name)}/budget`)));
+  const found = await Promise.all(names.map((name) => get(`${tablePath(name)}/budget?error=${ERROR}`)));
   const accounts = new Map(found.flatMap((one) => one.accounts).map((one) => [one.scope, one]));
-  byId("accounts").replaceChildren(accountsTable([...accounts.values()]));
+  byId("accounts").replaceChildren(accountsTable([...accounts.values()], ERROR));
+  // A cap has the delta of its table, unless the owner says otherwise.
+  const deltas = new Map(names.map((name, place) => [name, found[place].cap.delta]));
+  const suggest = () => (byId("cap-delta").value = deltas.get(byId("cap-table").value));
+  if (!byId("cap-delta").value) suggest();
+  byId("cap-table").onchange = suggest;
 }
 
 async function setCap() {
@@ -137,7 +144,7 @@ function tableDetails(facts) {
     { title: "Outside", of: (column) => column.outside }, { title: "Missing", of: (column) => column.missing },
   ];
   return el("details", { open: true }, el("summary", {}, facts.name),
-    note(`Protected: ${facts.protects}. ${size}`),
+    note(`Protected: ${facts.protects}. ${size} The server has opened its rows, and every column is there.`),
     el("div", { class: "scroll" }, tableOf(columns, facts.columns, `Columns of ${facts.name}`, "stack")),
     el("details", {}, el("summary", { class: "note" }, "The schema as a file"), el("pre", {}, facts.schema)));
 }

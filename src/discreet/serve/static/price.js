@@ -119,16 +119,21 @@ export class Price {
     if (plan.free) parts.push(el("b", { class: "free" }, "free: it is known"), `, ${error}`);
     else {
       const epsilon = el("b", { class: plan.fits ? "paid" : "dear" }, `epsilon ${digits(plan.price.epsilon)}`);
-      parts.push(epsilon, `, ${percent(plan.share)} of the budget, ${error}`);
+      const share = plan.share > 1 ? `${digits(plan.share, 2)} times` : `${percent(plan.share)} of`;
+      parts.push(epsilon, `, ${share} the budget, ${error}`);
       if (!plan.fits) parts.push(el("br"), el("span", { class: "dear" }, "more than is left; allow a larger error"));
     }
     if (plan.note) parts.push(el("br"), el("span", { class: "note" }, plan.note));
-    const free = this.free === null ? null : roundedUp(this.free);
-    if (!plan.free && free !== null && free < 20 * wish.error) {
-      const take = button(`Take ± ${errorText(free)}, known for free`, () => this.chosen(free), { class: "quiet" });
-      parts.push(el("br"), take);
-    }
+    const near = this.free !== null && this.free < 20 * wish.error;
+    if (!plan.free && near) parts.push(el("br"), this.freeButton({ class: "quiet" }));
     this.place.replaceChildren(...parts);
+  }
+
+  /** A button that takes what is known of the question, null if nothing is. */
+  freeButton(facts) {
+    if (this.free === null) return null;
+    const error = roundedUp(this.free);
+    return button(`Take ± ${errorText(error)}, known for free`, () => this.chosen(error), facts);
   }
 
   /** Price against error, both by powers of ten; what is known shades the part that is free. */
