@@ -70,6 +70,19 @@ def test_the_history_has_prices_and_receipts_that_are_in_the_ledger(asked):
         assert audit.spends >= 4
 
 
+def test_an_answer_says_what_was_paid_as_the_history_does(tmp_path):
+    with Inside(tmp_path) as inside:
+        paid, known = (inside.ask("hours >= 10 AND sex = 'Male'", error=50).json() for _ in range(2))
+        (spend,) = inside.call("GET", "/tables/people/history").json()["spends"]
+        assert (paid["price"], known["price"]) == (spend["price"], 0)
+        plan = inside.call(
+            "POST", "/tables/people/plan", json={"question": "hours >= 3 AND age < 30", "error": 50}
+        ).json()
+        many = {"questions": ["hours >= 3 AND age < 30"], "error": 50}
+        (answer,) = inside.call("POST", "/tables/people/ask-many", json=many).json()
+        assert answer["price"] == pytest.approx(plan["price"]["epsilon"])
+
+
 def test_the_history_is_filtered_and_paged(asked):
     first = asked.call("GET", "/tables/people/history?limit=2", "owner").json()
     assert first["more"]

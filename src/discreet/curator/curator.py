@@ -124,8 +124,9 @@ class Curator:
             return self.seen_by(analyst).ask(question, **mine, nonnegative=nonnegative, key=key)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        if (answer := self._told_now(reading, wish, nonnegative)) is not None:
-            return answer
+        with self._teller.looking():
+            if (answer := self._told(reading, wish, nonnegative)) is not None:
+                return answer
         with self._teller.turn():
             # Somebody may have paid for it while we waited for our turn.
             if (answer := self._told(reading, wish, nonnegative)) is not None:
@@ -137,7 +138,7 @@ class Curator:
                 bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
                 return self._answer(reading, wish, [bar], (), origin="model")
             paid = [] if checked is None or checked.steps is None else [checked.steps]
-            paid += self._meet(reading, wish, self.analyst, key)
+            paid += self._meet(reading, wish, key)
             cost = None if checked is None else checked.cost
             return self._answer(reading, wish, self._bars(reading, wish), paid, nonnegative, cost=cost)
 
@@ -160,7 +161,8 @@ class Curator:
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         if patient:
-            return self._told_now(reading, wish, nonnegative)
+            with self._teller.looking():
+                return self._told(reading, wish, nonnegative)
         if wish.nothing or reading.size(self.table.domain) > FEW or not self._teller.knowing.acquire(blocking=False):
             return None
         try:
@@ -188,18 +190,18 @@ class Curator:
         wish = read_wish(error=error, confidence=confidence, epsilon=None, joint=False)
         with self._teller.turn():
             paid: list[Steps] = []
-            certified = self._certified(readings, wish, self.analyst)
+            certified = self._certified(readings, wish)
             if certified is not None:
                 return certified
             asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
             steps = plan_steps(asked, self._known)
             if steps.steps:
                 why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
-                if self._measure(steps, why, self.analyst, key, wish, readings):
+                if self._measure(steps, why, key, wish, readings):
                     paid.append(steps)
             # Means may need another look, now that the number of their values is known.
             for reading in readings:
-                paid += self._meet(reading, wish, self.analyst, None)
+                paid += self._meet(reading, wish, None)
             return [self._answer(reading, wish, self._bars(reading, wish), paid) for reading in readings]
 
     # fmt: off
@@ -232,8 +234,7 @@ class Curator:
             return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        with self._teller.knowing:
-            self._teller.refresh()
+        with self._teller.looking():
             return promised(self._teller, self._models, self.analyst, reading, wish)
 
     def release(
@@ -280,8 +281,7 @@ class Curator:
         Only the largest sets of columns are listed; what can be asked of them can be asked of fewer.
         """
         chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
-        with self._teller.knowing:
-            self._teller.refresh()
+        with self._teller.looking():
             return free_now(self._known, chance)
 
     def seen_by(self, analyst: str) -> "Curator":
@@ -311,7 +311,7 @@ class Curator:
 
     # What may pay is below.
 
-    def _meet(self, reading: Reading, wish: Wish, analyst: str, key: str | None) -> list[Steps]:
+    def _meet(self, reading: Reading, wish: Wish, key: str | None) -> list[Steps]:
         """Measure until the wish is met. Only a mean takes more than one round."""
         paid: list[Steps] = []
         for _ in range(_ROUNDS):
@@ -322,29 +322,28 @@ class Curator:
             steps = next_steps(self._teller, self.analyst, targets_of(reading, wish, self._known, self._gate()), wish)
             if not steps.steps:
                 break
-            if self._measure(steps, reading.text, analyst, key, wish, [reading]):
+            if self._measure(steps, reading.text, key, wish, [reading]):
                 paid.append(steps)
             key = None
             if wish.epsilon is not None:
                 break
         return paid
 
-    def _measure(
-        self, steps: Steps, why: str, analyst: str, key: str | None, wish: Wish, readings: Sequence[Reading]
-    ) -> bool:
+    def _measure(self, steps: Steps, why: str, key: str | None, wish: Wish, readings: Sequence[Reading]) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
         # The same request may be planned otherwise when it comes again: what counts is what was asked.
         asked = [query_to_plain(each) for reading in readings for part in reading.parts for each in part.questions]
         body = None if key is None else dumps([asked, repr(wish)]).encode()
         try:
-            return self._teller.measure(steps, why, analyst=analyst, key=key, body=body, error=wish.error or None)
+            return self._teller.measure(steps, why, analyst=self.analyst, key=key, body=body, error=wish.error or None)
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
 
-    def _certified(self, readings: Sequence[Reading], wish: Wish, analyst: str) -> list[Answer] | None:
+    def _certified(self, readings: Sequence[Reading], wish: Wish) -> list[Answer] | None:
         """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
         asked = [modelled(reading, wish) for reading in readings]
-        found = self._models.certify([each for each in asked if each is not None], len(asked), wish.target, analyst)
+        clear = [each for each in asked if each is not None]
+        found = self._models.certify(clear, len(asked), wish.target, self.analyst)
         if found is None:
             return None
         return [
@@ -365,12 +364,6 @@ class Curator:
         if wish.nothing:
             return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
         return None
-
-    def _told_now(self, reading: Reading, wish: Wish, nonnegative: bool) -> Answer | None:
-        """The same with all that the ledger has by now."""
-        with self._teller.knowing:
-            self._teller.refresh()
-            return self._told(reading, wish, nonnegative)
 
     def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
         """What can be had without paying, as the end of a refusal."""

@@ -90,7 +90,13 @@ class Teller:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """One's turn to pay, with all that is known by now."""
-        with self._paying, self.knowing:
+        with self._paying, self.looking():
+            yield
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """A look at all that is known by now, which nobody changes meanwhile."""
+        with self.knowing:
             self.refresh()
             yield
 

@@ -14,6 +14,7 @@ from discreet.ledger.history import event_of
 from discreet.ledger.state import plus
 from discreet.meaning import explain
 from discreet.picture import error_text
+from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate, Grains
 from discreet.wire.answer import Plain, budget_to_plain, spend_to_plain
 
@@ -51,6 +52,13 @@ class Books:
     def balance(self, table: str, analyst: str) -> Balance:
         """The account of the table itself, or the narrowest over it."""
         return narrowest(self.ledger.balances(table=table, analyst=analyst))
+
+    def price(self, table: str, analyst: str, event: Event) -> float:
+        """What an event costs by itself, as an epsilon at the table's delta."""
+        if isinstance(event, Nothing):
+            return 0.0
+        gate = self.balance(table, analyst).gate
+        return float(as_budget(gate, gate.charge(event)).epsilon)
 
     def _read(self, entry: Entry) -> None:
         fields = loads(entry.body)

@@ -8,11 +8,14 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from discreet.answer import Answer
+from discreet.curator import Curator
 from discreet.errors import BadParameter, NotAllowed
 from discreet.serve.desks import Desks
 from discreet.serve.forms import LONG, Problem
 from discreet.serve.journal import Journal
 from discreet.serve.tokens import Role, Token
+from discreet.wire.answer import Plain, answer_to_plain
 
 Made = TypeVar("Made")
 
@@ -71,6 +74,11 @@ def key_of(request: Request) -> str | None:
 def reply(plain: Any, status: int = 200) -> Response:
     """JSON that was made here and need not be checked again."""
     return Response(to_json(plain, inf_nan_mode="null"), status, media_type="application/json")
+
+
+def said(desks: Desks, desk: Curator, answer: Answer) -> Plain:
+    """An answer as a server tells it: with what was paid for it."""
+    return answer_to_plain(answer) | {"price": desks.books.price(desk.table.name, desk.analyst, answer.cost)}
 
 
 async def elsewhere(work: Callable[..., Made], *arguments: Any, **named: Any) -> Made:

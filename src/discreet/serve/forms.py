@@ -119,6 +119,9 @@ class AnswerReply(BaseModel):
     cost: dict[str, Any]
     neighbors: str
     remaining: BudgetReply | None
+    price: float = Field(
+        description="What was paid for it and what was asked with it: an epsilon at the table's delta."
+    )
     text: str
 
 

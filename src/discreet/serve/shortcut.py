@@ -11,13 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.errors import DiscreetError
-from discreet.serve.common import key_of, reply, require_self, who_of
+from discreet.serve.common import key_of, reply, require_self, said, who_of
 from discreet.serve.desks import Desks
 from discreet.serve.door import App, Receive, Scope, Send
 from discreet.serve.forms import AskForm
 from discreet.serve.journal import Journal
 from discreet.serve.routes import asking
-from discreet.wire.answer import answer_to_plain
 
 _ASK = re.compile(r"/v1/tables/([^/]+)/ask")
 # What the journal calls it.
@@ -48,7 +47,8 @@ class Shortcut:
             # A text was mostly read before, and is short; what else there is may take longer to read.
             if not isinstance(form.question, str):
                 return None
-            answer = self._desks.of(table, who).told(
+            desk = self._desks.of(table, who)
+            answer = desk.told(
                 form.question,
                 error=form.error,
                 confidence=form.confidence,
@@ -61,4 +61,4 @@ class Shortcut:
         if answer is None:
             return None
         self._journal.answered(table, answer.origin)
-        return reply(answer_to_plain(answer))
+        return reply(said(self._desks, desk, answer))

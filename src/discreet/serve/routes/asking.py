@@ -18,11 +18,12 @@ from discreet.serve.common import (
     key_of,
     reply,
     require_self,
+    said,
     who_of,
 )
 from discreet.serve.door import until
 from discreet.serve.forms import AnswerReply, AskForm, AskManyForm, PlanForm, PlanReply
-from discreet.wire.answer import answer_to_plain, free_to_plain, plan_to_plain
+from discreet.wire.answer import free_to_plain, plan_to_plain
 from discreet.wire.question import question_from_plain
 
 router = APIRouter(prefix="/v1/tables/{table}", tags=["asking"], responses=PROBLEMS)
@@ -36,20 +37,21 @@ async def ask(request: Request, table: str, form: AskForm) -> Response:
     """
     who = who_of(request, "owner", "analyst")
     require_self(who, form.analyst)
-    desk, key = desks_of(request).of(table, who), key_of(request)
+    desks, key = desks_of(request), key_of(request)
+    desk = desks.of(table, who)
     wish: dict[str, Any] = {"error": form.error, "confidence": form.confidence, "epsilon": form.epsilon}
     wish |= {"joint": form.joint, "nonnegative": form.nonnegative}
 
-    def said(found: Answer) -> Response:
+    def answered(found: Answer) -> Response:
         journal_of(request).answered(table, found.origin)
-        return reply(answer_to_plain(found))
+        return reply(said(desks, desk, found))
 
     def told() -> Response | None:
         found = desk.told(question_from_plain(form.question, table=table), **wish, patient=True)
-        return None if found is None else said(found)
+        return None if found is None else answered(found)
 
     def asked() -> Response:
-        return said(desk.ask(question_from_plain(form.question, table=table), **wish, key=key))
+        return answered(desk.ask(question_from_plain(form.question, table=table), **wish, key=key))
 
     return await elsewhere(told) or await on_time(request, asked)
 
@@ -73,14 +75,15 @@ async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
     """The answers to several questions, planned together and paid at once: cheaper than one after the other."""
     who = who_of(request, "owner", "analyst")
     require_self(who, form.analyst)
-    desk, key = desks_of(request).of(table, who), key_of(request)
+    desks, key = desks_of(request), key_of(request)
+    desk = desks.of(table, who)
 
     def asked() -> Response:
         questions = [question_from_plain(each, table=table) for each in form.questions]
         answers = desk.ask_many(questions, error=form.error, confidence=form.confidence, key=key)
         for answer in answers:
             journal_of(request).answered(table, answer.origin)
-        return reply([answer_to_plain(answer) for answer in answers])
+        return reply([said(desks, desk, answer) for answer in answers])
 
     return await on_time(request, asked)
 

@@ -81,7 +81,8 @@ function origin(answer) {
   const left = answer.remaining ? `; epsilon ${digits(answer.remaining.epsilon, 2)} left` : "";
   const free = Object.keys(answer.cost)[0] === "Nothing";
   const without = answer.origin === "model" ? "told by a model that was checked: free" : "known: free";
-  const how = el("span", { class: free ? "free" : "paid" }, free ? without : `measured${left}`);
+  const paid = `measured for epsilon ${digits(answer.price)}${left}`;
+  const how = el("span", { class: free ? "free" : "paid" }, free ? without : paid);
   return [how, el("span", { class: "note" }, ` · the error holds with ${surely} · protected: ${answer.neighbors}`)];
 }
 
