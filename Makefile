@@ -6,9 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 comma  := ,
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
-# Two workers test at once: products of matrices on two processors each would be in each other's way. conftest.py says
-# which tests stay together.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+# Three workers test at once, for two processors: often one waits for a server or a browser. Products of matrices on two
+# processors each would be in each other's way. conftest.py says which tests stay together.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3
 
 .PHONY: demo test test-long check bench serve clean
 

@@ -178,7 +178,7 @@ def test_one_candidate_is_chosen_and_nothing_is_lost(make):
 def test_draws_follow_the_law_and_the_other_law_is_noticed(make):
     mechanism = make(epsilon=2, sensitivity=1)
     exact = sealed([0, 1, 3, 3])
-    draws = [mechanism.release(exact) for _ in range(40_000)]
+    draws = [mechanism.release(exact) for _ in range(25_000)]
     assert_follows(draws, floats(mechanism.law([0, 1, 3, 3])))
     (other,) = [maker for maker in MAKERS if maker is not make]
     assert rejects(draws, floats(other(epsilon=2, sensitivity=1).law([0, 1, 3, 3])))

@@ -161,7 +161,7 @@ def test_runs_follow_the_law_and_another_threshold_is_noticed(values):
     make = lambda threshold: sparse_vector(epsilon=4, epsilon_values=values, sensitivity=1, threshold=threshold, hits=2)
     stream = [0, 3, 1, 2]
     exact = [sealed(value) for value in stream]
-    runs = [run_stream(make(2), exact) for _ in range(12_000)]
+    runs = [run_stream(make(2), exact) for _ in range(8_000)]
     if values:
         # Told values are clamped in the law: clamp them here at the same places.
         law = make(2).law(stream, beside=[[-2, 1, -1, 0], [2, 5, 3, 4]])
