@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -40,7 +41,8 @@ class Store:
         self._identity = _identity(self.file)
         self._engine = engine_for(self.url)
         self._untidy = 0
-        self._statements = _Statements(self._engine.dialect)
+        dialect = self._engine.dialect
+        self._statements = _statements(dialect.name, dialect.driver, dialect.paramstyle)
         self._connection: Any = None
         self._driver: Any = None
         self._conflict = self._engine.dialect.loaded_dbapi.IntegrityError
@@ -265,6 +267,13 @@ class _Statements:
         self.append = text(sa.insert(ENTRY).from_select(names, values.where(sa.or_(first, before))))
         lock = ("BEGIN", f"LOCK TABLE {ENTRY.name} IN SHARE ROW EXCLUSIVE MODE")
         self.begin_alone = ("BEGIN IMMEDIATE",) if dialect.name == "sqlite" else lock
+
+
+@cache
+def _statements(name: str, driver: str, paramstyle: str) -> _Statements:
+    """The same for all ledgers of a kind: to compile them takes as long as some spends."""
+    kind: Any = sa.URL.create(f"{name}+{driver}").get_dialect()
+    return _Statements(kind(paramstyle=paramstyle))
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:
