@@ -1,6 +1,12 @@
 """What hypothesis draws in more than one place."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
+
+
+def examples(few, many):
+    """How many examples of a law are tried: few in `make test`, many in `make test-long`."""
+    return many if settings.get_current_profile_name() == "searching" else few
 
 
 def combined(atoms, max_leaves):

@@ -94,7 +94,7 @@ def test_no_method_is_forgotten():
 @pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize("method", EVERY)
 def test_neighbours_are_asked_the_same_and_tell_apart_no_more_than_was_paid(method, tmp_path):
-    assert check(method, GAUSSIAN, range(12), tmp_path)
+    assert check(method, GAUSSIAN, range(8), tmp_path)
 
 
 @pytest.mark.usefixtures("_possible")
@@ -131,21 +131,21 @@ def test_so_it_is_under_renyi_accounting(tmp_path):
     ],
 )
 def test_so_it_is_for_a_hundred_pairs_of_neighbours(method, budget, tmp_path):
-    asked = check(method, budget, range(12, 112), tmp_path)
+    asked = check(method, budget, range(8, 108), tmp_path)
     assert sum(asked.values()) >= 100
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("budget", [GAUSSIAN, PURE], ids=["delta above 0", "delta 0"])
 def test_so_it_is_for_a_hundred_pairs_and_the_best_method(budget, tmp_path):
-    asked = check("auto", budget, range(12, 112), tmp_path)
+    asked = check("auto", budget, range(8, 108), tmp_path)
     assert sum(asked.values()) >= 100
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("_tried")
 def test_so_it_is_for_a_hundred_pairs_and_a_trial(tmp_path):
-    asked = check("auto", GAUSSIAN, range(12, 112), tmp_path)
+    asked = check("auto", GAUSSIAN, range(8, 108), tmp_path)
     assert asked["Distances", VERDICT] >= 30
 
 

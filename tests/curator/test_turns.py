@@ -2,12 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.curator import teller
 from discreet.errors import BadParameter, BudgetExceeded
 
 PEOPLE = dp.Domain({"age": dp.Integers(0, 9), "sex": dp.Categories(["f", "m"], outside="drop")})
@@ -102,6 +103,19 @@ def test_reading_takes_a_quantum_and_what_is_known_does_not(tmp_path):
         begun = monotonic()
         desk.ask("sex = 'f'", error=20)
         assert monotonic() - begun < 0.2
+
+
+def test_what_was_read_is_known_to_nobody_before_the_quantum_is_over(tmp_path, monkeypatch):
+    with dp.Curator(people(), budget=BUDGET, ledger=tmp_path / "budget.sqlite", quantum=0.01) as desk:
+        early = []
+
+        def wait(seconds):
+            early.append(desk.told("sex = 'f'", error=20, patient=True))
+            sleep(seconds)
+
+        monkeypatch.setattr(teller, "sleep", wait)
+        assert desk.ask("sex = 'f'", error=20).origin == "measured"
+        assert early == [None]
 
 
 @pytest.mark.parametrize("quantum", [-1, "fast", float("nan")])

@@ -22,6 +22,7 @@ from sqlglot import Dialect
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Group, Predicate, Select, col, everyone, parse, parse_predicate
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
+from strategies import examples
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ODD_TEXTS = ["", '"', "a\\", "SELECT", "(", "-- no comment", "/* no comment */", "; DROP TABLE people"]
@@ -289,7 +290,7 @@ def mutants(draw):
 
 
 any_texts = st.one_of(soups, conditions, tails, mutants(), st.text(max_size=200))
-often = settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+often = settings(max_examples=examples(400, 1000), suppress_health_check=list(HealthCheck))
 
 
 @often

@@ -32,6 +32,7 @@ from discreet.query import (
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
 from discreet.source import Frame
 from discreet.source.exact import unseal
+from strategies import examples
 
 DAY = date(2024, 2, 29)
 DOMAIN = Domain(
@@ -44,6 +45,7 @@ DOMAIN = Domain(
         "smoker": Boolean(missing="missing"),
     }
 )
+
 SQL_TYPES = "age INT, hours INT, city TEXT, rate DOUBLE, since DATE, smoker BOOLEAN"
 VALUES = {
     "age": st.sampled_from([17, 24, 25, 64, 65, 90]),
@@ -134,7 +136,7 @@ conditions = st.recursive(
     ),
     max_leaves=6,
 )
-slow_is_fine = settings(max_examples=300, suppress_health_check=list(HealthCheck))
+slow_is_fine = settings(max_examples=examples(150, 300), suppress_health_check=list(HealthCheck))
 
 
 @slow_is_fine

