@@ -163,6 +163,17 @@ def test_a_key_is_paid_once(desk):
     assert len(desk.history()) == spends
 
 
+def test_a_key_of_a_batch_is_paid_once(desk):
+    questions = ["city = 'Thun' AND age >= 45", "city = 'Genf' AND age >= 45"]
+    first = desk.ask_many(questions, error=50, key="a batch")
+    spends = len(desk.history())
+    again = desk.ask_many(questions, error=50, key="a batch")
+    assert [each.value for each in again] == [each.value for each in first]
+    with pytest.raises(dp.KeyReused, match="came before with another request"):
+        desk.ask_many(["city = 'Chur' AND hours = 22 AND age >= 45"], error=50, key="a batch")
+    assert len(desk.history()) == spends
+
+
 def test_the_history_tells_who_asked_what(desk):
     desk.ask("hours >= 10 AND sex = 'Male'", error=33)
     last = desk.history()[-1]

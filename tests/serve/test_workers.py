@@ -222,6 +222,20 @@ def test_a_failed_release_says_why_and_the_next_is_made(inside):
     assert early.status_code == 400
 
 
+def test_a_release_is_found_under_its_own_table_and_no_other(inside):
+    jobs, place = inside.desks.jobs, "/tables/people/releases"
+    job = Job(
+        id="0123", table="others", analyst="ana", made=now(), workload={}, epsilon=1.0, delta=1e-9, state="failed"
+    )
+    (inside.settings.releases / job.id).mkdir(parents=True)
+    jobs._write(job)
+    assert jobs.find("0123") == job
+    assert inside.call("GET", f"{place}/0123").status_code == 404
+    assert "0123" not in [each["id"] for each in inside.call("GET", place).json()]
+    jobs._write(replace(job, table="people"))
+    assert inside.call("GET", f"{place}/0123").status_code == 200
+
+
 def test_a_release_begun_twice_under_one_key_is_one_job(inside):
     form, headers = {"workload": {"marginals": 1, "of": ["sex"]}, "epsilon": 0.01}, {"idempotency-key": "one"}
     first, second = (
