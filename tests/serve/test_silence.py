@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from math import erf, sqrt
 from time import monotonic, sleep
 
@@ -130,10 +131,12 @@ def test_a_quantum_has_passed_or_two_or_four():
 
 
 def test_replies_leave_after_whole_quanta():
-    for passed, left in ((0.0, 0.1), (0.03, 0.07), (0.12, 0.08), (0.57, 0.03)):
-        begun = monotonic()
-        asyncio.run(door.until(begun - passed, 0.1))
-        assert left - 0.01 <= monotonic() - begun <= left + 0.09
+    # In a thread of its own: where a browser was started, this one has a loop that runs.
+    with ThreadPoolExecutor(1) as apart:
+        for passed, left in ((0.0, 0.1), (0.03, 0.07), (0.12, 0.08), (0.57, 0.03)):
+            begun = monotonic()
+            apart.submit(asyncio.run, door.until(begun - passed, 0.1)).result(10)
+            assert left - 0.01 <= monotonic() - begun <= left + 0.09
 
 
 def test_what_may_read_rows_waits_for_the_quantum_and_nothing_else_does(tmp_path, monkeypatch):
