@@ -20,8 +20,8 @@ from discreet.source.table import open as open_table
 BUNDLED = "adult"
 # So many analysts have a desk ready; for others it is made when they come.
 _READY = 4096
-# So many may pay at once. One pays at a time for a table, and the others wait in these threads, not in everybody's.
-_PAYERS = 8
+# So many threads of each table are for those who pay. One pays at a time; the others wait there, in nobody else's way.
+_PAYERS = 4
 
 
 class Desks:
@@ -42,7 +42,7 @@ class Desks:
             raise
         self.books = Books(self.ledger)
         self.jobs = Jobs(settings.releases, self.desk)
-        self.payers = ThreadPoolExecutor(_PAYERS, thread_name_prefix="payer")
+        self.payers = {name: ThreadPoolExecutor(_PAYERS, thread_name_prefix="payer") for name in names}
         self._desk = lru_cache(maxsize=_READY)(self._seen_by)
 
     def desk(self, table: str, analyst: str) -> Curator:
@@ -56,7 +56,8 @@ class Desks:
     def close(self) -> None:
         """Wait for nobody; give back everything."""
         self.jobs.close()
-        self.payers.shutdown(wait=False, cancel_futures=True)
+        for payers in self.payers.values():
+            payers.shutdown(wait=False, cancel_futures=True)
         for curator in self.curators.values():
             curator.close()
         self.tokens.close()

@@ -53,7 +53,7 @@ async def ask(request: Request, table: str, form: AskForm) -> Response:
     def asked() -> Response:
         return answered(desk.ask(question_from_plain(form.question, table=table), **wish, key=key))
 
-    return await elsewhere(told) or await on_time(request, asked)
+    return await elsewhere(told) or await on_time(request, table, asked)
 
 
 @router.post("/plan", response_model=PlanReply)
@@ -85,14 +85,14 @@ async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
             journal_of(request).answered(table, answer.origin)
         return reply([said(desks, desk, answer) for answer in answers])
 
-    return await on_time(request, asked)
+    return await on_time(request, table, asked)
 
 
-async def on_time(request: Request, asked: Callable[[], Response]) -> Response:
+async def on_time(request: Request, table: str, asked: Callable[[], Response]) -> Response:
     """The reply to whatever may read rows, made while others are served; it leaves on the quantum, also if it fails."""
     desks = desks_of(request)
     try:
-        return await get_running_loop().run_in_executor(desks.payers, asked)
+        return await get_running_loop().run_in_executor(desks.payers[table], asked)
     finally:
         await until(request.state.begun, desks.settings.quantum)
 
