@@ -97,14 +97,18 @@ export class Price {
     const wish = this.wish();
     if (!wish.question.trim()) return false;
     if (!(wish.error > 0)) { this.place.textContent = "Say how large the error may be."; return false; }
+    const past = () => JSON.stringify(this.wish()) !== JSON.stringify(wish);
     this.place.classList.add("busy");
     try {
       const plan = await this.plan(wish, signal);
+      // Of two that are under way the older may come last: it is not what is wanted any more.
+      if (past()) return true;
       this.said("");
       this.show(plan, wish);
       return true;
     } catch (problem) {
       if (problem.name === "AbortError") throw problem;
+      if (past()) return false;
       this.place.textContent = problem.status ? "No price yet." : problem.message;
       if (problem.status) this.said(problem.message);
       return false;
