@@ -112,24 +112,24 @@ def test_a_price_that_comes_late_is_not_that_of_another_wish(visit, expect):
 
     def hold(route):
         form = route.request.post_data_json
-        if form.get("error") == 88 and not late:
+        if form.get("error") == 3.5 and not late:
             late.append(route)
         else:
             route.continue_()
 
     page = found.to(PEOPLE)
-    page.fill("#error", "88")
-    expect(page.locator("#price")).to_contain_text("± 88")
+    page.fill("#error", "3.5")
+    expect(page.locator("#price")).to_contain_text("± 3.5")
     page.route("**/v1/tables/people/plan", hold)
     page.fill("#sql", "SELECT COUNT(*) FROM people WHERE hours <= 13 AND age >= 30")
     while not late:
         page.wait_for_timeout(50)
-    page.fill("#error", "99")
-    expect(page.locator("#price")).to_contain_text("± 99")
+    page.fill("#error", "4.5")
+    expect(page.locator("#price")).to_contain_text("± 4.5")
     with page.expect_response(lambda reply: reply.url.endswith("/plan")):
         late[0].continue_()
     page.wait_for_timeout(200)
-    expect(page.locator("#price")).to_contain_text("± 99")
+    expect(page.locator("#price")).to_contain_text("± 4.5")
 
 
 def test_what_is_known_for_free_is_offered_where_a_wish_is_refused(visit, expect):
