@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet import (
+        attack,
         curator,
         data,
         errors,
         known,
+        learn,
         ledger,
         mechanism,
         model,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         privacy,
         query,
         release,
+        reproduce,
         schema,
         session,
         source,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
         TooLarge,
         TooMany,
     )
+    from discreet.learn import Holdout, KMeans, Leaderboard
     from discreet.ledger import Budget, Ledger
     from discreet.meaning import explain
     from discreet.model import multiplicative_weights
@@ -96,8 +100,11 @@ __all__ = [  # noqa: RUF022
     "DiscreetError",
     "Domain",
     "Fault",
+    "Holdout",
     "Integers",
+    "KMeans",
     "KeyReused",
+    "Leaderboard",
     "Ledger",
     "LedgerDamaged",
     "LedgerFailed",
@@ -122,6 +129,7 @@ __all__ = [  # noqa: RUF022
     "Workload",
     "all_subsets",
     "ask",
+    "attack",
     "col",
     "conjunctions",
     "connect",
@@ -133,6 +141,7 @@ __all__ = [  # noqa: RUF022
     "explain",
     "histogram",
     "known",
+    "learn",
     "ledger",
     "load_adult",
     "marginals",
@@ -150,6 +159,7 @@ __all__ = [  # noqa: RUF022
     "query",
     "ranges",
     "release",
+    "reproduce",
     "schema",
     "session",
     "small_db",
@@ -159,6 +169,7 @@ __all__ = [  # noqa: RUF022
 
 _STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify"]
 _STAGES += ["known", "model", "plan", "ledger", "session", "curator", "release"]
+_STAGES += ["learn", "attack", "reproduce"]
 _HOMES = {
     "answer": "Answer",
     "client": "connect",
@@ -167,6 +178,7 @@ _HOMES = {
     "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
     "LedgerDamaged LedgerFailed Mistake NoEntropy NotAllowed Refusal SealBroken ServerFailed SourceFailed TooLarge "
     "TooMany",
+    "learn": "Holdout KMeans Leaderboard",
     "ledger": "Budget Ledger",
     "meaning": "explain",
     "model": "multiplicative_weights",

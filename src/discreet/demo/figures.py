@@ -7,9 +7,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.demo.chart import Chart, Scale, Tick
 from discreet.demo.outcome import Outcome, Reply
 from discreet.demo.spending import Spending
+from discreet.page.chart import Chart, Scale, Tick
 
 WIDTH, LEFT, RIGHT, TOP = 880, 72, 130, 16
 STYLES = {"Discreet": "ours", "Gaussian": "second", "Laplace": "third"}

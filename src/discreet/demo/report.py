@@ -5,10 +5,11 @@ from html import escape
 from math import ceil
 
 from discreet.demo.figures import budget_figure, free_figure, groups_figure, misses_figure
-from discreet.demo.look import STYLE
 from discreet.demo.outcome import Outcome, Reply
 from discreet.demo.spending import Spending
 from discreet.meaning import explain
+from discreet.page.frame import document, figure, section, tiles
+from discreet.page.look import STYLE
 
 
 def report(
@@ -19,7 +20,7 @@ def report(
     body = "\n".join(
         [
             _head(outcome, baselines, rows),
-            _section("Most answers are free", FREE, _figure(free_figure(outcome))),
+            section("Most answers are free", FREE, figure(free_figure(outcome), "wide")),
             _budget(outcome, baselines),
             _errors(outcome),
             _groups(groups),
@@ -28,23 +29,7 @@ def report(
             _notes(outcome),
         ]
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8" />
-<meta name="viewport" content="width=device-width, initial-scale=1" />
-<title>{number} questions, one privacy budget</title>
-<style>
-{STYLE}
-</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    return document(f"{number} questions, one privacy budget", STYLE, body)
 
 
 FREE = """A question that follows from what was already told costs nothing, whoever asks it and in whatever words: the
@@ -59,7 +44,7 @@ def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
     gone = sorted((each for each in baselines if each.answered < number), key=lambda each: each.answered)
     names = " / ".join(each.name for each in gone)
     alone = f"questions, and the same budget is gone where each is answered by itself ({names})"
-    tiles = [
+    told = [
         (f"{outcome.free.mean():.1%}", "of all questions were free: they followed from earlier answers"),
         (f"{1 - ours.used[-1]:.0%}", f"of the budget is left after {number:,} questions"),
         *([(" / ".join(f"{each.answered:,}" for each in gone), alone)] if gone else []),
@@ -68,15 +53,12 @@ def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
             f"of {outcome.every_miss.size:,} numbers are within their error; {outcome.confidence:.0%} is expected",
         ),
     ]
-    shown = "\n".join(f'<div class="tile"><b>{value}</b><span>{escape(words)}</span></div>' for value, words in tiles)
     return f"""<h1>{number:,} questions,<br />one privacy budget</h1>
 <p class="lead">The Adult table: <b>{rows:,} people</b> of a census survey of 1994. Analysts asked {number:,}
 questions in SQL; for everything that was ever told, together, the budget is <b>epsilon {float(budget.epsilon):g}</b>
 (delta {float(budget.delta):g}).{refused} It took {outcome.seconds:.0f} seconds:
 {number / max(outcome.seconds, 1e-9):,.0f} answers a second.</p>
-<div class="tiles">
-{shown}
-</div>
+{tiles(told)}
 <p class="note">This page shows true counts beside the private ones. Only a demonstration on a public table can do that;
 no analyst ever sees them.</p>"""
 
@@ -88,7 +70,7 @@ def _budget(outcome: Outcome, baselines: Sequence[Spending]) -> str:
 word. For the same errors they would need the budget {ends}. Here {ours.used[-1]:.0%} of it was used, epsilon
 {ours.epsilon(number):.2g}. Above the dashed line the budget is gone and a tool must stop; it is drawn further only to
 compare."""
-    return _section("What it costs", words, _figure(budget_figure([ours, *baselines])))
+    return section("What it costs", words, figure(budget_figure([ours, *baselines]), "wide"))
 
 
 def _errors(outcome: Outcome) -> str:
@@ -101,11 +83,13 @@ the share outside differs from run to run: by a point or so for all numbers toge
 few of them."""
     last = max(2.0, ceil(2 * worst + 0.2) / 2)
     panels = [
-        f"<figure><h3>{escape(kind)} <span>{misses.size:,} numbers</span></h3>\n"
-        f"{misses_figure(kind, misses, confidence=outcome.confidence, last=last)}</figure>"
+        figure(
+            misses_figure(kind, misses, confidence=outcome.confidence, last=last),
+            head=f"{escape(kind)} <span>{misses.size:,} numbers</span>",
+        )
         for kind, misses in outcome.misses.items()
     ]
-    return _section("Do the errors hold?", words, '<div class="four">\n' + "\n".join(panels) + "\n</div>")
+    return section("Do the errors hold?", words, '<div class="four">\n' + "\n".join(panels) + "\n</div>")
 
 
 def _groups(reply: Reply) -> str:
@@ -116,7 +100,7 @@ def _groups(reply: Reply) -> str:
 <p>A whole table costs as much as one count, because nobody is in two groups. {price}
 <span class="note">(<span class="key ours"></span>answer with its error
 <span class="key truth"></span>truth, also in the last column)</span>"""
-    return _section("A table with error bars", words, _figure(groups_figure(reply)))
+    return section("A table with error bars", words, figure(groups_figure(reply), "wide"))
 
 
 def _examples(examples: Iterable[tuple[int, Reply]]) -> str:
@@ -128,7 +112,7 @@ def _examples(examples: Iterable[tuple[int, Reply]]) -> str:
 <tbody>
 {rows}
 </tbody></table></div>"""
-    return _section("A few of them", words, table)
+    return section("A few of them", words, table)
 
 
 def _example(place: int, reply: Reply) -> str:
@@ -144,7 +128,7 @@ def _example(place: int, reply: Reply) -> str:
 def _meaning(outcome: Outcome, rows: int) -> str:
     meaning = explain(epsilon=outcome.budget.epsilon, delta=outcome.budget.delta, rows=rows)
     items = "\n".join(f"<dt>{escape(title)}</dt><dd>{escape(text)}</dd>" for title, text in meaning.sentences[:4])
-    return _section("What that means to a person in the table", "", f"<dl>\n{items}\n</dl>")
+    return section("What that means to a person in the table", "", f"<dl>\n{items}\n</dl>")
 
 
 def _notes(outcome: Outcome) -> str:
@@ -162,12 +146,3 @@ release for both. Their spending is computed, not run.</p>
 def _times(spending: Spending) -> str:
     """How many budgets, in the currency in which they add up."""
     return f"{spending.used[-1]:.2g} times"
-
-
-def _section(title: str, words: str, content: str) -> str:
-    said = f"<p>{words}</p>" if words else ""
-    return f"<section>\n<h2>{title}</h2>\n{said}\n{content}\n</section>"
-
-
-def _figure(svg: str) -> str:
-    return f'<figure class="wide">\n{svg}\n</figure>'

@@ -49,8 +49,7 @@ dd { margin: 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: 12px 0 8px; font-size: 15px; }
 th { text-align: left; font-weight: 600; color: var(--muted); font-size: 13.5px; padding: 4px 24px 4px 0; }
-td { padding: 5px 24px 5px 0; border-top: 1px solid var(--line); }
-td.number { font-variant-numeric: tabular-nums; }
+td { padding: 5px 24px 5px 0; font-variant-numeric: tabular-nums; border-top: 1px solid var(--line); }
 footer { color: var(--muted); font-size: 14px; margin-top: 26px; }
 .chart { display: block; width: 100%; height: auto; overflow: visible; }
 .text { fill: var(--ink); font-size: 12px; font-family: inherit; }

@@ -1,10 +1,10 @@
 """The page of a release: one HTML file for people that needs nothing else, no network and no script."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import numpy as np
 
+from discreet.page.frame import document, figure, section, shown, table, tiles
 from discreet.picture import error_text, visible
 from discreet.release.card import TITLES, Card, MarginalError
 from discreet.release.figures import Numbers, bars_figure, curve_figure, heat_figure, matrix_figure
@@ -32,8 +32,8 @@ def page(card: Card, one_way: Counted, two_way: Counted) -> str:
     body = "\n".join(
         [
             _head(card),
-            _section("What is promised, and what is not", "", _promises(card)),
-            _section("How it was made", "", _facts(card)),
+            section("What is promised, and what is not", "", _promises(card)),
+            section("How it was made", "", _facts(card)),
             *([_errors(card)] if card.errors else []),
             *([_columns(one_way, ordered)] if one_way else []),
             *([_matrix(far), _pairs(two_way, far, ordered)] if two_way else []),
@@ -41,24 +41,7 @@ def page(card: Card, one_way: Counted, two_way: Counted) -> str:
             _foot(card),
         ]
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8" />
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
-<meta name="viewport" content="width=device-width, initial-scale=1" />
-<title>{escape(visible(card.table))}: a private release</title>
-<style>
-{STYLE}
-</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    return document(f"{visible(card.table)}: a private release", STYLE, body)
 
 
 def dependence(counts: Numbers) -> float:
@@ -111,20 +94,17 @@ def _head(card: Card) -> str:
     sure = "rows: their number is public" if card.rows_error == 0 else "rows, about"
     if card.rows_error:
         sure = f"rows, ± {error_text(card.rows_error)}"
-    tiles = [
+    told = [
         (f"ε = {float(card.budget.epsilon):g}", f"the budget of this release, {_delta(card)}"),
         (rows, sure),
         (f"{len(card.columns):,}", "column" if len(card.columns) == 1 else "columns"),
     ]
     if card.errors:
-        tiles.append((error_text(card.error), f"mean L1 error of {card.goal}, as a share of the rows: estimated"))
-    shown = "\n".join(f'<div class="tile"><b>{value}</b><span>{_text(words)}</span></div>' for value, words in tiles)
-    return f"""<h1>{escape(visible(card.table))}: a private release</h1>
+        told.append((error_text(card.error), f"mean L1 error of {card.goal}, as a share of the rows: estimated"))
+    return f"""<h1>{shown(visible(card.table))}: a private release</h1>
 <p class="lead">Synthetic rows, and answers to any counting question, made from noisy counts of a table that stays
-private. <b>Neighbours: {_text(card.unit.describe)}.</b> Everything on this page is part of the release.</p>
-<div class="tiles">
-{shown}
-</div>"""
+private. <b>Neighbours: {shown(card.unit.describe)}.</b> Everything on this page is part of the release.</p>
+{tiles(told)}"""
 
 
 def _delta(card: Card) -> str:
@@ -134,7 +114,7 @@ def _delta(card: Card) -> str:
 def _promises(card: Card) -> str:
     parts = [
         f"<div{'' if title == 'Guaranteed' else ' class=less'}><h3>{title}</h3>\n<ul>\n"
-        + "\n".join(f"<li>{_text(each)}</li>" for each in said)
+        + "\n".join(f"<li>{shown(each)}</li>" for each in said)
         + "\n</ul></div>"
         for title, said in zip(TITLES, card.sentences, strict=True)
     ]
@@ -142,7 +122,7 @@ def _promises(card: Card) -> str:
 
 
 def _facts(card: Card) -> str:
-    items = "\n".join(f"<dt>{title}</dt><dd>{_text(words)}</dd>" for title, words in card.summary)
+    items = "\n".join(f"<dt>{title}</dt><dd>{shown(words)}</dd>" for title, words in card.summary)
     return f"<dl>\n{items}\n</dl>"
 
 
@@ -153,22 +133,15 @@ exact, and 2 is as wrong as can be. Half of it is the share of rows that are in 
     if len(ranked) <= FEW:
         errors = np.array([each.error for each in ranked])
         title = "The estimated error of each marginal"
-        return _section(
-            "Errors", words, _figure(bars_figure(title, [_named(each) for each in ranked], errors, error_text))
+        return section(
+            "Errors", words, figure(bars_figure(title, [_named(each) for each in ranked], errors, error_text))
         )
     errors = np.array([each.error for each in ranked])
     low, middle, high = (error_text(float(each)) for each in np.quantile(errors, [0, 0.5, 1]))
     title = f"Estimated errors of {len(ranked):,} marginals, sorted: from {low} to {high}, half of them below {middle}"
-    rows = "\n".join(
-        f'<tr><td>{_text(_named(each))}</td><td class="number">{error_text(each.error)}</td></tr>'
-        for each in [*ranked[:3], *ranked[-3:]]
-    )
-    table = f"""<div class="scroll"><table>
-<thead><tr><th>the three best and the three worst</th><th>error</th></tr></thead>
-<tbody>
-{rows}
-</tbody></table></div>"""
-    return _section("Errors", words, _figure(curve_figure(title, errors, card.error), "wide") + table)
+    ends = [(shown(_named(each)), error_text(each.error)) for each in [*ranked[:3], *ranked[-3:]]]
+    listed = table(["the three best and the three worst", "error"], ends)
+    return section("Errors", words, figure(curve_figure(title, errors, card.error), "wide") + listed)
 
 
 def _named(each: MarginalError) -> str:
@@ -178,15 +151,15 @@ def _named(each: MarginalError) -> str:
 def _columns(one_way: Counted, ordered: Mapping[str, bool]) -> str:
     figures = []
     for (name,), ((labels,), counts) in one_way.items():
-        shown, values = gathered(labels, counts, 0, ordered=ordered.get(name, False), most=MOST_BARS)
+        cells, values = gathered(labels, counts, 0, ordered=ordered.get(name, False), most=MOST_BARS)
         whole = max(float(counts.sum()), 1e-300)
         title = (
-            f"{visible(name)}: rows in each of {len(labels):,} cells; most in {visible(shown[int(values.argmax())])}"
+            f"{visible(name)}: rows in each of {len(labels):,} cells; most in {visible(cells[int(values.argmax())])}"
         )
-        drawn = bars_figure(title, shown, values, lambda value, whole=whole: f"{value:,.0f} · {value / whole:.1%}")  # type: ignore[misc]
-        figures.append(_figure(drawn, head=f"{_text(visible(name))} <span>{len(labels):,} cells</span>"))
+        drawn = bars_figure(title, cells, values, lambda value, whole=whole: f"{value:,.0f} · {value / whole:.1%}")  # type: ignore[misc]
+        figures.append(figure(drawn, head=f"{shown(visible(name))} <span>{len(labels):,} cells</span>"))
     words = "How many rows the release has in each cell. Where cells are many, they are put together."
-    return _section("Single columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
+    return section("Single columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
 
 
 def _matrix(far: Mapping[tuple[str, ...], float]) -> str:
@@ -206,7 +179,7 @@ def _matrix(far: Mapping[tuple[str, ...], float]) -> str:
     words = f"""For each pair, the share of rows that would have to be elsewhere if the two columns had nothing to do
 with each other. Noise adds a little to pairs with many cells.{more}"""
     title = "How much each pair of columns depends on each other"
-    return _section("Which columns go together", words, _figure(matrix_figure(title, names, values), "wide"))
+    return section("Which columns go together", words, figure(matrix_figure(title, names, values), "wide"))
 
 
 def _pairs(two_way: Counted, far: Mapping[tuple[str, ...], float], ordered: Mapping[str, bool]) -> str:
@@ -220,38 +193,23 @@ def _pairs(two_way: Counted, far: Mapping[tuple[str, ...], float], ordered: Mapp
         names = f"{visible(first)} × {visible(second)}"
         title = f"{names}: a heat map of {len(rows):,} by {len(across):,} cells; dependence {far[columns]:.2f}"
         drawn = heat_figure(title, (first, second), (down, right), counts)
-        figures.append(_figure(drawn, head=f"{_text(names)} <span>dependence {far[columns]:.2f}</span>"))
+        figures.append(figure(drawn, head=f"{shown(names)} <span>dependence {far[columns]:.2f}</span>"))
     which = "All of them" if len(chosen) == len(two_way) else f"The {len(chosen)} of {len(two_way):,} that depend most"
     words = f"""{which}. The stronger the colour, the more rows, by the square root; numbers in cells are percents of
 all rows."""
-    return _section("Pairs of columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
+    return section("Pairs of columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
 
 
 def _schema(card: Card) -> str:
     listed = ", ".join(
-        f"<b>{_text(visible(each.name))}</b> ({_text(each.kind)}, {each.cells:,})" for each in card.columns
+        f"<b>{shown(visible(each.name))}</b> ({shown(each.kind)}, {each.cells:,})" for each in card.columns
     )
     words = "What a row may be was declared before any row was read: each column with its kind and its number of cells."
-    return _section("Columns", words, f"<p>{listed}.</p>")
+    return section("Columns", words, f"<p>{listed}.</p>")
 
 
 def _foot(card: Card) -> str:
     return f"""<footer>
-<p>Made {_text(card.made[:16].replace("T", " "))} UTC by discreet {_text(card.version)}. The same facts for programs are
+<p>Made {shown(card.made[:16].replace("T", " "))} UTC by discreet {shown(card.version)}. The same facts for programs are
 in card.json, beside this file.</p>
 </footer>"""
-
-
-def _section(title: str, words: str, content: str) -> str:
-    said = f"<p>{words}</p>\n" if words else ""
-    return f"<section>\n<h2>{title}</h2>\n{said}{content}\n</section>"
-
-
-def _figure(svg: str, style: str = "", head: str = "") -> str:
-    named = f"<h3>{head}</h3>\n" if head else ""
-    return f"<figure{f' class={style}' if style else ''}>\n{named}{svg}\n</figure>"
-
-
-def _text(words: str) -> str:
-    """A text of somebody else's: nothing in it is a tag, and all of it is seen."""
-    return escape("".join(letter if letter.isprintable() else visible(letter) for letter in words))

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.demo.chart import Chart, Scale
+from discreet.page.chart import Chart, Scale
 
 NASTY = "<script>alert('&')</script> \"quoted\" ]]>"
 

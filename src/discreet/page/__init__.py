@@ -1,0 +1,1 @@
+"""Pages for people: one HTML file each that needs nothing else, no network and no script."""
