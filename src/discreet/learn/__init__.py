@@ -1,0 +1,20 @@
+"""Learning under the same guarantee: private k-means, a holdout set that can be used again and again, a leaderboard.
+
+Each name loads its module when first used: estimators need scikit-learn, holdouts do not.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.learn.holdout import Holdout
+    from discreet.learn.kmeans import KMeans
+    from discreet.learn.leaderboard import Leaderboard
+
+__all__ = ["Holdout", "KMeans", "Leaderboard"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module(f"discreet.learn.{name.lower()}"), name)
+    raise AttributeError(f"module 'discreet.learn' has no attribute {name!r}")
