@@ -1,4 +1,4 @@
-"""What a guarantee means to a person: odds, beliefs, utility, the best possible test, and families.
+"""What (epsilon, delta) alone promises to a person: odds, beliefs, utility, the best possible test, and families.
 
 Every number here is a consequence of (epsilon, delta)-DP alone, for any attacker with any side knowledge. They are
 ordinary doubles, for reading; nothing is charged by them. Definitions, and the proofs for delta > 0: docs/meaning.md.

@@ -1,0 +1,120 @@
+"""A plot of a few lines with their names at their ends, for any page: axes and ticks are found by themselves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, log10
+from math import floor as floor_of
+
+from discreet.page.chart import Chart, Point, Scale, Tick
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 880, 330, 78, 190, 26, 56
+# Names at the ends of lines are at least so far apart.
+APART = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A named line through points; `style` is ours, second, third, cap (dashed) or law (thin); `dots` marks points."""
+
+    name: str
+    points: Sequence[Point]
+    style: str = "ours"
+    dots: bool = False
+
+
+def plot(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    x: str,
+    y: str,
+    log_x: bool = False,
+    log_y: bool = False,
+    floor: float | None = None,
+    ceiling: float | None = None,
+) -> Chart:
+    """Lines over two axes. `floor` and `ceiling` bound the vertical axis where the lines themselves should not.
+
+    >>> drawn = plot("squares", [Line("x²", [(1, 1), (2, 4)])], x="x", y="square")
+    >>> drawn.svg().count("<path") > 2
+    True
+    """
+    across = [point[0] for line in lines for point in line.points]
+    up = [point[1] for line in lines for point in line.points if not log_y or point[1] > 0]
+    low, high = _room(min(up), max(up), log_y)
+    low, high = low if floor is None else floor, high if ceiling is None else ceiling
+    chart = Chart(WIDTH, HEIGHT, title)
+    bottom = HEIGHT - BELOW
+    place_x = Scale(min(across), max(across), LEFT, WIDTH - RIGHT, log=log_x)
+    place_y = Scale(low, high, bottom, TOP, log=log_y)
+    chart.across(place_y, _ticks(low, high, log_y), LEFT, WIDTH - RIGHT)
+    chart.below(place_x, _ticks(min(across), max(across), log_x), bottom)
+    chart.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x, "label", "middle")
+    chart.text(LEFT - 8, TOP - 12, y, "label")
+    for line in lines:
+        shown = [(place_x(at), place_y(value)) for at, value in line.points if not log_y or value > 0]
+        chart.line(shown, line.style)
+        for at, value in shown if line.dots else []:
+            chart.dot(at, value, line.style, 3.5)
+    _name(chart, [(place_y(line.points[-1][1]), line) for line in lines if line.name], bottom)
+    return chart
+
+
+def _name(chart: Chart, ends: list[tuple[float, Line]], bottom: float) -> None:
+    """Each name beside the end of its line, moved apart where they are close, and never below the axis."""
+    ordered = sorted(ends, key=lambda end: end[0])
+    places: list[float] = []
+    for wanted, _ in ordered:
+        places.append(max(wanted, places[-1] + APART if places else wanted))
+    over = max(0.0, (places[-1] if places else 0.0) - bottom)
+    for at in reversed(range(len(places))):
+        limit = bottom if at == len(places) - 1 else places[at + 1] - APART
+        places[at] = min(places[at], limit) if over else places[at]
+    for place, (_, line) in zip(places, ordered, strict=True):
+        style = line.style.split()[-1] if line.style.split()[-1] in ("ours", "second", "third") else "muted"
+        chart.text(WIDTH - RIGHT + 10, place + 4, line.name, f"name {style}")
+
+
+def _room(low: float, high: float, log: bool) -> tuple[float, float]:
+    """From a round number to a little above the highest."""
+    if log:
+        return low * 0.8, max(high * 1.25, low * 2)
+    start = min(0.0, low) if low > -0.6 * high else low
+    return start, high + 0.06 * (high - start) if high > start else start + 1
+
+
+def _ticks(low: float, high: float, log: bool) -> list[Tick]:
+    """A few round numbers between two ends.
+
+    >>> [label for _, label in _ticks(0, 1, False)], [label for _, label in _ticks(1, 1000, True)]
+    (['0', '0.2', '0.4', '0.6', '0.8', '1'], ['1', '10', '100', '1,000'])
+    """
+    if log:
+        return _powers(low, high)
+    unit = 10.0 ** floor_of(log10((high - low) / 4))
+    step = next(unit * each for each in (1, 2, 5, 10) if (high - low) / (unit * each) <= 6)
+    first = ceil(low / step - 1e-9)
+    return [
+        (place * step, _number(place * step)) for place in range(first, int((high + 1e-9 * step) / step + 1e-9) + 1)
+    ]
+
+
+def _powers(low: float, high: float) -> list[Tick]:
+    least, most = ceil(log10(low) - 1e-9), floor_of(log10(high) + 1e-9)
+    if most - least < 2:
+        marks = [each * 10.0**power for power in range(least - 1, most + 1) for each in (1, 2, 5)]
+        return [(mark, _number(mark)) for mark in marks if low * 0.999 <= mark <= high * 1.001]
+    stride = max(1, ceil((most - least) / 6))
+    return [(10.0**power, _number(10.0**power)) for power in range(least, most + 1, stride)]
+
+
+_SUPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _number(value: float) -> str:
+    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+        power = floor_of(log10(abs(value)) + 1e-9)
+        head = value / 10.0**power
+        shown = f"10{str(power).translate(_SUPER)}"
+        return shown if abs(head - 1) < 1e-6 else f"{head:g}·{shown}"
+    return f"{value:,.6g}" if abs(value) >= 1 or value == 0 else f"{value:.6g}"

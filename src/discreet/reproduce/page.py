@@ -1,0 +1,146 @@
+"""The page of all claims: one HTML file that needs nothing else, no network and no script."""
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from discreet.page.frame import document, figure, shown, tiles
+from discreet.page.look import STYLE
+from discreet.reproduce.catalogue import find
+from discreet.reproduce.claim import Claim, Finding
+from discreet.reproduce.run import Result, Results
+
+# What the five lecture notes are about.
+NOTES = {
+    "000": "A teaser for differential privacy",
+    "001": "Sparse vector and private data release",
+    "002": "Composition, k-means, and what it means",
+    "003": "Answering exponentially many queries",
+    "004": "Private algorithms and selection",
+}
+TITLE = "The lecture notes, claim by claim"
+
+LOOK = """
+.toc { columns: 2; column-gap: 34px; margin: 8px 0 0; padding: 0; list-style: none; font-size: 15px; }
+.toc li { break-inside: avoid; padding: 2px 0 2px 22px; text-indent: -22px; }
+.toc a { color: inherit; text-decoration: none; } .toc a:hover { text-decoration: underline; }
+.toc .place { color: var(--muted); font-size: 13px; margin-left: 6px; white-space: nowrap; }
+.toc h3 { break-after: avoid; }
+.mark { display: inline-block; width: 22px; text-indent: 0; font-weight: 700; color: var(--ours); }
+.mark.no { color: var(--third); }
+h2.note-title { margin: 52px 0 4px; font-size: 27px; }
+h2.note-title span { color: var(--muted); font-weight: 400; margin-right: 10px; }
+.claim { scroll-margin-top: 14px; }
+.claim.no { border-color: var(--third); }
+.claim h3 { font-size: 20px; line-height: 1.3; margin: 0 0 6px; letter-spacing: -0.008em; }
+.claim .head { display: flex; flex-wrap: wrap; gap: 8px; align-items: baseline; margin: 0 0 6px; font-size: 13px; }
+.claim .place { color: var(--muted); font-weight: 600; }
+.badge { border-radius: 999px; padding: 1px 9px; border: 1px solid; font-weight: 600; font-size: 12px; }
+.badge.yes { color: var(--ours); } .badge.no { color: var(--third); } .badge.fix { color: var(--second); }
+.claim .statement { max-width: 76ch; }
+.claim td, .claim th { text-align: left; white-space: normal; vertical-align: top; }
+.claim td:first-child, .claim th:first-child { width: 26px; padding: 8px 4px; }
+.claim td.no { color: var(--third); font-weight: 600; }
+.claim .time { margin-left: auto; color: var(--muted); }
+@media (max-width: 640px) {
+  .toc { columns: 1; } .claim td, .claim th { padding: 7px 6px; font-size: 14px; }
+  .claim thead { display: none; } .claim tr { display: block; border-top: 1px solid var(--line); padding: 6px 0; }
+  .claim td { display: block; border: none; padding: 1px 0 1px 24px; }
+  .claim td:first-child { float: left; padding: 1px 0; } .claim td[data-is]::before {
+    content: attr(data-is) ": "; color: var(--muted);
+  }
+}
+"""
+
+
+def page(results: Results) -> str:
+    """The whole page, grouped by note."""
+    pairs = [(find(result.claim), result) for result in results]
+    notes = [(note, list(each)) for note, each in groupby(pairs, key=lambda pair: pair[0].source.split()[0])]
+    body = [_head(results, pairs), _contents(notes)]
+    for note, each in notes:
+        body.append(f'<h2 class="note-title" id="note-{note}"><span>{note}</span>{shown(NOTES.get(note, ""))}</h2>')
+        body += [_claim(claim, result) for claim, result in each]
+    return document(TITLE, STYLE + LOOK, "\n".join([*body, FOOT]))
+
+
+FOOT = """<footer>
+<p>Exact means: computed from the exact law of what the product does, as rigorous intervals, over all tables of the size
+that is named; nothing is sampled. What is random is drawn anew on every run, from the operating system, and a true
+claim fails with probability below one in a million.</p>
+</footer>"""
+
+
+def _head(results: Results, pairs: list[tuple[Claim, Result]]) -> str:
+    corrections = sum(claim.correction for claim, _ in pairs)
+    lines = sum(len(result.findings) for result in results)
+    all_hold = "all of them hold" if results.holds else f"{len(results) - results.holding} do not hold"
+    told = [
+        (f"{len(results)}", "claims: theorems, propositions, lemmas, examples, exercises and figures"),
+        (f"{results.holding} of {len(results)}", f"hold, line by line: {lines} lines of claim beside measurement"),
+        (f"{corrections}", "are corrections: the notes say something else, and this is what is true"),
+        (_time(results.seconds), f"in all; {_time(sum(result.seconds for result in results))} of processor time"),
+    ]
+    return f"""<h1>{TITLE}</h1>
+<p class="lead">Five lecture notes on differential privacy make the promises that this software keeps. Here each of
+them is tried on the software itself: what is <b>claimed</b>, beside what was <b>measured</b> a moment ago;
+{all_hold}.</p>
+{tiles(told)}"""
+
+
+def _contents(notes: Iterable[tuple[str, list[tuple[Claim, Result]]]]) -> str:
+    items = []
+    for note, pairs in notes:
+        items.append(f'<li><h3><a href="#note-{note}">{note} · {shown(NOTES.get(note, ""))}</a></h3></li>')
+        items += [
+            f'<li>{_mark(result.holds)}<a href="#{claim.name}">{shown(claim.title)}</a>'
+            f'<span class="place">{shown(_place(claim))}</span></li>'
+            for claim, result in pairs
+        ]
+    return f'<section>\n<h2>Contents</h2>\n<ul class="toc">\n{chr(10).join(items)}\n</ul>\n</section>'
+
+
+def _claim(claim: Claim, result: Result) -> str:
+    word = '<span class="badge yes">holds</span>' if result.holds else '<span class="badge no">does not hold</span>'
+    fixed = '<span class="badge fix">correction to the notes</span>' if claim.correction else ""
+    rows = "\n".join(_row(finding) for finding in result.findings)
+    failed = f'<p class="missed">{shown(result.failure)}</p>' if result.failure else ""
+    drawn = figure(result.figure, "wide") if result.figure else ""
+    said = f'<p class="note">{shown(result.note)}</p>' if result.note else ""
+    table = f"""<div class="scroll"><table>
+<thead><tr><th></th><th>what</th><th>claimed</th><th>measured</th></tr></thead>
+<tbody>
+{rows}
+</tbody></table></div>"""
+    return f"""<section class="claim{"" if result.holds else " no"}" id="{claim.name}">
+<div class="head"><span class="place">{shown(claim.source)}</span>{word}{fixed}
+<span class="time">{_time(result.seconds)}</span></div>
+<h3>{shown(claim.title)}</h3>
+<p class="statement">{shown(claim.statement)}</p>
+{failed}{table if rows else ""}
+{drawn}
+{said}
+</section>"""
+
+
+def _row(finding: Finding) -> str:
+    style = "" if finding.holds else ' class="no"'
+    return (
+        f"<tr><td>{_mark(finding.holds)}</td><td>{shown(finding.what)}</td>"
+        f'<td data-is="claimed">{shown(finding.claimed)}</td>'
+        f'<td data-is="measured"{style}>{shown(finding.measured)}</td></tr>'
+    )
+
+
+def _mark(holds: bool) -> str:
+    return '<span class="mark">✓</span>' if holds else '<span class="mark no">✗</span>'
+
+
+def _place(claim: Claim) -> str:
+    """Where in its note: "000 Prop. 7" is at Prop. 7."""
+    return claim.source.partition(" ")[2]
+
+
+def _time(seconds: float) -> str:
+    if seconds < 0.1:
+        return "under 0.1 s"
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
