@@ -1,0 +1,51 @@
+"""The red team: what an attacker learns from exact answers, from rounded ones and from private ones; and the audit."""
+
+from discreet.attack.audit import Audited, audit, draws_of, fast_draws_of
+from discreet.attack.differencing import Difference, difference
+from discreet.attack.lab import (
+    attack_by_differencing,
+    attack_by_posterior,
+    attack_by_reconstruction,
+    attack_by_tracing,
+)
+from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget
+from discreet.attack.outcome import Learnt, Outcome
+from discreet.attack.people import People, choose_people
+from discreet.attack.posterior import Belief, belief, posterior
+from discreet.attack.questions import random_questions
+from discreet.attack.reconstruction import reconstruct
+from discreet.attack.subjects import Subject, subjects
+from discreet.attack.target import answering, rounded
+from discreet.attack.tracing import Traced, trace
+
+__all__ = [
+    "Audited",
+    "Belief",
+    "Difference",
+    "Learnt",
+    "Outcome",
+    "People",
+    "Subject",
+    "Traced",
+    "answering",
+    "attack_by_differencing",
+    "attack_by_posterior",
+    "attack_by_reconstruction",
+    "attack_by_tracing",
+    "audit",
+    "belief",
+    "best_guess",
+    "choose_people",
+    "difference",
+    "draws_of",
+    "fast_draws_of",
+    "largest_area",
+    "luckiest_share",
+    "posterior",
+    "random_questions",
+    "reconstruct",
+    "rounded",
+    "secret_budget",
+    "subjects",
+    "trace",
+]

@@ -1,0 +1,168 @@
+"""Events worth a look: sets of outcomes that one table gives often and its neighbour seldom, found on half the draws.
+
+A look turns draws into small labels. Each label set that might tell the tables apart is a run in some order: of the
+outcomes by size (tails), or of the labels by how much oftener the first table gave them (likelihood ratio).
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+Labels = NDArray[np.int64]
+# A label must have been seen about so often before its ratio is believed.
+SHRINKAGE = 10.0
+# So many sets are tried in one order; the best of more would hardly be better.
+_TRIED = 400
+# The lowest exponent of a double, and room for one more.
+_LOWEST = -1100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """Draws as labels from 0, in four parts: of one table and of the other, to choose by and to score by.
+
+    `ordered` says that the labels follow the size of the outcomes.
+    """
+
+    name: str
+    parts: tuple[Labels, Labels, Labels, Labels]
+    ordered: bool
+
+    def counts(self, part: int) -> Labels:
+        """How often each label was drawn."""
+        return np.bincount(self.parts[part], minlength=self.size)
+
+    @property
+    def size(self) -> int:
+        """How many labels there are."""
+        return 1 + max(int(part.max(initial=0)) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """A set of labels of a look, and how well it did on the draws that it was chosen by."""
+
+    look: Look
+    labels: NDArray[np.bool_]
+    words: str
+    promise: float
+
+    def hits(self, part: int) -> int:
+        """How many draws of a part are in it."""
+        return int(self.look.counts(part)[self.labels].sum())
+
+
+def looks_at(draws: Sequence[Any]) -> list[Look]:
+    """Every way to look at four batches of draws: as they are, coordinate by coordinate and, of doubles, at their bits.
+
+    A label is a function of the outcome alone, so that a set chosen on one half is an event on the other.
+    """
+    if not all(isinstance(part, np.ndarray) for part in draws):
+        return [_look("the outcome", [_named(draws)[place] for place in range(4)], ordered=False)]
+    tables = [part.reshape(len(part), -1) for part in draws]
+    width, found = tables[0].shape[1], []
+    for place in range(width):
+        columns = [table[:, place] for table in tables]
+        name = "the outcome" if width == 1 else f"value {place + 1}"
+        found.append(_look(name, columns, ordered=True))
+        if columns[0].dtype.kind == "f":
+            found.append(_look(f"the last bits of {name}", [grain(column) for column in columns], ordered=False))
+    if width > 1:
+        whole = [np.zeros(len(table), dtype=np.int64) for table in tables]
+        for look in [each for each in found if each.ordered]:
+            joined = [before * look.size + part for before, part in zip(whole, look.parts, strict=True)]
+            whole = list(_look("", joined, ordered=False).parts)
+        found.append(_look("all values together", whole, ordered=False))
+    return found
+
+
+def grain(values: NDArray[np.float64]) -> Labels:
+    """Of each double its size and its last bit, both as powers of two.
+
+    The double 1 + x has no bits below 2^−53, x itself has: so the last bits of a noisy value tell what it was before.
+
+    >>> (grain(np.array([0.75])) == grain(np.array([0.75 + 2.0**-50]))).tolist()
+    [False]
+
+    [Mir12, §4]
+    """
+    fractions, exponents = np.frexp(np.asarray(values, dtype=np.float64))
+    digits = np.abs(fractions * 2.0**53).astype(np.int64)
+    lowest = digits & -digits
+    last = exponents - 53 + np.where(digits > 0, np.log2(np.maximum(lowest, 1)).astype(np.int64), 0)
+    return np.asarray((exponents - _LOWEST) * 4096 + (last - _LOWEST), dtype=np.int64)
+
+
+def best_event(looks: Sequence[Look], *, one: int, other: int, delta: float, failure: float) -> Event:
+    """The event that promises the largest epsilon, judged by the draws of the parts `one` and `other`."""
+    candidates = [
+        _best_run(look, order, words, one=one, other=other, delta=delta, failure=failure)
+        for look in looks
+        for order, words in _orders(look, one, other)
+    ]
+    return max(candidates, key=lambda event: event.promise)
+
+
+def bounds(
+    inside: NDArray[np.int64], draws: int, beside: NDArray[np.int64], others: int, delta: float, failure: float
+) -> NDArray[np.float64]:
+    """ln((p − δ)/q) with p from below and q from above, by Clopper and Pearson; each fails with half of `failure`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(inside > 0, beta.ppf(failure / 2, inside, draws - inside + 1), 0.0)
+        high = np.where(beside < others, beta.isf(failure / 2, beside + 1, others - beside), 1.0)
+        found = np.log(np.maximum(low - delta, 0.0) / high)
+    return np.asarray(np.maximum(np.nan_to_num(found, nan=0.0, neginf=0.0), 0.0))
+
+
+def _orders(look: Look, one: int, other: int) -> list[tuple[Labels, str]]:
+    seen, beside = look.counts(one), look.counts(other)
+    rare = seen + beside < 2 * SHRINKAGE
+    # What was drawn once was drawn by one table and not the other, which says nothing: rare ones are judged together.
+    pooled = (seen[rare].sum() + SHRINKAGE) / (beside[rare].sum() + SHRINKAGE)
+    ratio = np.where(rare, pooled, (seen + SHRINKAGE) / (beside + SHRINKAGE))
+    orders = [(np.argsort(-ratio, kind="stable"), f"{look.name}: likely ones")]
+    if look.ordered:
+        places = np.arange(look.size)
+        orders += [(places, f"{look.name}: low ones"), (places[::-1], f"{look.name}: high ones")]
+    return orders
+
+
+def _best_run(look: Look, order: Labels, words: str, *, one: int, other: int, delta: float, failure: float) -> Event:
+    inside, beside = np.cumsum(look.counts(one)[order]), np.cumsum(look.counts(other)[order])
+    ends = _ends(inside + beside)
+    found = bounds(inside[ends], int(inside[-1]), beside[ends], int(beside[-1]), delta, failure)
+    best = int(np.argmax(found))
+    labels = np.zeros(look.size, dtype=np.bool_)
+    labels[order[: ends[best] + 1]] = True
+    return Event(look, labels, words, float(found[best]))
+
+
+def _ends(totals: Labels) -> Labels:
+    """Where runs may end: everywhere if there are few labels, and else where they hold this many draws or that."""
+    if len(totals) <= _TRIED:
+        return np.arange(len(totals))
+    shares = np.concatenate([np.geomspace(1e-6, 0.1, _TRIED // 4), np.linspace(0.1, 0.999, _TRIED)])
+    return np.unique(np.minimum(np.searchsorted(totals, shares * totals[-1]), len(totals) - 1))
+
+
+def _look(name: str, columns: Sequence[NDArray[Any]], *, ordered: bool) -> Look:
+    _, labels = np.unique(np.concatenate(columns), return_inverse=True)
+    ends = np.cumsum([len(column) for column in columns])[:-1]
+    one, other, third, fourth = (part.astype(np.int64) for part in np.split(labels.ravel(), ends))
+    return Look(name, (one, other, third, fourth), ordered)
+
+
+def _named(draws: Sequence[Any]) -> list[Labels]:
+    names: dict[Hashable, int] = {}
+    return [np.array([names.setdefault(_key(each), len(names)) for each in part], dtype=np.int64) for part in draws]
+
+
+def _key(outcome: Any) -> Hashable:
+    return tuple(outcome) if isinstance(outcome, (list, np.ndarray)) else outcome
+
+
+Draw = Callable[[Any, int], Any]
