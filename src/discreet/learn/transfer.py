@@ -1,0 +1,213 @@
+"""From the held rows to the population: what an answer says about rows that nobody has seen. Proofs: transfer.md
+
+An analyst who sees answers computed from n held rows, drawn independently from a population, and then chooses the next
+question, can find one on which those rows are not like the population. Each bound here says how far off an answer may
+be nevertheless, for all answers together. All of them are functions of what is public, so that the smallest may be
+taken before anything is read, and nothing is lost by having looked at several.
+"""
+
+from collections.abc import Callable
+from math import erfc, exp, expm1, inf, lgamma, log, log1p, sqrt
+
+# In how many places a free parameter is tried. Every value is right, so a coarse search loses a little and risks none.
+_TRIED = 24
+
+Accuracy = Callable[[float], float]
+
+
+def log_choose(many: int, few: int) -> float:
+    """ln of the number of ways to choose so few of so many.
+
+    >>> round(exp(log_choose(5, 2)))
+    10
+    """
+    return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1) if 0 <= few <= many else -inf
+
+
+def log_transcripts(asked: int, hits: int, values: int, *, rising: bool = False) -> float:
+    """ln of the number of transcripts of so many answers, so many of them hits, each with one of so many values.
+
+    On a leaderboard the values are `rising`: each is at least the one before.
+
+    >>> round(exp(log_transcripts(3, 1, 10))), round(exp(log_transcripts(2, 2, 3, rising=True)))
+    (30, 6)
+    """
+    return log_choose(asked, hits) + (log_choose(values + hits - 1, hits) if rising else hits * log(values))
+
+
+def log_all_transcripts(queries: int, checks: int, values: int, *, rising: bool = False) -> float:
+    """ln of at least the number of all transcripts of a session, wherever it was left.
+
+    >>> round(exp(log_all_transcripts(2, 1, 10)))  # none or one hit in two answers, left after none, one or both
+    63
+    """
+    logs = [log_transcripts(queries, hits, values, rising=rising) for hits in range(min(checks, queries) + 1)]
+    most = max(logs)
+    return most + log(sum(exp(one - most) for one in logs)) + log(queries + 1)
+
+
+def description_nats(
+    *,
+    asked: int,
+    hits: int,
+    queries: int,
+    checks: int,
+    values: int,
+    failure: float,
+    carried: float = 0.0,
+    rising: bool = False,
+) -> float:
+    """ln(2N/β) for the union over all N questions that can come after `asked` answers of which so many were hits.
+
+    Each pair of numbers (asked, hits) has an equal part of the failure, β = failure/(queries · checks); within a pair
+    the question is decided by which of the answers were hits and by their values, so N = C(asked, hits) · values^hits
+    (C(values + hits − 1, hits) if they are `rising`).
+
+    where `carried` is ln of the number of transcripts of earlier sessions on the same rows.
+
+    >>> early = description_nats(asked=0, hits=0, queries=1000, checks=10, values=32, failure=0.05)
+    >>> late = description_nats(asked=999, hits=9, queries=1000, checks=10, values=32, failure=0.05)
+    >>> round(early, 1), round(late, 1)
+    (12.9, 93.4)
+
+    [DFHPRR15b, §4]; proof: transfer.md, Theorem 2
+    """
+    return carried + log_transcripts(asked, hits, values, rising=rising) + log(2 * queries * checks / failure)
+
+
+def deviation(rows: int, nats: float) -> float:
+    """How far a mean of so many numbers from [0, 1] may be off, but for probability 2e^−nats [Hoe63, Thm. 2].
+
+    >>> round(deviation(10_000, 93.4), 4)
+    0.0683
+    """
+    return sqrt(nats / (2 * rows))
+
+
+def chernoff_interval(low: float, high: float, *, rows: int, nats: float) -> tuple[float, float]:
+    """The means p of a population that a sample mean between `low` and `high` allows: rows · kl(mean, p) ≤ nats.
+
+    It lies within `deviation` of both ends, and is far narrower near 0 and 1.
+
+    >>> wide, narrow = (chernoff_interval(m, m, rows=10_000, nats=90.0) for m in (0.5, 0.98))
+    >>> [round(end, 3) for end in (*wide, *narrow)]
+    [0.433, 0.567, 0.955, 0.993]
+
+    [Hoe63, Thm. 1]; proof: transfer.md, Lemma 1
+    """
+    return _furthest(low, rows, nats, down=True), _furthest(high, rows, nats, down=False)
+
+
+def jung(accuracy: Accuracy, *, epsilon: float, delta: float, failure: float) -> float:
+    """The transfer theorem: private answers that are near the held rows are near the population.
+
+    If with probability 1 − b all answers are within a = accuracy(b) of the held rows, and the whole conversation is
+    (e, δ)-DP, then with probability 1 − b/c − δ/d all are within a + (exp(e) − 1) + c + 2d of the population, for all
+    c, d > 0; the best are searched for.
+
+    >>> round(jung(lambda b: 0.01 * log(1 / b), epsilon=0.01, delta=0.0, failure=0.05), 3)
+    0.096
+
+    [JLNRSS20, Thm. 3.5]; proof: transfer.md, Theorem 3
+    """
+    shift = expm1(epsilon) if epsilon < 50 else inf
+    if delta == 0:
+        return shift + min(c + accuracy(failure * c) for c in _grid(1e-6, 1.0))
+    parts = [0.25, 0.5, 0.75]
+    return shift + min(
+        c + accuracy(failure * (1 - part) * c) + 2 * delta / (failure * part) for part in parts for c in _grid(1e-6, 1)
+    )
+
+
+def bassily(accuracy: Accuracy, *, epsilon: float, delta: float, failure: float) -> float:
+    """The transfer theorem as it was before: for comparison, because it follows from that of `jung` (transfer.md, §3).
+
+    The smallest a such that all answers are within a/8 of the held rows but for probability a·failure/16, the
+    conversation is (a/64)-DP with delta at most a·failure/32, or 1.
+
+    >>> round(bassily(lambda b: 0.01 * log(1 / b), epsilon=0.01, delta=0.0, failure=0.05), 3)
+    0.64
+
+    [BNSSSU16, Thm. 1.3]
+    """
+    low, high = max(64 * epsilon, 32 * delta / failure), 1.0
+    if low >= 1 or accuracy(failure / 16) > 1 / 8:
+        return 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if accuracy(middle * failure / 16) <= middle / 8 else (middle, high)
+    return high
+
+
+def gaussian_answers(*, rows: int, queries: int, failure: float) -> float:
+    """Every question answered from the held rows with Gaussian noise, the best there is, and `jung`: no checks at all.
+
+    The noise has mu = √queries/(rows · sigma) in all; epsilon is free, and delta follows exactly.
+
+    >>> round(gaussian_answers(rows=10**6, queries=1000, failure=0.05), 3)
+    0.045
+
+    [JLNRSS20, §4; DRS22]
+    """
+    best = inf
+    for mu in _grid(1e-4, 1.0, 40):
+        sigma = sqrt(queries) / (rows * mu)
+
+        def accuracy(b: float, sigma: float = sigma) -> float:
+            return sigma * sqrt(2 * log(queries / b))
+
+        for epsilon in _grid(mu / 4, 8 * mu, 24):
+            delta = gaussian_delta(epsilon, mu)
+            if 2 * delta < failure:
+                coarse = min(c + accuracy(failure / 2 * c) for c in _grid(1e-5, 0.3, 12))
+                best = min(best, expm1(epsilon) + 4 * delta / failure + coarse)
+    return min(best, 1.0)
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """The delta at which mu-Gaussian DP is (epsilon, delta)-DP.
+
+    >>> round(gaussian_delta(1.0, 1.0), 4)
+    0.1269
+
+    [BW18, Thm. 8]
+    """
+
+    def below(x: float) -> float:
+        return erfc(-x / sqrt(2)) / 2
+
+    return max(0.0, below(mu / 2 - epsilon / mu) - exp(epsilon) * below(-mu / 2 - epsilon / mu))
+
+
+def splitting(*, rows: int, queries: int, failure: float) -> float:
+    """The baseline: each question has rows of its own, and exact answers.
+
+    >>> round(splitting(rows=10_000, queries=1000, failure=0.05), 3)
+    0.728
+    """
+    return min(1.0, deviation(max(rows // queries, 1), log(2 * queries / failure)))
+
+
+def _grid(low: float, high: float, tried: int = _TRIED) -> list[float]:
+    return [low * (high / low) ** (place / (tried - 1)) for place in range(tried)]
+
+
+def _divergence(mean: float, p: float) -> float:
+    """kl(mean, p) of two coins."""
+    one = mean * log(mean / p) if mean > 0 else 0.0
+    return one + ((1 - mean) * (log1p(-mean) - log1p(-p)) if mean < 1 else 0.0)
+
+
+def _furthest(mean: float, rows: int, nats: float, *, down: bool) -> float:
+    """The end of the interval on one side, rounded outwards."""
+    mean = min(max(mean, 0.0), 1.0)
+    if mean == (0.0 if down else 1.0):
+        return mean
+    inside, outside = mean, 0.0 if down else 1.0
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        # Between a mean and itself there is nothing left to halve.
+        if middle in (inside, outside):
+            break
+        inside, outside = (middle, outside) if rows * _divergence(mean, middle) <= nats else (inside, middle)
+    return outside

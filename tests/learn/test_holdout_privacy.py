@@ -1,0 +1,352 @@
+"""What one held row can change in a whole session: exactly on tiny sets, and by record and replay on larger ones."""
+
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from curator.neighbours import HeardLedger, Release, Session, differences, listening, told
+from discreet import verify
+from discreet.errors import DiscreetError
+from discreet.interval import ball, precision
+from discreet.learn import holdout, leaderboard, population, statistic
+from discreet.learn.design import Design, Terms
+from discreet.learn.holdout import Holdout
+from discreet.learn.leaderboard import Leaderboard
+from discreet.ledger import Budget
+from discreet.mechanism.protocol import BITS, Interactive, Mechanism
+from discreet.mechanism.sparse_vector import Run
+from discreet.mechanism.transcript import transcript_law
+from discreet.privacy.gate import pure_gate
+from discreet.source.exact import unseal
+
+STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    """A grid of one step: sums are counts, and laws can be computed."""
+    for module in (statistic, holdout, leaderboard, population):
+        monkeypatch.setattr(module, "GRID", 1)
+
+
+def small_design(hits, *, runs=1, sigma=None, threshold=1):
+    """As small as its sets: epsilon 4, divided 1 : 2 : 1, or 1 : 2 with Gaussian values."""
+    terms = Terms(pure_gate(100), 10, runs * hits, 0.1, 0, statistic.sum_sensitivity())
+    third = Fraction(0) if sigma else Fraction(1)
+    return Design(terms, runs, hits, Fraction(3) + third, Fraction(1), third, sigma, threshold, 2, 2)
+
+
+class Script:
+    """Stands in for the noise: comparison t gives `answers[t]`; hears every true value and every guess."""
+
+    def __init__(self, plan, answers):
+        self.plan, self.answers, self.heard, self.guesses, self.said, self.values = plan, answers, [], [], [], []
+
+    def comparison(self):
+        def step(run, exact):
+            value = int(unseal(exact, exact.sensitivity)[0])
+            # The noisy threshold is 0 here, so what is added to it is the guess.
+            self.heard.append(value - run.noisy_threshold)
+            self.guesses.append(run.noisy_threshold)
+            said = self.answers[len(self.said)] if len(self.said) < len(self.answers) else None
+            self.said.append(said)
+            answer = said if self.plan.sigma is None else said is not None
+            return Run(run.hits_left - (said is not None), run.noisy_threshold), answer
+
+        return Interactive(self.plan.event, lambda: Run(self.plan.hits, 0), step, None, None)
+
+    def value(self):
+        if self.plan.sigma is None:
+            return None
+
+        def release(exact):
+            self.values.append(int(unseal(exact, exact.sensitivity)[0]))
+            return np.array([self.said[-1]])
+
+        return Mechanism(None, release, None, None)
+
+
+def scripted(monkeypatch, plan, answers, session_of):
+    """What a session hears and tells with this script."""
+    script = Script(plan, answers)
+    with monkeypatch.context() as patch:
+        for module in (holdout, leaderboard):
+            patch.setattr(module, "designed", lambda *_, **__: plan)
+        patch.setattr(Design, "comparison", lambda _: script.comparison())
+        patch.setattr(Design, "value", lambda _: script.value())
+        return script, session_of()
+
+
+def holdout_session(held, asked):
+    def run():
+        session = Holdout(np.array([0, 1, 2, 1]), np.array(held), epsilon=1, queries=10, checks=1)
+        return tuple(told(session.estimate(one)) for one in asked if session.checks_left)
+
+    return run
+
+
+def leaderboard_session(held, asked):
+    def run():
+        session = Leaderboard(np.array(held), epsilon=1, submissions=10, step=0.5)
+        return tuple(told(session.submit(one)) for one in asked if session.improvements_left)
+
+    return run
+
+
+def scripts(steps, hits, values):
+    def go(script, left):
+        if left == 0 or len(script) == steps:
+            yield script
+            return
+        for answer in (None, *values):
+            yield from go((*script, answer), left - (answer is not None))
+
+    yield from go((), hits)
+
+
+def law_scales(plan):
+    value = plan.hits * plan.terms.moves.linf / plan.third if plan.third else None
+    return *plan.scales, value
+
+
+@cache
+def law_of(values, beside, threshold, hits, scales):
+    return transcript_law(values, [beside], threshold, hits, scales)
+
+
+def segments(script, hits):
+    """Cut after every so many hits: each run has a threshold of its own."""
+    start, found = 0, 0
+    for place, said in enumerate(script.said):
+        found += said is not None
+        if found == hits or place == len(script.said) - 1:
+            yield slice(start, place + 1)
+            start, found = place + 1, 0
+
+
+def path_loss(one, other, plan, *, scales=None, hits=None):
+    """ln of the ratio of the probabilities of a transcript on two held sets: of comparisons and of Laplace values."""
+    scales, loss = scales or law_scales(plan), ball(0)
+    for cut in segments(one, hits or plan.hits):
+        a, b = tuple(one.heard[cut]), tuple(other.heard[cut])
+        here = law_of(a, b, plan.threshold, hits or plan.hits, scales)
+        there = law_of(b, a, plan.threshold, hits or plan.hits, scales)
+        outcome = []
+        for said, guess, v, w in zip(one.said[cut], one.guesses[cut], a, b, strict=True):
+            if scales[2] is None:
+                outcome.append(said is not None)
+            else:
+                # Beyond both true values the ratio is constant, so they are its ends.
+                outcome.append(None if said is None else min(max(said - guess, min(v, w)), max(v, w)))
+        loss += (here.probabilities[tuple(outcome)] / there.probabilities[tuple(outcome)]).log()
+    return loss
+
+
+NEIGHBOURS = [((0, 1), (0, 2)), ((1, 1), (1, 2)), ((2, 2), (0, 2)), ((1, 2), (1, 0))]
+
+
+def worst_loss(monkeypatch, plan, session, asked, *, values=(-1, 2), pairs=NEIGHBOURS, sides=2, **named):
+    worst, looked = ball(0), 0
+    with precision(BITS):
+        for one, other in pairs:
+            for answers in scripts(sides * len(asked), plan.checks, values):
+                first, said = scripted(monkeypatch, plan, answers, session(one, asked))
+                second, again = scripted(monkeypatch, plan, answers, session(other, asked))
+                if len(answers) > len(first.said):
+                    # A hit above leaves no test below: the script has a step that never comes.
+                    continue
+                looked += 1
+                assert (said, first.guesses, first.said) == (again, second.guesses, second.said)
+                assert all(abs(a - b) <= 1 for a, b in zip(first.values, second.values, strict=True))
+                loss = path_loss(first, second, plan, **named)
+                worst = max(worst, max(loss, -loss).upper())
+    return worst, looked
+
+
+@pytest.mark.parametrize(
+    "plan", [{"hits": 1}, {"hits": 2}, {"hits": 1, "runs": 2}, {"hits": 1, "runs": 2, "sigma": Fraction(2)}], ids=str
+)
+def test_no_transcript_of_a_holdout_loses_more_than_was_charged(plan, coarse, monkeypatch):
+    """Tiny sets, three statistics, both sides: every script. Of Gaussian values only the comparisons are counted here.
+
+    Their noise is charged by itself, on a value that moves by at most one, which is looked at too.
+    """
+    made = small_design(**plan)
+    worst, looked = worst_loss(monkeypatch, made, holdout_session, STATISTICS[: 4 - made.checks])
+    assert looked >= 30
+    assert bool(worst <= ball(made.epsilon * made.runs))
+    assert bool(worst >= ball(made.epsilon * made.runs) / 4)
+
+
+def test_no_transcript_of_a_leaderboard_loses_more_than_was_charged(coarse, monkeypatch):
+    made = small_design(2)
+    asked = [np.array(one) for one in ([1, 1], [1, 2], [2, 2], [0, 2])]
+    worst, looked = worst_loss(monkeypatch, made, leaderboard_session, asked, sides=1, values=(0, 2))
+    assert looked >= 60
+    assert bool(worst <= ball(made.epsilon))
+
+
+def test_a_quarter_of_the_noise_is_noticed(coarse, monkeypatch):
+    made = small_design(1)
+    less = tuple(scale / 4 for scale in law_scales(made))
+    worst, _ = worst_loss(
+        monkeypatch, made, holdout_session, STATISTICS, values=(0,), pairs=NEIGHBOURS[:1], scales=less
+    )
+    assert bool(worst > ball(made.epsilon))
+
+
+def test_hits_without_a_limit_are_noticed(coarse, monkeypatch):
+    """Two runs behind one threshold, as after a copy or a fork: more than one run was charged."""
+    made = small_design(1, runs=2)
+    asked = [STATISTICS[0], STATISTICS[1], STATISTICS[0], STATISTICS[1]]
+    scales = law_scales(made)
+    worst, _ = worst_loss(
+        monkeypatch, made, holdout_session, asked, values=(0,), pairs=NEIGHBOURS[1:2], hits=2, scales=scales
+    )
+    assert bool(worst > ball(made.epsilon))
+
+
+def test_telling_the_very_value_that_was_compared_is_noticed(coarse):
+    """Algorithm 3 of Lyu, Su and Li, with the scales of a holdout: more than its epsilon on ⊥⊥⊥ and a value.
+
+    Given that the value is T, the threshold's noise is at most 0, and each ⊥ that one row moves costs 1/s₂ in full.
+    """
+    made = small_design(1, threshold=0)
+    _, second, _ = law_scales(made)
+    before = 2 * int(made.epsilon * second)
+    from discreet.noise.law import laplace_mass, laplace_tail
+
+    def mass(values):
+        with precision(BITS):
+            whole = ball(0)
+            for z in range(-200, 1):
+                chance = laplace_mass(z, made.scales[0]) * laplace_mass(0 - values[-1], second)
+                for value in values[:-1]:
+                    chance *= 1 - laplace_tail(z - value, second)
+                whole += chance
+            return whole
+
+    with precision(BITS):
+        lost = (mass([0] * (before + 1)) / mass([1] * before + [0])).log()
+    assert bool(lost > ball(made.epsilon))
+
+
+@pytest.mark.parametrize("sigma", [None, Fraction(2)])
+def test_the_mechanisms_of_a_design_are_as_private_as_their_events(sigma, coarse):
+    made = small_design(1, sigma=sigma)
+    streams = list(product((0, 1), repeat=3))
+    for one in streams[:4]:
+        other = tuple(1 - value for value in one)
+        law = made.comparison().law
+        assert verify.epsilon(law(one, [other]), law(other, [one])).upper <= float(made.epsilon) + 1e-9
+    if sigma is not None:
+        verdict = verify.check(lambda _: made.value(), [[0, 1]], statistic.UNIT, epsilon=0.5, rows=2)
+        assert verdict.holds
+
+
+# --- Record and replay -----------------------------------------------------------------------------------------------
+
+
+def heard_session(train, held, asked, *, folder, budget, seed=0, first=None, board=False):
+    session, rng = Session(), np.random.default_rng(seed)
+    # A threshold is drawn before anything is opened.
+    session.releases.append(Release([], None, ()))
+    with listening(session, rng, first), HeardLedger(folder / f"{uuid4().hex}.sqlite") as ledger:
+        ledger.session = session
+        ledger.cap(budget, table="held")
+        named = {"epsilon": 250, "ledger": ledger, "table": "held"}
+        if board:
+            desk = Leaderboard(held, submissions=50, step=0.1, **named)
+            ask = desk.submit
+        else:
+            desk = Holdout(train, held, queries=50, checks=6, threshold=0.1, **named)
+            ask = desk.estimate
+        for question in asked:
+            try:
+                outcome = told(ask(question))
+            except DiscreetError as refused:
+                outcome = str(refused)
+            session.calls.append(("outcome", outcome, repr(desk)))
+    return session
+
+
+def random_statistic(rng):
+    cell, power, odd = int(rng.integers(0, 5)), float(rng.uniform(0.2, 3)), int(rng.integers(0, 4))
+
+    def judged(x):
+        if odd == 1 and (x == 9).any():
+            raise ValueError(f"nine among {len(x)} rows")
+        if odd == 2:
+            return np.where(x == cell, np.nan, (x / 4) ** power)
+        return np.clip(x / 4, 0, 1) ** power if odd == 3 else x == cell
+
+    return judged
+
+
+def replayed(seed, folder, *, board=False):
+    rng = np.random.default_rng([11, seed])
+    rows = int(rng.integers(20, 60))
+    train, held = rng.integers(0, 5, rows), rng.integers(0, 5, rows)
+    held[: rows // 2] = rng.integers(0, 2, rows // 2)
+    other = held.copy()
+    # The row that is exchanged may be one on which a statistic fails.
+    other[rng.integers(rows)] = [9, 9, 0, 4, -3][seed % 5]
+    asked = [rng.integers(0, 5, rows) if board else random_statistic(rng) for _ in range(12)]
+    budget = [Budget(epsilon=300), Budget(epsilon=300, delta=1e-6)][seed % 2]
+    first = heard_session(train, held, asked, folder=folder, budget=budget, seed=seed, board=board)
+    second = heard_session(train, other, asked, folder=folder, budget=budget, first=first, board=board)
+    return first, second
+
+
+@pytest.mark.parametrize("board", [False, True], ids=["holdout", "leaderboard"])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))])
+def test_neighbours_see_the_same_course_of_events_and_sums_within_the_noise(seed, board, tmp_path):
+    first, second = replayed(seed, tmp_path, board=board)
+    assert list(differences(first, second)) == []
+    assert [call[0] for call in first.calls][:2] == ["spend", "record"]
+    for one, other in zip(first.releases[1:], second.releases[1:], strict=True):
+        assert abs(one.values[0] - other.values[0]) <= one.sensitivity.linf == statistic.GRID
+
+
+def test_the_sessions_have_hits_and_passes(tmp_path):
+    """Otherwise the test above would look at nothing."""
+    text = repr(replayed(0, tmp_path)[0].calls)
+    assert "'training'" in text.replace('"', "")
+    assert "'holdout'" in text.replace('"', "")
+
+
+def _counting(stat, rows):
+    """A broken twin: fails as a whole where one row fails."""
+    moves = statistic.sum_sensitivity()
+    try:
+        total = int(np.rint(np.clip(np.nan_to_num(stat(*rows.parts)), 0, 1) * statistic.GRID).sum())
+    except ValueError:
+        total = 0
+    return statistic.Exact(np.array([total]), moves), statistic.Exact(np.array([-total]), moves)
+
+
+def _peeking(self, asked):
+    """Another broken twin: an error that follows the held rows."""
+    found = _right(self, asked)
+    return type(found)(*[getattr(found, name) for name in found.__slots__[:-1]], int(np.sum(self._held.parts[0])))
+
+
+_right = Holdout.estimate
+
+
+@pytest.mark.parametrize("twin", ["fails as a whole", "peeks"])
+def test_a_session_that_looks_at_the_rows_is_noticed(twin, tmp_path, monkeypatch):
+    if twin == "peeks":
+        monkeypatch.setattr(Holdout, "estimate", _peeking)
+    else:
+        monkeypatch.setattr(holdout, "held_sums", _counting)
+    caught = 0
+    for seed in range(3):
+        first, second = replayed(seed, tmp_path)
+        moves = [abs(a.values[0] - b.values[0]) for a, b in zip(first.releases[1:], second.releases[1:], strict=False)]
+        caught += bool(list(differences(first, second))) or max(moves) > statistic.GRID
+    assert caught
