@@ -20,7 +20,7 @@ from discreet.attack.reconstruction import Method, Numbers, guess_from_cells, re
 from discreet.attack.target import Answering, answering, rounded
 from discreet.attack.tracing import luckiest_area, trace
 from discreet.curator import Curator
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import Budget
 from discreet.meaning import explain
 from discreet.mechanism import gaussian, laplace
@@ -54,11 +54,12 @@ def attack_by_differencing(
     exact = [_right(difference(people.exact, people, i).gap, people, i) for i in range(len(people))]
     coarse = rounded(people.exact, to=5)
     round_five = [_right(difference(coarse, people, i).gap, people, i) for i in range(len(people))]
-    two, one = [], []
+    # One budget for all of them must do for both ways to ask.
+    two, one, shared = [], [], 1 if desk is None else 2 * number
     for trial, person in enumerate(draw.shuffled(len(people))[:number].tolist()):
-        with _asked(people, epsilon, desk, parts=2) as answer:
+        with _asked(people, epsilon, desk, parts=2 * shared) as answer:
             two.append(_right(difference(answer, people, person).gap, people, person))
-        with _asked(people, epsilon, desk, parts=1) as answer:
+        with _asked(people, epsilon, desk, parts=shared) as answer:
             one.append(_right(answer(point(people, person)), people, person))
         _say(tell, (trial + 1) / number)
     return Outcome(
@@ -106,7 +107,8 @@ def attack_by_reconstruction(
         _say(tell, (place + 2) / stages)
     coarsest = rounded(people.exact, to=ROUNDINGS[-1])
     learnt.append(Learnt("the same, by least squares", "rounded", solved(coarsest, "squares")))
-    with _asked(people, epsilon, desk, parts=PAID) as answer:
+    # Of one desk, half is kept for the second way to ask.
+    with _asked(people, epsilon, desk, parts=PAID * (1 if desk is None else 2)) as answer:
         learnt.append(Learnt(f"curator, {PAID} of the counts", "ours", _bought(answer, asked, matrix, people)))
     _say(tell, (stages - 1) / stages)
     learnt.append(Learnt("curator, all cells at once", "ours", _from_histogram(people, epsilon, desk)))
@@ -125,7 +127,7 @@ def attack_by_reconstruction(
         epsilon=loss,
         delta=spill,
         notes=(
-            "No two of these people have the same public columns, and half of them have the secret.",
+            f"No two of these people have the same public columns; {people.bits.mean():.0%} of them have the secret.",
             f"The curator was asked until its budget was gone: {PAID} of the counts; or, by another attacker, once for "
             "the count of every cell.",
         ),
@@ -274,7 +276,11 @@ def _from_histogram(people: People, epsilon: Number, desk: Any) -> float:
     """Ask once for the count of every cell of the public columns and the secret."""
     columns = (*people.public, people.secret)
     if desk is not None:
-        counts = desk.ask(Marginal(columns), epsilon=desk.remaining.epsilon).value
+        try:
+            counts = desk.ask(Marginal(columns), epsilon=desk.remaining.epsilon).value
+        except (BadParameter, BudgetExceeded):
+            # Nothing is left: no guess is better than another.
+            return 0.5
     else:
         with new_curator(people, epsilon) as mine:
             counts = mine.ask(Marginal(columns), epsilon=mine.remaining.epsilon).value

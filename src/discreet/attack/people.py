@@ -103,6 +103,19 @@ def rows_of(table: Table, columns: Sequence[str] | None = None) -> Codes:
     return {name: np.concatenate([part[place] for part in parts]) for place, name in enumerate(names)}
 
 
+def all_people(table: Table, *, public: Sequence[str], secret: str, value: Any = None) -> People:
+    """Every row of a table: whom questions to its own curator or server are about.
+
+    >>> import discreet as dp
+    >>> rows = {"age": [31, 40, 52], "smokes": [True, False, True]}
+    >>> table = dp.open(rows, domain=dp.Domain({"age": dp.Integers(0, 99), "smokes": dp.Boolean()}))
+    >>> all_people(table, public=["age"], secret="smokes")
+    <3 people; age are public, smokes = True is not>
+    """
+    rows = len(rows_of(table, public[:1])[public[0]]) if public else 0
+    return choose_people(table, rows, public=public, secret=secret, value=value, balanced=False)
+
+
 def choose_people(
     table: Table, number: int, *, public: Sequence[str], secret: str, value: Any = None, balanced: bool = True
 ) -> People:
