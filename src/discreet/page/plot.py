@@ -112,7 +112,7 @@ _SUPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _number(value: float) -> str:
-    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+    if value != 0 and not 1e-3 <= abs(value) < 1e7:
         power = floor_of(log10(abs(value)) + 1e-9)
         head = value / 10.0**power
         shown = f"10{str(power).translate(_SUPER)}"

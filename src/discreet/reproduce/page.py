@@ -1,5 +1,6 @@
 """The page of all claims: one HTML file that needs nothing else, no network and no script."""
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -24,7 +25,10 @@ LOOK = """
 .toc li { break-inside: avoid; padding: 2px 0 2px 22px; text-indent: -22px; }
 .toc a { color: inherit; text-decoration: none; } .toc a:hover { text-decoration: underline; }
 .toc .place { color: var(--muted); font-size: 13px; margin-left: 6px; white-space: nowrap; }
-.toc h3 { break-after: avoid; }
+.toc li.note-name { padding: 14px 0 4px; text-indent: 0; break-after: avoid; font-weight: 650; font-size: 16.5px; }
+.toc li.note-name:first-child { padding-top: 0; }
+.toc .fix { color: var(--second); font-size: 13px; margin-left: 6px; white-space: nowrap; }
+sup, sub { font-size: 0.75em; line-height: 0; }
 .mark { display: inline-block; width: 22px; text-indent: 0; font-weight: 700; color: var(--ours); }
 .mark.no { color: var(--third); }
 h2.note-title { margin: 52px 0 4px; font-size: 27px; }
@@ -63,6 +67,8 @@ def page(results: Results) -> str:
     return document(TITLE, STYLE + LOOK, "\n".join([*body, FOOT]))
 
 
+FIXED = '<span class="fix">correction</span>'
+
 FOOT = """<footer>
 <p>Exact means: computed from the exact law of what the product does, as rigorous intervals, over all tables of the size
 that is named; nothing is sampled. What is random is drawn anew on every run, from the operating system, and a true
@@ -90,10 +96,10 @@ them is tried on the software itself: what is <b>claimed</b>, beside what was <b
 def _contents(notes: Iterable[tuple[str, list[tuple[Claim, Result]]]]) -> str:
     items = []
     for note, pairs in notes:
-        items.append(f'<li><h3><a href="#note-{note}">{note} · {shown(NOTES.get(note, ""))}</a></h3></li>')
+        items.append(f'<li class="note-name"><a href="#note-{note}">{note} · {shown(NOTES.get(note, ""))}</a></li>')
         items += [
-            f'<li>{_mark(result.holds)}<a href="#{claim.name}">{shown(claim.title)}</a>'
-            f'<span class="place">{shown(_place(claim))}</span></li>'
+            f'<li>{_mark(result.holds)}<a href="#{claim.name}">{formula(claim.title)}</a>'
+            f'<span class="place">{shown(_place(claim))}</span>{FIXED if claim.correction else ""}</li>'
             for claim, result in pairs
         ]
     return f'<section>\n<h2>Contents</h2>\n<ul class="toc">\n{chr(10).join(items)}\n</ul>\n</section>'
@@ -105,7 +111,7 @@ def _claim(claim: Claim, result: Result) -> str:
     rows = "\n".join(_row(finding) for finding in result.findings)
     failed = f'<p class="missed">{shown(result.failure)}</p>' if result.failure else ""
     drawn = figure(result.figure, "wide") if result.figure else ""
-    said = f'<p class="note">{shown(result.note)}</p>' if result.note else ""
+    said = f'<p class="note">{formula(result.note)}</p>' if result.note else ""
     table = f"""<div class="scroll"><table>
 <thead><tr><th></th><th>what</th><th>claimed</th><th>measured</th></tr></thead>
 <tbody>
@@ -114,8 +120,8 @@ def _claim(claim: Claim, result: Result) -> str:
     return f"""<section class="claim{"" if result.holds else " no"}" id="{claim.name}">
 <div class="head"><span class="place">{shown(claim.source)}</span>{word}{fixed}
 <span class="time">{_time(result.seconds)}</span></div>
-<h3>{shown(claim.title)}</h3>
-<p class="statement">{shown(claim.statement)}</p>
+<h3>{formula(claim.title)}</h3>
+<p class="statement">{formula(claim.statement)}</p>
 {failed}{table if rows else ""}
 {drawn}
 {said}
@@ -125,10 +131,22 @@ def _claim(claim: Claim, result: Result) -> str:
 def _row(finding: Finding) -> str:
     style = "" if finding.holds else ' class="no"'
     return (
-        f"<tr><td>{_mark(finding.holds)}</td><td>{shown(finding.what)}</td>"
-        f'<td data-is="claimed">{shown(finding.claimed)}</td>'
-        f'<td data-is="measured"{style}>{shown(finding.measured)}</td></tr>'
+        f"<tr><td>{_mark(finding.holds)}</td><td>{formula(finding.what)}</td>"
+        f'<td data-is="claimed">{formula(finding.claimed)}</td>'
+        f'<td data-is="measured"{style}>{formula(finding.measured)}</td></tr>'
     )
+
+
+def formula(words: str) -> str:
+    """A text in which e^{−ε}, 2^d, x_i and A_{i−1} look as they are written on paper.
+
+    >>> formula("e^{−ε} < 2^d, x_i")
+    'e<sup>−ε</sup> &lt; 2<sup>d</sup>, x<sub>i</sub>'
+    """
+    raised = re.sub(
+        r"\^(?:\{([^{}]*)\}|([−±]?[\w.]*\w))", lambda found: f"<sup>{found[1] or found[2]}</sup>", shown(words)
+    )
+    return re.sub(r"_(?:\{([^{}]*)\}|(\w)\b)", lambda found: f"<sub>{found[1] or found[2]}</sub>", raised)
 
 
 def _mark(holds: bool) -> str:

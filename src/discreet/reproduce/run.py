@@ -72,7 +72,8 @@ def try_claim(name: str) -> Result:
         figure = outcome.figure.svg() if outcome.figure is not None else ""
     except Exception as error:  # One claim that fails must not keep the others from being shown.
         return Result(name, (), "", "", process_time() - start, f"{type(error).__name__}: {error}")
-    return Result(name, outcome.findings, figure, outcome.note, process_time() - start)
+    # Long notes are written over several lines.
+    return Result(name, outcome.findings, figure, " ".join(outcome.note.split()), process_time() - start)
 
 
 def try_claims(
