@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli import desk, ledger, release, schema, serve
+from discreet.cli import attack, desk, explain, ledger, release, reproduce, schema, serve
 from discreet.cli.terminal import visible
 from discreet.errors import DiscreetError, Mistake
 
@@ -18,7 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (desk.ask, desk.plan, desk.known, desk.budget, desk.history, release.release, serve.serve):
+COMMANDS = [desk.ask, desk.plan, desk.known, desk.budget, desk.history, release.release, serve.serve]
+COMMANDS += [explain.explain, attack.attack, attack.audit, reproduce.reproduce]
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(schema.app)
 app.add_typer(ledger.app)
@@ -28,31 +30,6 @@ app.add_typer(serve.token)
 @app.callback()
 def discreet() -> None:
     """A private data curator: exponentially many questions, one privacy budget."""
-
-
-@app.command()
-def explain(
-    epsilon: Annotated[float, typer.Option(help="How much may leak about one person; 0.1 to 3 is usual.")],
-    delta: Annotated[float, typer.Option(help="The probability that more leaks; 0, or far below 1/rows.")] = 0.0,
-    rows: Annotated[int | None, typer.Option(help="The number of rows, to see if the budget can be useful.")] = None,
-) -> None:
-    """Say what a guarantee means: odds, beliefs, utility, the best attack, families."""
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from discreet.meaning import explain as meaning_of
-
-    meaning = meaning_of(epsilon=epsilon, delta=delta, rows=rows)
-    console = Console(highlight=False)
-    promise = f"epsilon {meaning.epsilon:g}" + (f", delta {meaning.delta:g}" if meaning.delta else "")
-    console.print(Text.assemble("\nThe promise at ", (promise, "bold")))
-    for title, sentence in meaning.sentences:
-        console.print(Text(f"\n{title}", style="bold cyan"))
-        console.print(Padding(Text(sentence), (0, 0, 0, 2)))
-    for warning in meaning.warnings:
-        console.print(Padding(Text.assemble(("\nWarning  ", "bold red"), warning), (0, 0, 0, 0)))
-    console.print()
 
 
 @app.command()
