@@ -96,8 +96,9 @@ def _name(chart: Chart, ends: Sequence[tuple[float, Curve]]) -> None:
     for height, curve in sorted(ends, key=lambda end: end[0]):
         lowest = max(height + 4, lowest + _LINE)
         placed.append((lowest, curve))
-    # What would fall below the floor pushes the others up.
-    over = max(0.0, placed[-1][0] - FLOOR) if placed else 0.0
-    for height, curve in placed:
-        word = curve.style if curve.style in ("ours", "second", "third") else "muted"
-        chart.text(WIDTH - RIGHT + 10, height - over, curve.name, f"{word} strong" if word != "muted" else word)
+    # What would fall below the floor moves up, and what is in its way too.
+    highest = float(FLOOR + _LINE)
+    for height, curve in reversed(placed):
+        highest = min(height, highest - _LINE)
+        word = f"{curve.style} strong" if curve.style in ("ours", "second", "third") else "muted"
+        chart.text(WIDTH - RIGHT + 10, highest, curve.name, word)

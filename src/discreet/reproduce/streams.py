@@ -40,7 +40,7 @@ def chance(variant: Variant, values: Sequence[int], said: Sequence[Said]) -> arb
     >>> float((chance(even, [0], [True]) + chance(even, [0], [False])).mid())
     1.0
     """
-    reach = ceil(50 * variant.threshold) + max(map(abs, values)) + 1
+    reach = ceil(40 * variant.threshold) + max(map(abs, values)) + 1
     shifts = range(-reach, reach + 1)
     with precision(BITS):
         fresh = [laplace_mass(shift, variant.threshold) for shift in shifts]

@@ -69,7 +69,7 @@ def run() -> Outcome:
         judge("numbers 0, ½, 1, up to 60 of them, every λ", worst_thirds(chernoff)),
     )
     away, tail = tails(binom.pmf(np.arange(101), 100, 0.5), 0.5, 100)
-    some = [(float(x), float(y)) for x, y in zip(away, tail, strict=True) if x <= 0.35]
+    some = sorted((float(x), float(y)) for x, y in zip(away, tail, strict=True) if x <= 0.35)
     figure = chart_of(
         "The average of 100 fair coins: Pr[|S − ½| ≥ λ]",
         [

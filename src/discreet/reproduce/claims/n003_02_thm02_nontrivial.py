@@ -59,7 +59,7 @@ def run() -> Outcome:
         few = int(rows / (2 * log(rows / BETA)))
         findings.append(judge_noise(rows, useless(rows, rows, rows / EPSILON), useless(few, rows, few / EPSILON)))
     rows = ROWS[1]
-    ks = [round(10 ** (step / 8)) for step in range(8, 37)]
+    ks = [round(10 ** (step / 20)) for step in range(40, 81)]
     figure = chart_of(
         "The chance that an answer is off by all rows, n = 10,000",
         [Curve("exact", [(k, useless(k, rows, k / EPSILON)) for k in ks], "ours")],

@@ -28,7 +28,7 @@ def edge(delta: Fraction, sigma: Sigma = notes) -> Fraction | None:
     low, high = Fraction(1), Fraction(round(64 * log(1 / delta)))
     if true_delta(sigma(high, delta), high) <= delta:
         return None
-    for _ in range(24):
+    for _ in range(16):
         middle = ((low + high) / 2).limit_denominator(10**6)
         low, high = (low, middle) if true_delta(sigma(middle, delta), middle) > delta else (middle, high)
     return high
