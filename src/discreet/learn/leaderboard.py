@@ -20,8 +20,9 @@ from discreet.parameter import Number, positive, probability, text, whole
 from discreet.privacy.event import Event
 from discreet.privacy.gate import Gate
 
-# Steps that are tried if none is given.
-_STEPS = tuple(Fraction(1, parts) for parts in (3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100))
+# Steps that are tried if none is given, until smaller ones are worse.
+_PARTS = (3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512, 640, 800, 1000)
+_STEPS = tuple(Fraction(1, parts) for parts in _PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,12 @@ class Leaderboard:
         self._account = Account(ledger, table, analyst)
         try:
             gate, self._carried = self._account.gate(epsilon, delta), self._account.carried(reopen)
-            found = [self._designed(gate, one, most or ceil((1 - first) / one), method) for one in steps]
-            self.step, self.design, self.population = min(found, key=lambda one: self._error(*one[1:]))
+            found: list[tuple[float, float, Design, Population]] = []
+            for one in steps:
+                found.append(self._designed(gate, one, most or ceil((1 - first) / one), method))
+                if found[-1][0] > 1.2 * min(each[0] for each in found):
+                    break
+            _, self.step, self.design, self.population = min(found, key=lambda each: each[0])
             why = (
                 f"leaderboard of {self._held.size} rows: {self._queries} submissions, {self.design.checks} improvements"
             )
@@ -208,14 +213,14 @@ class Leaderboard:
 
     def _designed(
         self, gate: Gate, step: Fraction, improvements: int, method: Method
-    ) -> tuple[float, Design, Population]:
+    ) -> tuple[float, float, Design, Population]:
         near = ceil(step * self._whole)
         terms = Terms(gate, self._queries, improvements, self._failure / 2, near, sum_sensitivity())
         design = designed(terms, method=method)
         population = population_of(
             design, rows=self._held.size, failure=self._failure, carried=self._carried, rising=True
         )
-        return float(step), design, population
+        return self._error(design, population), float(step), design, population
 
     def _error(self, design: Design, population: Population) -> float:
         off = max(design.pass_error / self._whole, design.value_error / self._whole + 0.5 / population.values)
