@@ -42,8 +42,8 @@ def test_a_claim_holds(claim):
 
 
 def test_there_is_a_claim_for_each_part_of_the_notes():
-    assert len(OURS) == 40
-    assert sum(claim.correction for claim in OURS) == 6
+    assert len(OURS) == 42
+    assert sum(claim.correction for claim in OURS) == 7
 
 
 @pytest.mark.parametrize("claim", OURS, ids=lambda claim: claim.name)
@@ -149,7 +149,8 @@ def _():
     few = module.measure(module.histogram_of_classes(module.COLUMNS, module.ROWS), lemma // 16)
     # With ln|Q| for 2 ln|Q| in the exponent.
     weak = {queries: module.bound(queries, module.log(queries) / module.ALPHA**2 / 2) for queries in (2, 3, 10)}
-    return module.judge(lemma, few), module.judge_condition(weak)
+    biased = module.judge_mean(module.FIVE, module.mean_of_samples(module.FIVE[1:], 3))
+    return module.judge(lemma, few), module.judge_condition(weak), biased
 
 
 @wrong("chernoff-bound")
@@ -181,7 +182,8 @@ def _():
 @wrong("small-sample")
 def _():
     module = of("n003_03_lem03_sample")
-    return module.judge(4437, module.measure(100)), module.judge_proof(1)
+    large = module.judge_dimension({10**3: 1e5, 10**9: 1e9})
+    return module.judge(4437, module.measure(100)), module.judge_proof(1), large
 
 
 @wrong("exponential-privacy")
@@ -238,7 +240,7 @@ def _():
 
 @wrong("weights-direction")
 def _():
-    module = of("n003_11_alg1_direction")
+    module = of("n003_12_alg1_direction")
     every = module.rounds()
     # As if the true answers were on the other side of the guesses.
     turned = module.judge([replace(each, above=-each.above) for each in every])
@@ -247,36 +249,51 @@ def _():
 
 @wrong("weights-potential")
 def _():
-    module = of("n003_12_lem06_potential")
+    module = of("n003_13_lem06_potential")
     return module.judge(0.1, module.least_excess(0.1, 0.02)), module.judge(0.1, module.least_excess(0.1, 0.4))
 
 
 @wrong("weights-updates")
 def _():
-    module = of("n003_13_cor07_updates")
+    module = of("n003_14_cor07_updates")
     learned = module.learn(module.truths()["all in one cell"], 0.1)
     return module.judge("", 0.5, learned), module.judge("", 0.2, learned)
 
 
 @wrong("borderline-update")
 def _():
-    module = of("n003_14_sec32_borderline")
+    module = of("n003_15_sec32_borderline")
     first, noisy = module.measure(module.first_idea), module.measure(module.noisy_test)
     return module.judge(noisy, first, Interval(inf, inf))
 
 
 @wrong("pmw-needs-delta")
 def _():
-    module = of("n003_15_thm08_delta")
+    module = of("n003_16_thm08_delta")
     calm = {k: module.Quiet(1e-9 * k, -1.0) for k in (10, 100)}
     return *module.judge(calm), module.judge_design(laplace(epsilon=1, sensitivity=1).event)
 
 
 @wrong("pmw-accuracy")
 def _():
-    module = of("n003_16_thm08_shape")
+    module = of("n003_17_thm08_shape")
     root = {rows: module.promised("root", rows) for rows in module.ROWS}
     return module.judge_power("", 1 / 3, "", root), module.judge_session(100, 101, 1)
+
+
+@wrong("pmw-proof")
+def _():
+    module = of("n003_18_thm08_proof")
+    noise = module.scale(10**8)
+    same = module.judge_cases([module.border_share(Fraction(2), 30)] * 3)
+    often = module.judge_noise(module.exceeds(noise, module.threshold(noise, 1)))
+    return same, often, module.judge_updates(10**8, 1 / 2)
+
+
+@wrong("musicals-or-tragedies")
+def _():
+    module = of("n003_11_musicals")
+    return module.judge([replace(module.guess(), after=-0.5) for _ in range(3)])
 
 
 @wrong("adjacency")

@@ -1,6 +1,9 @@
 """ln|Q|/α² rows are enough: a sample of so many answers every query within α with positive probability, if |Q| > 2."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
 from math import exp, log
 
 import numpy as np
@@ -13,6 +16,8 @@ from discreet.reproduce.curves import Curve, chart_of
 
 COLUMNS, ROWS, ALPHA, TRIALS = 8, 5_000, 0.1, 400
 QUERIES = 2**COLUMNS
+# Five rows, by what a query weighs each, in tenths.
+FIVE = (0, 3, 3, 7, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,18 @@ def judge(rows: int, found: Sampled) -> Finding:
     )
 
 
+def mean_of_samples(rows: Sequence[int], number: int) -> Fraction:
+    """The exact mean of q(D′) over all samples of so many rows; q is the weight of a row itself, in tenths."""
+    samples = list(product(rows, repeat=number))
+    return sum((Fraction(sum(sample), 10 * number) for sample in samples), Fraction(0)) / len(samples)
+
+
+def judge_mean(rows: Sequence[int], found: Fraction) -> Finding:
+    """E[q(D′)] = q(D)."""
+    true = Fraction(sum(rows), 10 * len(rows))
+    return Finding(f"E[q(D′)] over all {len(rows)}³ samples of three rows", f"q(D) = {true}", f"{found}", found == true)
+
+
 def judge_condition(bounds: dict[int, float]) -> Finding:
     """2|Q|·|Q|^−2 = 2/|Q|: below 1 from |Q| = 3 on, and not for 1 and 2."""
     # At 2 it is 1, and no less, but for rounding.
@@ -66,7 +83,12 @@ def run() -> Outcome:
     sizes = [lemma // 16, lemma // 8, lemma // 4, lemma // 2, less, lemma]
     found = {rows: measure(counts, rows) for rows in sizes}
     bounds = {queries: bound(queries, log(queries) / ALPHA**2) for queries in (1, 2, 3, 10, 1000)}
-    findings = (judge(lemma, found[lemma]), judge(less, found[less]), judge_condition(bounds))
+    findings = (
+        judge_mean(FIVE, mean_of_samples(FIVE, 3)),
+        judge(lemma, found[lemma]),
+        judge(less, found[less]),
+        judge_condition(bounds),
+    )
     figure = chart_of(
         "Samples that are off by more than α = 0.1 on one of 256 queries",
         [

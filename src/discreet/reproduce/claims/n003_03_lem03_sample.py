@@ -56,6 +56,22 @@ def judge_proof(factor: float) -> Finding:
     )
 
 
+def dimension(queries: int) -> float:
+    """ln|X^m|, the dimension of a synthetic table: 8 ln k ln|X|/α², for the domain of eight columns."""
+    return sample_size(queries, ALPHA, notes="003") * log(2**COLUMNS)
+
+
+def judge_dimension(found: dict[int, float]) -> Finding:
+    """Much smaller than k when the number of queries is large."""
+    few, many = min(found), max(found)
+    return Finding(
+        f"the dimension ln|X^m| = 8 ln k ln|X|/α² over k, k = 10³ and 10⁹, |X| = {2**COLUMNS}",
+        "much smaller than 1 for many queries",
+        f"{found[few] / few:.1f} and {found[many] / many:.1e}",
+        found[many] / many < 0.001 < found[few] / few,
+    )
+
+
 def run() -> Outcome:
     """The lemma on made-up people, and the constants of its proof."""
     rows = sample_size(2**COLUMNS, ALPHA, notes="003")
@@ -63,7 +79,8 @@ def run() -> Outcome:
         "For k = 1 the formula gives m = 0, a table without rows: the lemma needs k ≥ 2. 001 has ln k/α² instead, "
         "eight times fewer, by the sharper Chernoff bound: discreet reproduce sampling-bound."
     )
-    return Outcome((judge(rows, measure(rows)), judge_proof(8)), note=note)
+    sizes = {queries: dimension(queries) for queries in (10**3, 10**9)}
+    return Outcome((judge(rows, measure(rows)), judge_proof(8), judge_dimension(sizes)), note=note)
 
 
 CLAIM = Claim(

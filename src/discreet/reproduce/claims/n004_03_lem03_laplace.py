@@ -27,7 +27,8 @@ def judge(epsilon: Fraction, times: int, found: Interval) -> Finding:
 def run() -> Outcome:
     """One to six answers, for a small and a large epsilon."""
     cases = [(Fraction(1, 10), 1), (Fraction(1), 1), (Fraction(1), 2), (Fraction(1, 10), 6), (Fraction(2), 6)]
-    return Outcome(tuple(judge(epsilon, times, measure(1 / epsilon, times)) for epsilon, times in cases))
+    findings = tuple(judge(epsilon, times, measure(1 / epsilon, times)) for epsilon, times in cases)
+    return Outcome(findings, note="Definition 2 of the notes calls the sensitivity Δ and then writes c for it.")
 
 
 CLAIM = Claim(
