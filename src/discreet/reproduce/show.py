@@ -17,7 +17,7 @@ def show_list(console: Console, claims: Iterable[Claim]) -> None:
     for claim in claims:
         fixed = " [yellow](a correction)[/yellow]" if claim.correction else ""
         grid.add_row(f"[cyan]{claim.name}[/cyan]", escape(claim.source), escape(claim.title) + fixed)
-    grid.columns[1].no_wrap = True
+    grid.columns[0].no_wrap = grid.columns[1].no_wrap = True
     console.print(grid)
     console.print("\nTry one: [bold]discreet reproduce NAME[/bold]; all of a note: 002; all: --all.")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet import draw
 from discreet.mechanism import laplace
-from discreet.privacy.sensitivity import Sensitivity, scalar_sensitivity
+from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.reproduce.chance import often_enough, seldom_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.schema.unit import Unit
@@ -67,7 +67,7 @@ def noisy(count: int) -> int:
 
 def _distance(epsilon: Fraction) -> float:
     """The total variation distance between the two answers if Matt is a fan and if not: only the first count moves."""
-    count = laplace(epsilon=epsilon / 2, sensitivity=Sensitivity(Fraction(1), Fraction(1), Fraction(1)))
+    count = laplace(epsilon=epsilon / 2, sensitivity=ONE)
     return divergence(count.law([1], beside=[[0]]), count.law([0], beside=[[1]]), 0).upper
 
 

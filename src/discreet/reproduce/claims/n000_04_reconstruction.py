@@ -1,7 +1,6 @@
 """From many counts to everybody's secret: 000 §1, after Dinur and Nissim."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from math import exp, sqrt
 
 import numpy as np
@@ -11,8 +10,9 @@ from discreet import draw
 from discreet.attack.reconstruction import reconstruct
 from discreet.mechanism import laplace
 from discreet.page.plot import Line, plot
-from discreet.privacy.sensitivity import Sensitivity
+from discreet.privacy.sensitivity import matrix_sensitivity
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
 
 PEOPLE, QUESTIONS = 200, 800
@@ -67,8 +67,7 @@ def bounded_error(most: float) -> Callable[[Floats], Floats]:
 
 def noisy(counts: Floats) -> Floats:
     """All answers in one release of ε = 1: a person is in all of them."""
-    moves = Fraction(len(counts))
-    sensitivity = Sensitivity(moves, moves, Fraction(1))
+    sensitivity = matrix_sensitivity([[0, 1]] * len(counts), Unit(neighbors="replace_one"))
     return (
         laplace(epsilon=1, sensitivity=sensitivity).release(Exact(counts.astype(np.int64), sensitivity)).astype(float)
     )

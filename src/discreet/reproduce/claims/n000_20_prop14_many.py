@@ -12,13 +12,14 @@ from discreet.mechanism import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.page.plot import Line, plot
 from discreet.privacy import Repeat, epsilon
-from discreet.privacy.sensitivity import Sensitivity
+from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.reproduce.chance import median_margin, often_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
 
 EPSILON, DELTA, SIZES, SESSIONS, BETA = 1.0, 1e-6, (10, 100, 1000, 10_000), 200, 0.05
-ONE = Sensitivity(Fraction(1), Fraction(1), Fraction(1))
+ONE = scalar_sensitivity(0, 1, Unit(neighbors="replace_one"))
 
 
 def run() -> Outcome:

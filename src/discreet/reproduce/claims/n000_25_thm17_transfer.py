@@ -1,7 +1,6 @@
 """Private and accurate on the sample means accurate on the population: 000 Theorem 17."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from math import log, sqrt
 
 import numpy as np
@@ -11,12 +10,13 @@ from discreet import draw
 from discreet.learn.transfer import bassily, gaussian_answers, gaussian_delta, jung
 from discreet.mechanism import gaussian
 from discreet.page.plot import Line, plot
-from discreet.privacy.sensitivity import Sensitivity
+from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
 
 ROWS, QUESTIONS, SIGMA, FAILURE = 300_000, 120, 1800, 1e-7
-ONE = Sensitivity(Fraction(1), Fraction(1), Fraction(1))
+ONE = scalar_sensitivity(0, 1, Unit(neighbors="replace_one"))
 
 Bits = NDArray[np.bool_]
 

@@ -21,7 +21,7 @@ def findings(second: Callable[[int, int], Law] | None = None) -> tuple[Finding, 
     """The largest loss over all functions of the output, and of each part of it alone."""
     one, other = (pair_law(mine, second) for mine in (0, 1))
     before = loss(one, other)
-    outcomes = list(one.probabilities)
+    outcomes = list(dict.fromkeys([*one.probabilities, *other.probabilities]))
     after = []
     # Renaming the letters changes nothing, so the first outcome may be A.
     for images in product("ABC", repeat=len(outcomes) - 1):

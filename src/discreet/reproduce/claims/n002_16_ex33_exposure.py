@@ -7,15 +7,15 @@ from math import inf
 import numpy as np
 
 from discreet.meaning import name_and_shame_exposure, possible_worlds, posteriors, worst_shift
-from discreet.mechanism import name_and_shame
+from discreet.mechanism import label_sensitivity, name_and_shame
 from discreet.page.plot import Line, plot
-from discreet.privacy.sensitivity import Sensitivity
 from discreet.reproduce.chance import often_enough, seldom_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
 
 PEOPLE, TRIALS, DELTA = 1000, 400, Fraction(1, 250)
-ONE = Sensitivity(Fraction(1), Fraction(1), Fraction(1))
+ONE = label_sensitivity(Unit(neighbors="replace_one"))
 
 
 def run() -> Outcome:
