@@ -228,7 +228,7 @@ def _():
 def _():
     module = of("n003_09_crossover")
     laplace, blr = ({d: needs(d) for d in module.COLUMNS} for needs in (module.laplace_needs, module.blr_needs))
-    return *module.judge(blr, laplace), module.judge_small(0.6, 0.1), module.judge_small(0.1, 0.6)
+    return *module.judge(blr, laplace), *(module.judge_small("", found) for found in module.measured(ONE / 100))
 
 
 @wrong("blr-inefficient")

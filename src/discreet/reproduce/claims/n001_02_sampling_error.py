@@ -86,7 +86,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="noise-and-sampling-error",
-    source="001 Answering multiple queries",
+    source="001 Multiple queries",
     title="√n counts, or n",
     statement="With small error, no more than that of sampling, standard composition answers √n queries and advanced "
     "composition answers n.",

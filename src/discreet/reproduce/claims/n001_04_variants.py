@@ -105,7 +105,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="sparse-vector-variants",
-    source="001 Sparse vector; [LSL17]",
+    source="001 Sparse vector",
     title="Six published sparse vectors, four of them broken",
     statement="How can we achieve ε-DP by paying only for the queries above T? Not as four of six publications did: "
     "those of [LSL17, Alg. 3–6] lose more than ε, three of them without bound.",

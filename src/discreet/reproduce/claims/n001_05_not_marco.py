@@ -94,7 +94,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="not-named-marco",
-    source="001 Answering multiple queries",
+    source="001 Multiple queries",
     title="D5, and D5 not named Marco",
     statement="Noise need not be independent: of “how many have disease D5?” and “how many, not named Marco, have "
     "disease D5?” we can give the same answer to both and save budget.",

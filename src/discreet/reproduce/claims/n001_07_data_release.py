@@ -70,7 +70,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="data-release",
-    source="001 Private data release",
+    source="001 Data release",
     title="A private synthetic database",
     statement="Given D, queries Q and a target α, generate a differentially private synthetic table D′ with "
     "max_{q ∈ Q} |q(D) − q(D′)| ≤ α.",

@@ -105,7 +105,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="sampling-bound",
-    source="001 Sampling bound lemma",
+    source="001 Sampling bound",
     title="A few rows stand for all",
     statement="For every D and linear queries Q, |Q| > 2, some table of m = ln|Q|/α² rows answers all within α: m rows "
     "of D drawn at random fail with probability at most 2|Q|e^(−2mα²) = 2/|Q| < 1.",

@@ -72,7 +72,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="exponential-mechanism",
-    source="004 Alg. 2, Thm. 4",
+    source="004 Thm. 4",
     title="Sampling by score is private",
     statement="If each score moves by at most Δ between neighbours, choosing y with Pr[y] ∝ exp(ε q(y; s)/2Δ) is ε-DP.",
     run=run,

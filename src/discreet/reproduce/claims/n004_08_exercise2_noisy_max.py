@@ -120,7 +120,7 @@ NOTE = (
 
 CLAIM = Claim(
     name="noisy-max",
-    source="004 Alg. 3, Exercise 2",
+    source="004 Exercise 2",
     title="Report-noisy-max is permute-and-flip",
     statement="The notes: argmax q(y) + Exp(2Δ/ε) is equivalent to the exponential mechanism. It is not: it is "
     "permute-and-flip, never worse in expectation. With Gumbel noise it is the exponential mechanism.",

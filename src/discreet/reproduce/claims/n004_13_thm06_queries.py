@@ -75,7 +75,7 @@ def run() -> Outcome:
 
 CLAIM = Claim(
     name="best-statistical-query",
-    source="004 Thm. 6, consequence",
+    source="004 Thm. 6",
     title="The best of d statistical queries",
     statement="From d statistical queries (each moves by 1/n) an approximate maximizer can be found with error that "
     "scales as ln(d)/(nε).",
