@@ -1,7 +1,5 @@
 """The pictures of attacks: how much was learnt from whom, and the curves of the tests."""
 
-from collections.abc import Sequence
-
 from discreet.attack.outcome import Outcome
 from discreet.meaning import best_power
 from discreet.page.chart import Chart, Scale
@@ -17,8 +15,9 @@ STYLE = """
 .line.private { stroke: var(--ours); fill: none; stroke-width: 2.75; }
 .line.limit { stroke: var(--ink); fill: none; stroke-width: 1.5; stroke-dasharray: 5 4; }
 .key.exact { background: var(--third); } .key.rounded { background: var(--second); }
-.verdict { font-weight: 600; } .verdict.good { color: var(--ours); } .verdict.bad { color: var(--third); }
-.pair { display: grid; grid-template-columns: minmax(0, 1fr); gap: 8px; }
+.tile b { font-size: 24px; }
+.verdict { font-weight: 600; } .verdict .note { font-weight: 400; }
+.verdict.good { color: var(--ours); } .verdict.bad { color: var(--third); }
 .narrow { max-width: 560px; }
 """
 CLASSES = {"exact": "exact", "rounded": "rounded", "ours": "private"}
@@ -36,12 +35,12 @@ def learnt_figure(outcome: Outcome) -> str:
         chart.text(LEFT - 12, top + STEP / 2 + 4, each.source, "name", "end")
         hint = f"{each.source}: {each.share:.1%} {outcome.measure}"
         chart.bar(LEFT, top + 6, x(each.share), top + STEP - 6, CLASSES[each.kind], hint)
-        chart.text(x(each.share) + 8, top + STEP / 2 + 5, f"{each.share:.1%}", "number strong")
+        chart.text(WIDTH - RIGHT + 74, top + STEP / 2 + 5, f"{each.share:.1%}", "number strong", "end")
     chart.line([(x(outcome.chance), TOP - 6), (x(outcome.chance), floor)], "axis")
     chart.line([(x(outcome.limit), TOP - 6), (x(outcome.limit), floor)], "limit")
     # The two words stand on either side, so that they never meet.
     chart.text(x(outcome.chance) - 4, TOP - 14, f"knowing nothing {outcome.chance:.0%}", "label", "end")
-    chart.text(x(outcome.limit) + 4, TOP - 14, f"{outcome.budget} permits {outcome.limit:.1%}", "label strong")
+    chart.text(x(outcome.limit) + 4, TOP - 14, f"{outcome.limit:.1%} is permitted", "label strong")
     chart.below(x, _TICKS, floor)
     chart.text((LEFT + WIDTH - RIGHT) / 2, floor + 40, outcome.measure, "label", "middle")
     return chart.svg()
@@ -58,7 +57,7 @@ def roc_figure(outcome: Outcome) -> str:
     chart.area([(x(a), y(p)) for a, p in permitted], floor, "ours")
     chart.line([(x(0), y(0)), (x(1), y(1))], "axis")
     for curve in outcome.curves:
-        chart.line(_steps([(x(a), y(p)) for a, p in curve.points]), CLASSES[curve.kind])
+        chart.line([(x(a), y(p)) for a, p in curve.points], CLASSES[curve.kind])
     chart.line([(x(a), y(p)) for a, p in permitted], "limit")
     chart.text(x(0.97), y(0.06), f"permitted by {outcome.budget}: the shaded part", "label", "end")
     chart.text((left + size) / 2, floor + 42, "false alarms", "label", "middle")
@@ -68,8 +67,3 @@ def roc_figure(outcome: Outcome) -> str:
 
 def _power(outcome: Outcome, alarm: float) -> float:
     return best_power(epsilon=outcome.epsilon, delta=outcome.delta, false_alarm=alarm)
-
-
-def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A curve of few people goes up and right in steps; as many of them as can be seen."""
-    return [point for place, point in enumerate(points) if place in (0, len(points) - 1) or place % 2 == 0]

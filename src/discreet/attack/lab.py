@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import draw
 from discreet.attack.differencing import difference, point
-from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget
+from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget, surest
 from discreet.attack.outcome import Learnt, Outcome, Roc
 from discreet.attack.people import People, rows_of, weights
 from discreet.attack.posterior import alike_prior, belief, fair_prior, released, told
@@ -128,6 +128,7 @@ def attack_by_reconstruction(
         delta=spill,
         notes=(
             f"No two of these people have the same public columns; {people.bits.mean():.0%} of them have the secret.",
+            "The limit is for what the public columns do not tell; what they tell is learnt with you or without you.",
             f"The curator was asked until its budget was gone: {PAID} of the counts; or, by another attacker, once for "
             "the count of every cell.",
         ),
@@ -164,7 +165,7 @@ def attack_by_tracing(
     }
     meaning = explain(epsilon=epsilon, delta=delta)
     failure = 1 - CONFIDENCE - size * meaning.exception
-    luck = luckiest_area(size, chance=meaning.odds / (1 + meaning.odds), failure=failure) if failure > 0 else 1.0
+    luck = luckiest_area(size, chance=surest(meaning.odds), failure=failure) if failure > 0 else 1.0
     return Outcome(
         name="tracing",
         title="Tracing: was this person in the table?",

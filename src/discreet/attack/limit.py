@@ -65,8 +65,16 @@ def luckiest_share(people: int, *, epsilon: Number, delta: Number = 0, confidenc
     left = failure - count * meaning.exception
     if left <= 0:
         return 1.0
-    chance = 1.0 if meaning.odds == inf else meaning.odds / (1 + meaning.odds)
-    return float(binom.isf(left, count, chance)) / count
+    return float(binom.isf(left, count, surest(meaning.odds))) / count
+
+
+def surest(odds: float) -> float:
+    """How sure one can be of a fair coin when odds move by this factor.
+
+    >>> surest(3.0), surest(inf)
+    (0.75, 1.0)
+    """
+    return 1.0 if odds == inf else odds / (1 + odds)
 
 
 def secret_budget(unit: Unit, *, epsilon: Number, delta: Number = 0) -> tuple[float, float]:

@@ -134,6 +134,11 @@ def choose_people(
             f"public is {list(public)!r} and secret is {secret!r}; some columns are public and the secret is none of "
             'them. Say --public age,sex --secret "income=>50K".'
         )
+    if table.unit.contributions > 1:
+        raise BadParameter(
+            f"in this table {table.unit.describe}; these attacks are on tables in which a person has one row. Attack a "
+            "table of one row for each person."
+        )
     column = Categories((0, 1), outside="drop", missing="drop") if secret == COIN else table.domain[secret]
     cell = column.inside - 1 if value is None else column.locate(value)
     if cell < 0:

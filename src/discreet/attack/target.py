@@ -55,7 +55,9 @@ def laplace_wish(epsilon: Number) -> dict[str, float]:
     loss = 0.995 * float(positive("epsilon", epsilon))
     error = float(max(1, ceil(2.9 / loss)))
     # Pr[|X| ≤ t] = 1 − 2a^(t+1)/(1 + a).
-    return {"error": error, "confidence": 1 - 2 * exp(-loss * (error + 1)) / (1 + exp(-loss))}
+    beyond = 2 * exp(-loss * (error + 1)) / (1 + exp(-loss))
+    # Nothing is certain: of an enormous price not all is paid.
+    return {"error": error, "confidence": 1 - max(beyond, 1e-12)}
 
 
 def _asking(desk: Any, epsilon: Number | None, error: Number | None) -> Answering:

@@ -70,7 +70,9 @@ def luckiest_area(people: int, *, chance: float, failure: float) -> float:
 
     [Hoe63, §5]; proof: docs/attack.md
     """
-    share = float(probability("chance", chance))
+    share = 1.0 if chance == 1 else float(probability("chance", chance, next_step="Give one, say 0.7."))
+    if share == 1:
+        return 1.0
     low, high, room = share, 1.0, -np.log(failure) / people
     for _ in range(60):
         middle = (low + high) / 2

@@ -70,8 +70,9 @@ def attack(
     from discreet.attack.report import report as page
 
     console = Console(highlight=False)
-    table = _table(schema)
     chosen = _chosen(names, server)
+    # A posterior needs no table.
+    table = None if chosen == [Name.POSTERIOR] else _table(schema)
     with _desk(server, token, schema) as desk:
         outcomes = []
         for name in chosen:
@@ -80,7 +81,7 @@ def attack(
             _show(console, made)
             outcomes.append(made)
     if not no_report:
-        where = "the bundled census table" if schema is None else f"table {table.name}"
+        where = "the bundled census table" if table is None or schema is None else f"table {table.name}"
         _write(page(outcomes, table=where, public=schema is None), report)
         console.print(f"\nThe page: [bold]{visible(str(report))}[/bold]")
     if not all(each.holds for each in outcomes):
@@ -186,7 +187,7 @@ def _desk(server: str | None, token: str | None, schema: Path | None) -> Iterato
 
 def _made(
     name: Name,
-    table: "Table",
+    table: "Table | None",
     schema: Path | None,
     public: str | None,
     secret: str | None,
@@ -199,9 +200,9 @@ def _made(
 ) -> "Outcome":
     from discreet.attack import lab
 
-    columns = _public(public, schema, _PUBLIC)
-    if name is Name.POSTERIOR:
+    if name is Name.POSTERIOR or table is None:
         return lab.attack_by_posterior(epsilon=epsilon)
+    columns = _public(public, schema, _PUBLIC)
     if name is Name.TRACING:
         traced = _public(public, schema, _TRACED)
         half = max(2, people // 2)
