@@ -244,7 +244,10 @@ def _():
     every = module.rounds()
     # As if the true answers were on the other side of the guesses.
     turned = module.judge([replace(each, above=-each.above) for each in every])
-    return turned[0], turned[3]
+    # As if the minus sign were printed; and as if both signs were turned round.
+    signed = module.judge(every, module.right)
+    opposite = module.judge(every, lambda above: {"up": "down", "down": "up"}.get(module.right(above), "stay"))
+    return turned[0], turned[3], signed[2], opposite[1]
 
 
 @wrong("weights-potential")

@@ -68,9 +68,8 @@ def judge_broken(number: int, why: str, losses: list[float]) -> Finding:
         # Each question more adds as much as the one before.
         steps = [(b - a) / (j - i) for (i, a), (j, b) in pairwise(zip(LENGTHS, losses, strict=True))]
         claimed, holds = "grows with the stream, without end", losses[-1] > EPSILON and min(steps) > 0.1
-    return Finding(
-        f"Alg. {number}, {why}: loss, {LENGTHS[-1]} questions of a kind", claimed, f"{losses[-1]:.2f}", holds
-    )
+    shown = "infinite" if losses[-1] == inf else f"{losses[-1]:.2f}"
+    return Finding(f"Alg. {number}, {why}: loss, {LENGTHS[-1]} questions of a kind", claimed, shown, holds)
 
 
 WHY = {

@@ -86,8 +86,8 @@ def run() -> Outcome:
 
 
 NOTE = (
-    "The 4 of the theorem comes from noise on both scores of a comparison; the exact law needs only 2, and the "
-    "curve of the worst case lies just below that bound."
+    "The 4 can be 2: by Lemma 5, since exponential noise is never negative and only the winner's can mislead; and by "
+    "the exact law of the exponential mechanism, whose worst case lies just below that bound."
 )
 
 CLAIM = Claim(
