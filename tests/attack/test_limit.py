@@ -44,7 +44,7 @@ def test_luck_is_the_tail_of_a_binomial():
 
 
 def test_a_delta_makes_luck_larger_and_a_large_one_permits_everything():
-    assert luckiest_share(100, epsilon=1) < luckiest_share(100, epsilon=1, delta=1e-9) < 1
+    assert luckiest_share(1000, epsilon=1) < luckiest_share(1000, epsilon=1, delta=4e-7) < 1
     assert luckiest_share(100, epsilon=1, delta=0.01) == 1
 
 
@@ -67,3 +67,17 @@ def test_clopper_and_pearson_fail_as_seldom_as_they_say(chance):
 def test_bad_numbers_are_refused(bad):
     with pytest.raises(BadParameter):
         best_guess(**bad)
+
+
+def test_reports_of_randomized_response_are_as_lucky_as_the_bound_and_honest_ones_luckier():
+    """The worst mechanism there is: the share guessed right is binomial, so the bound is reached and not crossed."""
+    from discreet.attack.audit import fast_draws_of
+    from discreet.mechanism import randomized_response
+
+    people, right = 400, []
+    for epsilon in (1, 50):
+        reports = fast_draws_of(randomized_response(epsilon=epsilon))([1], people)
+        right.append(float(np.mean(reports == 1)))
+    bound = luckiest_share(people, epsilon=1, confidence=1 - 1e-9)
+    assert right[0] <= bound < right[1]
+    assert binom.cdf(round(people * right[0]), people, best_guess(epsilon=1)) > 1e-9

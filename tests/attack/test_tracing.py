@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from discreet import draw
-from discreet.attack import attack_by_tracing, lab, largest_area
-from discreet.attack.limit import surest
-from discreet.attack.tracing import Traced, luckiest_area, trace
+from discreet.attack import attack_by_tracing, lab, largest_area, luckiest_area
+from discreet.attack.tracing import Traced, trace
 from discreet.errors import BadParameter
-from discreet.meaning import explain
 
 
 @pytest.fixture
@@ -19,9 +17,9 @@ def small(monkeypatch):
 
 
 def test_exact_and_rounded_means_tell_and_private_ones_do_not(adult, small):
-    """False alarm 1e-6. The exceptions of so small a delta have no share in it that counts."""
+    """False alarm 1e-6."""
     outcome = attack_by_tracing(adult, epsilon=1, **small)
-    bound = luckiest_area(60, chance=surest(explain(epsilon=1, delta=1e-12).odds), failure=1e-6)
+    bound = luckiest_area(60, epsilon=1, delta=1e-12, confidence=1 - 1e-6)
     assert outcome.best("exact") >= 0.95
     assert outcome.best("rounded") >= 0.9
     assert outcome.best("ours") <= bound < 1
@@ -31,14 +29,14 @@ def test_exact_and_rounded_means_tell_and_private_ones_do_not(adult, small):
 def test_a_budget_of_ten_thousand_is_no_budget(adult, small):
     outcome = attack_by_tracing(adult, epsilon=10_000, **small)
     assert outcome.best("ours") >= 0.95
-    assert outcome.best("ours") > luckiest_area(60, chance=largest_area(epsilon=1), failure=1e-3)
+    assert outcome.best("ours") > luckiest_area(60, epsilon=1, delta=1e-12)
 
 
 def test_people_of_whom_nothing_was_told_cannot_be_traced():
-    """The means of other people: the area is one half, but for luck (Hoeffding, 1e-9)."""
+    """The means of other people: no more than luck, even that of a tiny budget (1e-6)."""
     inside, outside, others = (draw.truths(0.5, 60, 400).astype(float) for _ in range(3))
     area = trace(others.mean(axis=0), np.full(400, 0.5), inside, outside).area
-    assert area <= luckiest_area(60, chance=0.5, failure=1e-9)
+    assert area <= luckiest_area(60, epsilon=1e-6, confidence=1 - 1e-6) < 0.9
 
 
 def test_means_that_are_missing_are_left_out():
@@ -55,7 +53,8 @@ def test_the_area_is_that_under_the_curve():
 
 
 def test_luck_falls_with_more_people():
-    assert 0.5 < luckiest_area(1000, chance=0.5, failure=1e-3) < luckiest_area(50, chance=0.5, failure=1e-3) < 1
+    areas = [luckiest_area(people, epsilon=1, delta=1e-9) for people in (30, 300, 3000)]
+    assert largest_area(epsilon=1) < areas[2] < areas[1] < areas[0] < 1
 
 
 def test_too_few_rows_are_refused(adult):

@@ -8,7 +8,7 @@ from discreet.attack.lab import (
     attack_by_reconstruction,
     attack_by_tracing,
 )
-from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget
+from discreet.attack.limit import best_guess, largest_area, luckiest_area, luckiest_share, secret_budget
 from discreet.attack.outcome import Learnt, Outcome
 from discreet.attack.people import People, choose_people
 from discreet.attack.posterior import Belief, belief, posterior
@@ -40,6 +40,7 @@ __all__ = [
     "draws_of",
     "fast_draws_of",
     "largest_area",
+    "luckiest_area",
     "luckiest_share",
     "posterior",
     "random_questions",

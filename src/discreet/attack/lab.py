@@ -11,14 +11,14 @@ import numpy as np
 
 from discreet import draw
 from discreet.attack.differencing import difference, point
-from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget, surest
+from discreet.attack.limit import best_guess, largest_area, luckiest_area, luckiest_share, secret_budget
 from discreet.attack.outcome import Learnt, Outcome, Roc
 from discreet.attack.people import People, rows_of, weights
 from discreet.attack.posterior import alike_prior, belief, fair_prior, released, told
 from discreet.attack.questions import cell_mask, random_questions
 from discreet.attack.reconstruction import Method, Numbers, guess_from_cells, reconstruct, share_right
 from discreet.attack.target import Answering, answering, rounded
-from discreet.attack.tracing import luckiest_area, trace
+from discreet.attack.tracing import trace
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import Budget
@@ -164,8 +164,6 @@ def attack_by_tracing(
         for kind, sums in (("exact", truth), ("rounded", coarse), ("ours", noisy))
     }
     meaning = explain(epsilon=epsilon, delta=delta)
-    failure = 1 - CONFIDENCE - size * meaning.exception
-    luck = luckiest_area(size, chance=surest(meaning.odds), failure=failure) if failure > 0 else 1.0
     return Outcome(
         name="tracing",
         title="Tracing: was this person in the table?",
@@ -179,7 +177,7 @@ def attack_by_tracing(
         ),
         chance=0.5,
         limit=largest_area(epsilon=epsilon, delta=delta),
-        luck=luck,
+        luck=luckiest_area(size, epsilon=epsilon, delta=delta, confidence=CONFIDENCE),
         confidence=CONFIDENCE,
         epsilon=meaning.epsilon,
         delta=meaning.delta,

@@ -3,11 +3,11 @@
 A measured success means something only beside these. Proofs of all of them: docs/attack.md.
 """
 
-from math import exp, inf, log1p
+from math import exp, log1p
 
 from scipy.stats import beta, binom
 
-from discreet.meaning import best_power, explain
+from discreet.meaning import best_power
 from discreet.parameter import Number, positive, probability, whole
 from discreet.privacy.group import group_budget
 from discreet.schema.unit import Unit
@@ -49,32 +49,40 @@ def largest_area(*, epsilon: Number, delta: Number = 0) -> float:
 def luckiest_share(people: int, *, epsilon: Number, delta: Number = 0, confidence: Number = 0.999) -> float:
     """The share of so many people's bits that an attacker guesses at most, with this probability, in one experiment.
 
-    For bits that are fair coins to the attacker. However the guesses hang together, the number of right ones is at most
-    a binomial one, with p = e^ε/(1 + e^ε) each: given all that was released, and the other people's bits, one bit is
-    still no surer than that. With delta > 0 that fails with a probability that `meaning.explain` bounds, and ε grows by
-    a tenth.
+    For bits that are fair coins to the attacker. However the guesses hang together, the number W of right ones is at
+    most a binomial one: given all that was released, and the other people's bits, one bit is still no surer than p.
+    Pr[W > v] ≤ Pr[Bin(n, p) > v] + 2nδ, with p = e^ε/(1 + e^ε).
+
+    where n is `people`; the share is the smallest v/n for which this is at most 1 − `confidence`.
 
     >>> luckiest_share(300, epsilon=1), luckiest_share(3000, epsilon=1)
     (0.8066666666666666, 0.756)
 
-    Proof: docs/attack.md
+    [SNJ23, Thm. 5.2]; proof for δ = 0: docs/attack.md
     """
     count = whole("people", people, least=1)
-    meaning = explain(epsilon=epsilon, delta=delta)
+    e, d = _read(epsilon, delta)
     failure = 1 - float(probability("confidence", confidence, next_step="Give one, say 0.999."))
-    left = failure - count * meaning.exception
-    if left <= 0:
-        return 1.0
-    return float(binom.isf(left, count, surest(meaning.odds))) / count
+    left = failure - 2 * count * d
+    return 1.0 if left <= 0 else float(binom.isf(left, count, 1 - _lie(e))) / count
 
 
-def surest(odds: float) -> float:
-    """How sure one can be of a fair coin when odds move by this factor.
+def luckiest_area(people: int, *, epsilon: Number, delta: Number = 0, confidence: Number = 0.999) -> float:
+    """The area under a ROC curve, of so many people inside and as many outside, that is reached at most by luck.
 
-    >>> surest(3.0), surest(inf)
-    (0.75, 1.0)
+    The area is a mean over ways to pair those inside with those outside. In each way the pairs told apart are guessed
+    coins: their share is above s with probability at most (1 − `confidence`)/10. So, by Markov's inequality, more than
+    a tenth of the ways are that lucky with probability at most 1 − `confidence`; and else the area is at most
+    s + (1 − s)/10.
+
+    >>> round(luckiest_area(100, epsilon=1), 3)
+    0.892
+
+    Proof: docs/attack.md
     """
-    return 1.0 if odds == inf else odds / (1 + odds)
+    rarer = 1 - (1 - float(probability("confidence", confidence, next_step="Give one, say 0.999."))) / 10
+    share = luckiest_share(people, epsilon=epsilon, delta=delta, confidence=rarer)
+    return share + (1 - share) / 10
 
 
 def secret_budget(unit: Unit, *, epsilon: Number, delta: Number = 0) -> tuple[float, float]:

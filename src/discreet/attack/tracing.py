@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.parameter import probability
-
 Numbers = NDArray[np.float64]
 
 
@@ -57,29 +55,3 @@ def trace(means: Numbers, population: Numbers, inside: Numbers, outside: Numbers
     # What nearly everybody has, or nearly nobody, is judged as if a few more had it or not.
     lean = np.where(np.isfinite(lean), lean, 0.0) / np.maximum(population * (1 - population), 1e-2)
     return Traced((inside - population) @ lean, (outside - population) @ lean)
-
-
-def luckiest_area(people: int, *, chance: float, failure: float) -> float:
-    """The area that is exceeded with a probability of at most `failure`, where each pair is told apart with `chance`.
-
-    The area is a mean over ways to pair the people inside with those outside; in each the number of pairs told apart
-    is at most binomial, so the bound of Chernoff and Hoeffding holds for the mean: n·KL(area ‖ chance) ≤ ln(1/failure).
-
-    >>> round(luckiest_area(100, chance=0.7311, failure=1e-3), 3)
-    0.883
-
-    [Hoe63, §5]; proof: docs/attack.md
-    """
-    share = 1.0 if chance == 1 else float(probability("chance", chance, next_step="Give one, say 0.7."))
-    if share == 1:
-        return 1.0
-    low, high, room = share, 1.0, -np.log(failure) / people
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _entropy(middle, share) < room else (low, middle)
-    return high
-
-
-def _entropy(one: float, other: float) -> float:
-    rest = 0.0 if one == 1 else (1 - one) * np.log((1 - one) / (1 - other))
-    return float(one * np.log(one / other) + rest)
