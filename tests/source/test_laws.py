@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.query import Marginal, count, everyone, fraction, total
+from discreet.query.body import body_of, coordinates_of
+from discreet.query.clusters import Boxes, Clusters
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Or
-from discreet.schema import Bins, Categories, Integers, Unit
+from discreet.schema import Bins, Categories, Domain, Integers, Unit
 from discreet.schema.value import read
 from discreet.source import Frame
 from discreet.source.exact import unseal
@@ -183,6 +185,39 @@ def test_a_table_without_rows_counts_nothing(name):
     source = SOURCES[name].source_of([])
     assert not opened(source, Marginal(tuple(DOMAIN))).any()
     assert opened(source, [count(DOMAIN), total(DOMAIN, "hours")]).tolist() == [0, 0]
+
+
+# Both columns can be missing in a row, one drops rows and the other has a cell for what is outside: no point there.
+PLANE = {"hours": Integers(1, 4, outside="drop"), "rate": Bins([0, 0.25, 0.5, 0.75], upper=1, outside="other")}
+HOURS, RATES = [None, 0, 1, 2, 3, 4, 4, 9], [nan, None, -0.1, 0.0, 0.3, 0.49, 0.75, 1.0, inf]
+
+
+SLOW = pytest.param("Spark", marks=[*NAMES[-1].marks, pytest.mark.long])
+
+
+@pytest.mark.parametrize("name", ["frame of list of dicts", *NAMES[len(HOLDERS) : -1], SLOW])
+def test_boxes_and_voronoi_cells_are_those_of_the_rows_one_by_one(name):
+    domain, columns = Domain(PLANE), tuple(PLANE)
+    table = [
+        dict.fromkeys(DOMAIN) | {"hours": HOURS[place % 8], "rate": RATES[place % 9], "who": place}
+        for place in range(72)
+    ]
+    held = arrow(table)
+    source = Frame(held, domain=domain) if name.startswith("frame") else ENGINES[name](held, domain, UNIT)
+    cells = [[PLANE[each].code(row[each]) for each in columns] for row in table]
+    ways = coordinates_of(domain, columns)
+    points = [
+        [way.step * cell + way.start for cell, way in zip(row, ways, strict=True)]
+        for row in cells
+        if all(cell is not None and cell < way.cells for cell, way in zip(row, ways, strict=True))
+    ]
+    assert 0 < len(points) < 72
+    plane, centers = body_of(domain, columns), ((-9000, -5000), (-9000, -5000), (0, 7000), (16000, 100))
+    questions = [Boxes(plane, (3, 2), columns), Clusters(plane, centers, 10, columns=columns)]
+    questions += [Clusters(plane, centers, 7, radius, norm, columns) for radius, norm in ((3000, "l1"), (9000, "l2"))]
+    for question in questions:
+        expected = sum(question.measure(np.array([point], dtype=float).T) for point in points)
+        assert opened(source, question).tolist() == expected.tolist()
 
 
 EXTREMES = {

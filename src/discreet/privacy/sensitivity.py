@@ -213,6 +213,37 @@ def _cosines(axis: "Axis") -> NDArray[Any]:
     return cosines.astype(object)
 
 
+@lru_cache(maxsize=4096)
+def clusters_sensitivity(
+    clusters: int, unit: Unit, *, weight: int, l1: int, l2_squared: int, linf: int, droppable: bool = False
+) -> Sensitivity:
+    """Of counts and sums of clusters: each row adds `weight` to the count of one of them, and a vector to its sums.
+
+    The vectors have these norms at most, and with v there may be −v. Under `add_remove` a row moves one count and one
+    sum. Exchanged rows move two clusters if they are in different ones; in the same one the count stays and the sum
+    moves by v − v', twice as far as one vector. Exact where vectors attain the norms, and the two cases are possible.
+    Proof: learn/kmeans.md
+
+    >>> clusters_sensitivity(3, Unit(), weight=2, l1=3, l2_squared=5, linf=2).l1
+    Fraction(5, 1)
+    >>> clusters_sensitivity(3, Unit(neighbors="replace_one"), weight=1, l1=3, l2_squared=5, linf=2).l2_squared
+    Fraction(20, 1)
+    """
+    alone = (weight + l1, weight**2 + l2_squared, max(weight, linf))
+    if unit.neighbors == "add_remove":
+        moves = [alone]
+    else:
+        moves = [(2 * l1, 4 * l2_squared, 2 * linf)]
+        moves += [(2 * alone[0], 2 * alone[1], alone[2])] if clusters > 1 else []
+        moves += [alone] if unit.key is not None or droppable else []
+    rows = unit.contributions
+    return Sensitivity(
+        l1=Fraction(rows * max(move[0] for move in moves)),
+        l2_squared=Fraction(rows**2 * max(move[1] for move in moves)),
+        linf=Fraction(rows * max(move[2] for move in moves)),
+    )
+
+
 def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of a vector of sums of which only the lowest and highest weight of each are known: an upper bound.
 

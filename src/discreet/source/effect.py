@@ -14,6 +14,7 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.privacy.sensitivity import (
     Sensitivity,
     bounded_sensitivity,
+    clusters_sensitivity,
     histogram_sensitivity,
     matrix_sensitivity,
     pieces_sensitivity,
@@ -21,6 +22,8 @@ from discreet.privacy.sensitivity import (
     scalar_sensitivity,
 )
 from discreet.query.axis import axis_of
+from discreet.query.body import coordinates_of
+from discreet.query.clusters import Boxes, Clusters
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -28,7 +31,7 @@ from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
-Question = Linear | Marginal | Ratio | Residual | Measurement | Sequence[Linear] | Workload[Linear]
+Question = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | Sequence[Linear] | Workload[Linear]
 
 Thing = TypeVar("Thing")
 
@@ -72,6 +75,13 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
         return _residual(question, Itself(domain), unit)
     if isinstance(question, Measurement):
         return _measurement(Itself(question), Itself(domain), unit)
+    if isinstance(question, (Boxes, Clusters)):
+        coordinates = coordinates_of(domain, question.columns)
+        if question.body.norm != "linf" or question.body.reach != tuple(each.reach for each in coordinates):
+            raise BadQuery(f"the points of {', '.join(question.columns)} lie in another box. Build it with body_of.")
+        # A row without a number in one of the columns is no point, and counts nowhere.
+        partial = any(domain[name].size > domain[name].inside for name in question.columns)
+        return points_sensitivity(question, unit, droppable=domain.drops or partial)
     droppable = domain.drops
     if isinstance(question, Marginal):
         cells = question.size(domain)
@@ -87,6 +97,29 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     if len(queries) == 1:
         return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
     return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
+
+
+def points_sensitivity(question: Boxes | Clusters, unit: Unit, *, droppable: bool = False) -> Sensitivity:
+    """Of a question about points, wherever they come from.
+
+    >>> from discreet.query.body import Body
+    >>> points_sensitivity(Clusters(Body((4, 4)), ((0, 0),), weight=3), Unit()).l1
+    Fraction(11, 1)
+    """
+    if question.size > MOST_ANSWERS:
+        raise TooLarge(f"the answer has {question.size} numbers; the limit is {MOST_ANSWERS}. Ask for fewer.")
+    if isinstance(question, Boxes):
+        return histogram_sensitivity(question.size, unit, droppable=droppable)
+    moves = question.effect
+    return clusters_sensitivity(
+        len(question.centers),
+        unit,
+        weight=question.weight,
+        l1=moves.l1,
+        l2_squared=moves.l2_squared,
+        linf=moves.linf,
+        droppable=droppable,
+    )
 
 
 class Itself(Generic[Thing]):

@@ -6,13 +6,17 @@ Which columns these are is decided by schema and types, never by the rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from operator import and_
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import BadData, SourceFailed, did_you_mean
+from discreet.query.body import coordinates_of
+from discreet.query.clusters import Boxes, Clusters
 from discreet.schema.column import Bins, Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
@@ -20,6 +24,7 @@ from discreet.source.coding import DROPPED, Codes, check_kind
 from discreet.source.expression import code, is_missing, keeps, kind_of
 from discreet.source.kept import Columns
 from discreet.source.source import Batch, Source
+from discreet.source.voronoi import collected, in_engine
 
 # How an engine's column becomes a column of cells; text files have their own way.
 Coder = Callable[[Column, Any], Any]
@@ -82,9 +87,7 @@ class Engine(Source):
 
     def cells(self, columns: Columns) -> Iterator[Batch]:
         """The cells that hold rows, and how many each: one GROUP BY, streamed."""
-        try:
-            if self._lost and self._reopen is not None:
-                self._rows = self._reopen()
+        with self._asking():
             names = [self._names[name] for name in columns]
             # Closed even if someone stops half-way: DuckDB answers nothing while a result is open.
             with _batches(self._query(columns)) as batches:
@@ -93,6 +96,23 @@ class Engine(Source):
                     rows = batch.column(_ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
                     held = np.all([np.ones(len(rows), dtype=np.bool_), *(code != DROPPED for code in codes)], axis=0)
                     yield [code[held] for code in codes], rows[held]
+
+    def _points(self, question: Boxes | Clusters) -> NDArray[np.int64]:
+        """Boxes and Voronoi cells are found, and their points added up, by the engine."""
+        coordinates = coordinates_of(self.domain, question.columns)
+        names = [self._names[name] for name in question.columns]
+        with self._asking():
+            answer = in_engine(question, coordinates, self._query(question.columns), names, _ROWS)
+            with _batches(answer) as batches:
+                return collected(question, batches)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Ask the engine, over a new connection if the last one was lost; say in our words that it failed."""
+        try:
+            if self._lost and self._reopen is not None:
+                self._rows = self._reopen()
+            yield
             self._lost = False
         except Exception as error:
             self._lost = True

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.query.body import coordinates_of
+from discreet.query.clusters import CHUNK, Boxes, Clusters
 from discreet.query.linear import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.product import Product
@@ -64,6 +66,8 @@ class Source(ABC):
                 return Exact(_fit(self._pieces(question)), sensitivity, question.stretches(self.domain))
             if isinstance(question, Residual):
                 return Exact(_fit(self._piece(question)), sensitivity)
+            if isinstance(question, (Boxes, Clusters)):
+                return Exact(self._points(question), sensitivity)
             if isinstance(question, Marginal):
                 return Exact(_fit(self._sums(question)).ravel(), sensitivity)
             answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linears(question))]
@@ -77,6 +81,24 @@ class Source(ABC):
 
     def _piece(self, residual: Residual) -> NDArray[Any]:
         return residual.measure(self._counts(residual.columns), self.domain).ravel()
+
+    def _points(self, question: Boxes | Clusters) -> NDArray[np.int64]:
+        """The sum of what all points add, while their cells stream by."""
+        coordinates = coordinates_of(self.domain, question.columns)
+        sums = np.zeros(question.size, dtype=np.int64)
+        for codes, rows in self.cells(question.columns):
+            for begin in range(0, len(codes[0]), CHUNK):
+                part = slice(begin, begin + CHUNK)
+                cells = [code[part] for code in codes]
+                known = np.all([code < each.cells for code, each in zip(cells, coordinates, strict=True)], axis=0)
+                points = np.array(
+                    [
+                        each.step * cell[known].astype(np.float64) + each.start
+                        for cell, each in zip(cells, coordinates, strict=True)
+                    ]
+                )
+                sums += question.measure(points, None if rows is None else rows[part][known])
+        return sums
 
     def _sums(self, question: Marginal) -> NDArray[Any]:
         """The sum in each cell of a marginal."""

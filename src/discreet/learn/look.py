@@ -1,0 +1,37 @@
+"""Points that can be asked about: those of an array, or of columns of a table."""
+
+from dataclasses import dataclass
+
+from discreet.privacy.sensitivity import Sensitivity
+from discreet.query.body import Body
+from discreet.query.clusters import Boxes, Clusters
+from discreet.schema.unit import Unit
+from discreet.source.effect import sensitivity_of
+from discreet.source.exact import Exact
+from discreet.source.points import Grid, Points
+from discreet.source.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where points lie, who is protected, and what holds the rows."""
+
+    grid: Grid
+    columns: tuple[str, ...]
+    unit: Unit
+    held: Points | Table
+
+    @property
+    def body(self) -> Body:
+        """Where the integer points lie."""
+        return self.grid.body
+
+    def sensitivity(self, question: Boxes | Clusters) -> Sensitivity:
+        """How far one person can move the answer: no row is read."""
+        if isinstance(self.held, Points):
+            return self.held.sensitivity(question)
+        return sensitivity_of(question, self.held.domain, self.held.unit)
+
+    def evaluate(self, question: Boxes | Clusters) -> Exact:
+        """The true integers, sealed."""
+        return self.held.evaluate(question)

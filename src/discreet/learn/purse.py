@@ -1,0 +1,75 @@
+"""A budget that is spent in parts: which noise it buys, and how much."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.mechanism.gaussian import gaussian
+from discreet.mechanism.laplace import laplace
+from discreet.mechanism.protocol import Mechanism
+from discreet.privacy.event import Event, Gaussian, Pure
+from discreet.privacy.gaussian import gaussian_limit
+from discreet.privacy.sensitivity import Sensitivity
+
+Noise = Literal["laplace", "gaussian"]
+
+# Shares of a budget are multiples of this, and a root is known to so many digits.
+_PARTS, _ROOT = 2**20, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """An amount of epsilon, for discrete Laplace noise, or of squared mu, for rounded Gaussian noise.
+
+    Parts of it may be chosen by looking at what was released before: as long as they add up to the whole at most, all
+    of it together costs what `event` says. [RRUV16] for epsilon, [ST22; KTH23] for mu; proof: kmeans.md, Theorem 1
+    """
+
+    noise: Noise
+    whole: Fraction
+
+    @property
+    def event(self) -> Event:
+        """What is paid: all of it, whatever it is spent on."""
+        if self.noise == "laplace":
+            return Pure(self.whole)
+        return Gaussian(Fraction(1), self.whole)
+
+    def part(self, share: float) -> Fraction:
+        """An amount: this share of the whole, rounded down."""
+        return self.whole * Fraction(int(share * _PARTS), _PARTS)
+
+    def mechanism(self, amount: Fraction, sensitivity: Sensitivity) -> Mechanism[NDArray[np.int64]]:
+        """Noise on values that move like this, for this amount."""
+        if self.noise == "laplace":
+            return laplace(epsilon=amount, sensitivity=sensitivity)
+        return gaussian(sigma=_root_above(sensitivity.l2_squared / amount), sensitivity=sensitivity)
+
+    def variance(self, share: float, l1: Any, l2_squared: Any) -> Any:
+        """About the variance of the noise for a share of the whole, for values with these sensitivities (or arrays)."""
+        amount = share * float(self.whole)
+        return 2 * (l1 / amount) ** 2 if self.noise == "laplace" else l2_squared / amount
+
+    @property
+    def power(self) -> int:
+        """The variance falls with this power of the share."""
+        return 2 if self.noise == "laplace" else 1
+
+
+def purse_of(epsilon: Fraction, delta: Fraction, noise: Noise) -> Purse:
+    """All of a budget, for one kind of noise.
+
+    >>> purse_of(Fraction(1, 2), Fraction(0), "laplace")
+    Purse(noise='laplace', whole=Fraction(1, 2))
+    """
+    return Purse(noise, epsilon if noise == "laplace" else gaussian_limit(epsilon, delta))
+
+
+def _root_above(square: Any) -> Fraction:
+    """A rational above the root of a square, by at most one part in a million (and a millionth)."""
+    exact = Fraction(square)
+    return Fraction(isqrt(-(-exact.numerator * _ROOT**2 // exact.denominator)) + 1, _ROOT)

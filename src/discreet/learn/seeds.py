@@ -1,0 +1,100 @@
+"""Where to begin: at the clusters of a noisy grid of counts, or, where no grid helps, at points far from each other."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import draw
+from discreet.learn.partition import partition
+from discreet.query.body import Body
+
+Floats = NDArray[np.float64]
+
+# As many boxes as Su et al. found best: (n·epsilon/10)^(2d/(2 + d)); but never more than this, and not so many that
+# the noise in them, added up, is far more than the rows.
+_TEN, MOST_BOXES, _NOISE = 10.0, 2**17, 2.5
+# Points among which those far from each other are chosen.
+_DRAWN = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Centres to begin with and what is known of their clusters, all in grid points.
+
+    `rows` has about the number of rows of each, `spread` the root mean square of a coordinate about its centre, and
+    `error` about that of a coordinate of a centre about the best one.
+    """
+
+    centers: Floats
+    rows: Floats
+    spread: float
+    error: float
+
+
+def choose_bins(body: Body, rows: float, deviation: float) -> tuple[int, ...]:
+    """How many boxes along each axis, given about the number of rows and the noise that each count will have.
+
+    >>> choose_bins(Body((16384, 16384)), 2000, 7)
+    (6, 6)
+    """
+    dimensions, longest = body.dimensions, max(body.reach)
+    wanted = (max(rows, 1.0) * 2**0.5 / deviation / _TEN) ** (2 / (2 + dimensions))
+
+    def bins(sides: int) -> tuple[int, ...]:
+        return tuple(max(1, min(round(sides * side / longest), 2 * side + 1)) for side in body.reach)
+
+    # Two along each axis tell at least on which side of the middle the rows are.
+    sides = max(2, round(wanted))
+    while sides > 1 and (
+        prod(bins(sides)) > MOST_BOXES or (sides > 2 and prod(bins(sides)) * deviation > _NOISE * rows)
+    ):
+        sides -= 1
+    return bins(sides)
+
+
+def seeds_of_boxes(
+    middles: Floats, noisy: NDArray[np.int64], rows: float, clusters: int, *, side: float, deviation: float
+) -> Seeds:
+    """The clusters of the boxes, each with its noisy count; the counts first made the nearest that a table can have."""
+    weights = nearest_counts(noisy.astype(np.float64), max(rows, 1.0))
+    kept = weights > 0
+    found = partition(middles[kept], weights[kept], clusters)
+    dimensions = middles.shape[1]
+    spread = (found.cost / dimensions) ** 0.5
+    mass = np.maximum(found.weights, 1.0)
+    # What the noise of the boxes of a cluster does to its mean, and what is unknown because boxes have a size.
+    boxes = kept.sum() / clusters
+    noise = deviation**2 * boxes * spread**2 * float((1 / mass).mean()) ** 2
+    return Seeds(found.centers, mass, max(spread, side / 12**0.5), float((noise + side**2 / 24) ** 0.5))
+
+
+def nearest_counts(noisy: Floats, total: float) -> Floats:
+    """The nearest numbers that are not negative and have this sum: all less by the same, and not below zero.
+
+    >>> nearest_counts(np.array([5.0, -3.0, 1.0]), 4.0).tolist()
+    [4.0, 0.0, 0.0]
+    """
+    down = np.sort(noisy)[::-1]
+    shifts = (np.cumsum(down) - total) / np.arange(1, len(down) + 1)
+    last = int(np.flatnonzero(down > shifts)[-1])
+    return np.asarray(np.maximum(noisy - shifts[last], 0.0))
+
+
+def scattered_seeds(body: Body, rows: float, clusters: int) -> Seeds:
+    """Centres far from each other and inside the body, without looking at any row.
+
+    Of many points drawn uniformly in the half of the body about the middle, each next one is that farthest from those
+    before: a packing of spheres that are about as large as fit.
+    """
+    half = Body(tuple(max(1, side // 2) for side in body.reach), body.norm)
+    reach = np.array(half.reach, dtype=np.float64)[:, None]
+    drawn = half.clipped(np.rint((2 * draw.uniforms(body.dimensions, _DRAWN) - 1) * reach)).T
+    chosen = [0]
+    gaps = ((drawn - drawn[0]) ** 2).sum(axis=1)
+    while len(chosen) < clusters:
+        chosen.append(int(np.argmax(gaps)))
+        gaps = np.minimum(gaps, ((drawn - drawn[chosen[-1]]) ** 2).sum(axis=1))
+    spread = (sum(side**2 for side in half.reach) / body.dimensions / 3) ** 0.5
+    return Seeds(drawn[chosen], np.full(clusters, max(rows, clusters) / clusters), spread, spread)

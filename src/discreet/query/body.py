@@ -1,0 +1,162 @@
+"""Where points with integer coordinates may lie: a box about the middle, or a ball in it."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter, BadQuery, BadSchema
+from discreet.schema.column import Bins, Integers
+from discreet.schema.domain import Domain
+
+Norm = Literal["linf", "l1", "l2"]
+# Whole numbers held as doubles. All that is computed with them stays below 2^53, so it is exact in any order.
+Points = NDArray[np.float64]
+
+# Half of the longest side, in grid points: coordinates fit 16 bits.
+GRID = 2**14
+# With so many coordinates of at most 2^15, no sum of their products leaves 2^53.
+MOST_DIMENSIONS = 2**12
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Integer vectors z with |z_j| ≤ reach_j for every j, and for "l1" and "l2" with a norm of at most the radius.
+
+    The radius of a ball is its reach, the same along every axis.
+
+    >>> Body((4, 4)).l1, Body((4, 4)).l2_squared, Body((4, 4), "l1").l1
+    (8, 32, 4)
+    """
+
+    reach: tuple[int, ...]
+    norm: Norm = "linf"
+
+    def __post_init__(self) -> None:
+        if self.norm not in get_args(Norm):
+            raise BadParameter(f'norm is {self.norm!r}; it must be "linf", "l1" or "l2". Leave it out for a box.')
+        if not 1 <= len(self.reach) <= MOST_DIMENSIONS:
+            raise BadQuery(f"there are {len(self.reach)} coordinates; a point has 1 to {MOST_DIMENSIONS}.")
+        if self.norm != "linf" and len(set(self.reach)) > 1:
+            raise BadParameter(f"norm is {self.norm!r} and the bounds differ; a ball has one radius. Use a box.")
+
+    @property
+    def dimensions(self) -> int:
+        """How many coordinates a point has."""
+        return len(self.reach)
+
+    @property
+    def l1(self) -> int:
+        """The largest sum of absolute coordinates."""
+        if self.norm == "linf":
+            return sum(self.reach)
+        return self.reach[0] if self.norm == "l1" else isqrt(self.dimensions * self.reach[0] ** 2)
+
+    @property
+    def l2_squared(self) -> int:
+        """The largest sum of squared coordinates."""
+        return sum(side**2 for side in self.reach) if self.norm == "linf" else self.reach[0] ** 2
+
+    @property
+    def linf(self) -> int:
+        """The largest coordinate."""
+        return max(self.reach)
+
+    def clipped(self, points: Points) -> Points:
+        """The points (a column each) moved into the body, each by itself: cut off in a box, scaled down to a ball."""
+        if self.norm == "linf":
+            reach = np.array(self.reach, dtype=np.float64)[:, None]
+            return np.clip(points, -reach, reach)
+        return shrunk(points, self.reach[0], self.norm)
+
+
+def shrunk(points: Points, radius: int, norm: Norm) -> Points:
+    """Each point (a column of integers), scaled towards zero until its norm is at most the radius: integers again.
+
+    A point z with norm above r becomes trunc(z r/t), with t the norm, rounded up to an integer. Truncating makes
+    nothing longer, so the norm is at most r, without any doubt about rounding: kmeans.md, Lemma 2.
+
+    >>> shrunk(np.array([[6.0, 1.0], [-8.0, 1.0]]), 5, "l2").tolist()
+    [[3.0, 1.0], [-4.0, 1.0]]
+    """
+    length = norms(points, norm)
+    # Where nothing is to be done, r/r.
+    length = np.maximum(length, radius)
+    return np.trunc(points * radius / length)
+
+
+def norms(points: Points, norm: Norm) -> Points:
+    """The norm of each point (a column of integers), rounded up to an integer, exactly."""
+    if norm == "linf":
+        return np.asarray(np.abs(points).max(axis=0))
+    if norm == "l1":
+        return np.asarray(np.abs(points).sum(axis=0))
+    squares = (points * points).sum(axis=0)
+    root = np.floor(np.sqrt(squares))
+    return np.asarray(root + (root * root < squares))
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """How the cells of a column become a coordinate: cell c, of the first `cells`, is at step·c + start."""
+
+    column: str
+    step: int
+    start: int
+    cells: int
+
+    @property
+    def reach(self) -> int:
+        """The largest distance from the middle."""
+        return -self.start
+
+
+def coordinates_of(domain: Domain, columns: tuple[str, ...]) -> tuple[Coordinate, ...]:
+    """The coordinates of columns of numbers, the middle of every declared range at 0 and its ends at about ±GRID.
+
+    >>> coordinates_of(Domain({"age": Integers(0, 4)}), ("age",))
+    (Coordinate(column='age', step=8192, start=-16384, cells=5),)
+    """
+    if not columns or len(set(columns)) < len(columns):
+        raise BadQuery(f"columns is {columns!r}; points need different columns, at least one. Name them.")
+    return tuple(_coordinate(name, domain) for name in columns)
+
+
+def body_of(domain: Domain, columns: tuple[str, ...]) -> Body:
+    """The box of the points that some columns of numbers make.
+
+    >>> body_of(Domain({"age": Integers(0, 4), "hours": Integers(0, 99)}), ("age", "hours"))
+    Body(reach=(16384, 16335), norm='linf')
+    """
+    return Body(tuple(each.reach for each in coordinates_of(domain, columns)))
+
+
+def values_of(domain: Domain, name: str) -> tuple[float, float]:
+    """The value in the middle of the first declared cell of a column of numbers, and the step to the next."""
+    column = domain[name]
+    if isinstance(column, Integers):
+        return float(column.lower), 1.0
+    if isinstance(column, Bins) and column.kind == "number":
+        ends = [*column.edges, column.top + 1 if column.whole else column.top]
+        steps = {after - before for before, after in pairwise(ends)}
+        if len(steps) == 1:
+            step = steps.pop()
+            return float(ends[0] + (step - (1 if column.whole else 0)) / 2), float(step)
+        raise BadSchema(f'the bins of "{name}" differ in width; points need even ones. Declare Integers or even Bins.')
+    raise BadSchema(f'column "{name}" has no numbers; points need Integers or even Bins of numbers. Leave it out.')
+
+
+def _coordinate(name: str, domain: Domain) -> Coordinate:
+    values_of(domain, name)
+    column: Any = domain[name]
+    last = column.inside - 1
+    if last > 2 * GRID:
+        raise BadSchema(
+            f'"{name}" has {last + 1} cells; points have at most {2 * GRID + 1} along a side. Declare it with Bins.'
+        )
+    # The middle is between two cells if there is an even number of them, so a step is two halves.
+    half = max(1, round(GRID / last)) if last else 1
+    return Coordinate(name, 2 * half, -half * last, column.inside)

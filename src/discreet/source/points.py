@@ -1,0 +1,147 @@
+"""An array of numbers as points on a grid: clipped row by row to bounds that were given, and sealed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter, BadQuery
+from discreet.parameter import rational
+from discreet.privacy.sensitivity import Sensitivity
+from discreet.query.body import GRID, MOST_DIMENSIONS, Body, Norm, body_of, coordinates_of, values_of
+from discreet.query.clusters import CHUNK, Boxes, Clusters, nearest
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+from discreet.source.effect import points_sensitivity
+from discreet.source.exact import Exact
+
+Floats = NDArray[np.float64]
+
+_STEP = "Give what you know without looking at the rows, say bounds=(0, 1) or bounds=([0, 17], [1, 90])."
+# Beyond this a number is outside, and how far does not matter.
+_FAR = 4.0 * GRID
+_LARGEST = Fraction(10**100)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How numbers become integers: x is at (x − middle)/unit, rounded and moved into the body."""
+
+    middle: tuple[float, ...]
+    units: tuple[float, ...]
+    body: Body
+
+    def rounded(self, rows: Floats) -> Floats:
+        """Rows as integer points, a column each, moved into the body: number by number, then row by row."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (rows.T - np.array(self.middle)[:, None]) / np.array(self.units)[:, None]
+        # A number far outside has no need of its digits, and one that is not finite must not become one.
+        return self.body.clipped(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -_FAR, _FAR)))
+
+    def values(self, points: Floats) -> Floats:
+        """Integer points, a row each, as numbers."""
+        return np.asarray(np.array(self.middle) + points * np.array(self.units))
+
+
+def grid_of_columns(domain: Domain, columns: tuple[str, ...]) -> Grid:
+    """The grid of columns of numbers, each scaled by its own declared range.
+
+    >>> from discreet.schema.column import Integers
+    >>> grid_of_columns(Domain({"age": Integers(0, 4)}), ("age",)).middle
+    (2.0,)
+    """
+    coordinates = coordinates_of(domain, columns)
+    first = [values_of(domain, name) for name in columns]
+    return Grid(
+        tuple(start + step * (each.cells - 1) / 2 for (start, step), each in zip(first, coordinates, strict=True)),
+        tuple(step / each.step for (_, step), each in zip(first, coordinates, strict=True)),
+        body_of(domain, columns),
+    )
+
+
+def grid_of_bounds(bounds: Any, features: int, norm: Norm = "linf") -> Grid:
+    """The grid of a pair (lower, upper) of numbers, or of lists of one number for each feature; or of the ball in it.
+
+    Distances keep the unit of the array: the longest side has 2·GRID + 1 grid points and the others have fewer.
+
+    >>> grid_of_bounds((0, 1), 2).body
+    Body(reach=(16384, 16384), norm='linf')
+    >>> grid_of_bounds(([0, 0], [10, 1]), 2).body
+    Body(reach=(16384, 1638), norm='linf')
+    """
+    if bounds is None or isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise BadParameter(f"bounds is {bounds!r}; it must be a pair (lower, upper). {_STEP}")
+    if features > MOST_DIMENSIONS:
+        raise BadParameter(f"there are {features} features; points have at most {MOST_DIMENSIONS}. Choose some.")
+    lower, upper = (_side(name, end, features) for name, end in zip(("lower", "upper"), bounds, strict=True))
+    halves = [(above - below) / 2 for below, above in zip(lower, upper, strict=True)]
+    for below, above, half in zip(lower, upper, halves, strict=True):
+        if half <= 0:
+            raise BadParameter(
+                f"bounds has lower {float(below):g} and upper {float(above):g}; lower is below upper. {_STEP}"
+            )
+    if norm != "linf" and len(set(halves)) > 1:
+        raise BadParameter(f'norm is "{norm}" and the sides of the bounds differ; a ball has one radius. {_STEP}')
+    unit = max(halves) / GRID
+    body = Body(tuple(round(half / unit) for half in halves), norm)
+    middle = tuple(float((below + above) / 2) for below, above in zip(lower, upper, strict=True))
+    return Grid(middle, (float(unit),) * features, body)
+
+
+def _side(name: str, end: Any, features: int) -> tuple[Fraction, ...]:
+    listed: Sequence[Any] = [end] * features if np.ndim(end) == 0 else list(end)
+    if len(listed) != features:
+        raise BadParameter(f"the {name} bounds have {len(listed)} numbers and there are {features} features. {_STEP}")
+    numbers = tuple(rational(f"a {name} bound", value, next_step=_STEP) for value in listed)
+    if any(abs(number) > _LARGEST for number in numbers):
+        raise BadParameter(f"a {name} bound is beyond {float(_LARGEST):g}. {_STEP}")
+    return numbers
+
+
+class Points:
+    """Rows of an array on a grid, sealed: a question about points is answered as by any source.
+
+    >>> Points(np.array([[0.2, 0.9]]), grid_of_bounds((0, 1), 2), Unit())
+    <Points: 2 coordinates; one row is added or removed>
+    """
+
+    def __init__(self, rows: Floats, grid: Grid, unit: Unit) -> None:
+        if unit.key is not None:
+            raise BadParameter("an array has no keys; every row of it is a person. Open a table for persons with rows.")
+        self.body, self.unit = grid.body, unit
+        self._rows, self._grid = rows, grid
+        self._points: NDArray[np.int16] | None = None
+
+    def sensitivity(self, question: Boxes | Clusters) -> Sensitivity:
+        """How far one person can move the answer."""
+        return points_sensitivity(question, self.unit)
+
+    def evaluate(self, question: Boxes | Clusters) -> Exact:
+        """The true integers, sealed."""
+        if question.body != self.body or question.columns:
+            raise BadQuery("the question is about points in another body. Build it with that of these points.")
+        if self._points is None:
+            self._points = self._rounded()
+        sums = np.zeros(question.size, dtype=np.int64)
+        for begin in range(0, self._points.shape[1], CHUNK):
+            sums += question.measure(self._points[:, begin : begin + CHUNK].astype(np.float64))
+        return Exact(sums, self.sensitivity(question))
+
+    def _rounded(self) -> NDArray[np.int16]:
+        """All rows on the grid, by the column. Not before the first question: until then nothing is paid."""
+        points = np.empty(self._rows.shape[::-1], dtype=np.int16)
+        for begin in range(0, len(self._rows), CHUNK):
+            points[:, begin : begin + CHUNK] = self._grid.rounded(self._rows[begin : begin + CHUNK])
+        return points
+
+    def __repr__(self) -> str:
+        return f"<Points: {self.body.dimensions} coordinates; {self.unit.describe}>"
+
+
+def labels_of(rows: Floats, grid: Grid, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
+    """The nearest centre of each row, by the rule by which rows were counted: for whoever holds the rows."""
+    parts = [nearest(grid.rounded(rows[begin : begin + CHUNK]), centers) for begin in range(0, len(rows), CHUNK)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
