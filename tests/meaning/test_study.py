@@ -15,6 +15,7 @@ from discreet.meaning import (
     name_and_shame_exposure,
     run_study,
     typical_beliefs,
+    typical_difference,
 )
 from discreet.mechanism import laplace, name_and_shame
 
@@ -63,6 +64,12 @@ def test_a_study_of_many_tells_which_world_it_is_with_alice_or_without():
         belief = typical_beliefs(study, harmful=harmful, with_alice=used)
         assert belief.harmful == pytest.approx(float(harmful), abs=0.001)
         assert belief.ill == pytest.approx(study.harmful if harmful else study.harmless, abs=0.005)
+
+
+def test_alices_row_hardly_moves_what_is_believed_of_her_in_a_typical_study():
+    study = Study(epsilon=1, smokers=300)
+    assert 0 < typical_difference(study, harmful=True) < 0.03
+    assert typical_difference(Study(epsilon=0.01, smokers=300), harmful=True) < 0.002
 
 
 def test_a_study_that_is_drawn_is_near_what_is_true():

@@ -1,8 +1,10 @@
 """A claim can fail: whatever is wrong with what it measures, a line of it says so."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from flint import arb
 
 from discreet.mechanism import histogram, laplace, name_and_shame, randomized_response, sparse_vector
 from discreet.mechanism.protocol import Law
+from discreet.reproduce import claims
 from discreet.reproduce.claim import Finding, Outcome
 from discreet.reproduce.laws import loss_over_sets
 
@@ -36,6 +39,11 @@ def fails(findings):
     return not Outcome(found).holds
 
 
+def test_every_claim_of_these_notes_has_a_wrong_version_here():
+    files = {claim.run.__module__.rpartition(".")[2] for claim in claims() if claim.source.startswith(("000", "002"))}
+    assert files == set(re.findall(r'part\("(\w+)"\)', Path(__file__).read_text()))
+
+
 def test_nothing_found_is_nothing_shown():
     assert not Outcome(()).holds
 
@@ -45,6 +53,10 @@ CASES = {
         lambda epsilon: laplace(epsilon=2 * epsilon, sensitivity=1)
     ),
     "utility": lambda: part("n000_07_utility").findings(HALF),
+    "prop7: half of the noise": lambda: part("n000_09_prop7_randomized_response").findings(
+        careless(randomized_response)
+    ),
+    "the notes' p": lambda: part("n000_10_prop7_setting").findings(lambda epsilon: (1 + epsilon) / 2),
     "response, k answers": lambda: part("n000_11_response_many").findings(careless(randomized_response)),
     "response, deviation": lambda: part("n000_08_response_deviation").findings(
         lambda epsilon: randomized_response(epsilon=2 * epsilon).law(part("n000_08_response_deviation").TRUTH)

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from discreet.meaning.belief import Shift, Worlds, attained_shift, possible_worlds, posteriors, worst_shift
     from discreet.meaning.page import meaning_page
     from discreet.meaning.secrecy import Exposure, additive_secrecy, name_and_shame_exposure
-    from discreet.meaning.study import Learned, Study, largest_difference, learned, run_study, typical_beliefs
+    from discreet.meaning.study import (
+        Learned,
+        Study,
+        largest_difference,
+        learned,
+        run_study,
+        typical_beliefs,
+        typical_difference,
+    )
     from discreet.meaning.tradeoff import Tradeoff, best_test, gaussian_misses, promised_misses
     from discreet.meaning.utility import expected_utility, least_share
 
@@ -43,6 +51,7 @@ __all__ = [
     "promised_misses",
     "run_study",
     "typical_beliefs",
+    "typical_difference",
     "worst_shift",
 ]
 
@@ -50,7 +59,7 @@ _HOMES = {
     "belief": "Shift Worlds attained_shift possible_worlds posteriors worst_shift",
     "page": "meaning_page",
     "secrecy": "Exposure additive_secrecy name_and_shame_exposure",
-    "study": "Learned Study largest_difference learned run_study typical_beliefs",
+    "study": "Learned Study largest_difference learned run_study typical_beliefs typical_difference",
     "tradeoff": "Tradeoff best_test gaussian_misses promised_misses",
     "utility": "expected_utility least_share",
 }

@@ -48,5 +48,5 @@ def story(study: Study) -> str:
         f"{study.harmless:.0%} of smokers do if smoking is harmless and {study.harmful:.0%} if it is not, and gave the "
         f"latter {study.suspicion:.0%}: Alice falls ill with {study.belief_before:.1%}. The study says, with noise for "
         f"epsilon {float(study.epsilon):g}, that {told:,} did. Now it is {used.ill:.1%} if Alice's row was used, and "
-        f"{unused.ill:.1%} if it was not. The insurer has learnt much about Alice, and next to nothing from her."
+        f"{unused.ill:.1%} if it was not. The insurer has learnt much about Alice, and little from her."
     )

@@ -93,13 +93,20 @@ def typical_beliefs(study: Study, *, harmful: bool, with_alice: bool) -> Learned
     >>> round(typical_beliefs(study, harmful=True, with_alice=False).ill, 3)
     0.3
     """
-    releases = np.arange(-_reach(study), study.smokers + _reach(study) + 1)
-    beliefs = np.exp(_posterior_logs(study, releases, with_alice))
-    rate = study.harmful if harmful else study.harmless
-    given = _release_logs(study, releases, with_alice)[int(harmful)]
-    chances = (1 - rate) * np.exp(given[0]) + rate * np.exp(given[1])
-    mean = beliefs @ (chances / chances.sum())
+    releases, chances = _typical_releases(study, harmful, with_alice)
+    mean = np.exp(_posterior_logs(study, releases, with_alice)) @ chances
     return Learned(harmful=float(mean[1].sum()), ill=float(mean[:, 1].sum()))
+
+
+def typical_difference(study: Study, *, harmful: bool) -> float:
+    """How far apart the beliefs that Alice falls ill are with her row and without it, on average over such studies.
+
+    >>> typical_difference(Study(epsilon=1), harmful=True) < 0.02
+    True
+    """
+    releases, chances = _typical_releases(study, harmful, True)
+    one, other = (np.exp(_posterior_logs(study, releases, used))[:, 1].sum(axis=0) for used in (True, False))
+    return float(np.abs(one - other) @ chances)
 
 
 def run_study(study: Study, *, harmful: bool, alice_is_ill: bool, with_alice: bool = True) -> int:
@@ -112,6 +119,15 @@ def run_study(study: Study, *, harmful: bool, alice_is_ill: bool, with_alice: bo
     count = int(others.sum()) + int(alice_is_ill and with_alice)
     released = laplace(epsilon=study.epsilon, sensitivity=_ONE).release(Exact(np.array([count]), _ONE))
     return int(released[0])
+
+
+def _typical_releases(study: Study, harmful: bool, with_alice: bool) -> tuple[NDArray[np.int64], Floats]:
+    """All results that are not all but impossible, with their probabilities."""
+    releases = np.arange(-_reach(study), study.smokers + _reach(study) + 1)
+    rate = study.harmful if harmful else study.harmless
+    given = _release_logs(study, releases, with_alice)[int(harmful)]
+    chances = (1 - rate) * np.exp(given[0]) + rate * np.exp(given[1])
+    return releases, chances / chances.sum()
 
 
 def _posterior_logs(study: Study, releases: NDArray[np.int64], with_alice: bool) -> Floats:

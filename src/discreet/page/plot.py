@@ -117,4 +117,4 @@ def _number(value: float) -> str:
         head = value / 10.0**power
         shown = f"10{str(power).translate(_SUPER)}"
         return shown if abs(head - 1) < 1e-6 else f"{head:g}·{shown}"
-    return f"{value:,.6g}" if abs(value) >= 1 or value == 0 else f"{value:.6g}"
+    return f"{round(value):,}" if abs(value - round(value)) < 1e-9 * max(1.0, abs(value)) else f"{value:.6g}"

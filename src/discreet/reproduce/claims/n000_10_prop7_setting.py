@@ -1,5 +1,6 @@
 """p = e^ε/(1 + e^ε) is near 1/2 + ε/4, and not (1 + ε)/2: 000 §3.1, after Proposition 7."""
 
+from collections.abc import Callable
 from math import exp, log
 
 from discreet.page.plot import Line, plot
@@ -23,11 +24,16 @@ by it promises ε and gives about 2ε. With 1/2 + ε/4 the loss is ε(1 + ε²/1
 sets p exactly."""
 
 
-def findings() -> tuple[Finding, ...]:
-    """The error of each approximation, and the loss that it leads to."""
+def exact(epsilon: float) -> float:
+    """e^ε/(1 + e^ε)."""
+    return exp(epsilon) / (1 + exp(epsilon))
+
+
+def findings(setting: Callable[[float], float] = exact) -> tuple[Finding, ...]:
+    """The error of each approximation of a setting of p, and the loss that it leads to."""
     found = []
     for epsilon in (0.1, 0.01, 0.001):
-        p = exp(epsilon) / (1 + exp(epsilon))
+        p = setting(epsilon)
         right, notes = 0.5 + epsilon / 4, (1 + epsilon) / 2
         found += [
             Finding(

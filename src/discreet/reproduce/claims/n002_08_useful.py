@@ -20,7 +20,7 @@ def run() -> Outcome:
     shares = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30]
     points = [(share, distance(laplace, Fraction(str(share)) / PEOPLE)) for share in shares]
     lines = [
-        Line("any ε-DP algorithm: at most", [(share, tanh(share / 2)) for share in shares], "cap"),
+        Line("any algorithm: at most", [(share, tanh(share / 2)) for share in shares], "cap"),
         Line("a Laplace count", points, "ours", dots=True),
     ]
     title = "Total variation distance between the answers about 0ⁿ and 1ⁿ, over εn"
