@@ -55,7 +55,7 @@ def judge_right(name: str, found: Interval) -> Finding:
 
 
 def judge_broken(number: int, why: str, losses: list[float]) -> Finding:
-    """More than ε. Algorithm 4 is at most (1 + 6c)/4·ε; the others grow without end, or are infinite at once."""
+    """More than ε. Algorithm 4 is at most (1 + 6c)/4·ε; the others grow with each question, or are infinite at once."""
     if number == 4:
         limits = [(1 + 6 * length) / 4 for length in LENGTHS]
         holds = losses[-1] > EPSILON and all(
@@ -67,9 +67,11 @@ def judge_broken(number: int, why: str, losses: list[float]) -> Finding:
     else:
         # Each question more adds as much as the one before.
         steps = [(b - a) / (j - i) for (i, a), (j, b) in pairwise(zip(LENGTHS, losses, strict=True))]
-        claimed, holds = "grows with the stream, without end", losses[-1] > EPSILON and min(steps) > 0.1
+        claimed, holds = "grows with the stream, past ε", losses[-1] > EPSILON and min(steps) > 0.1
     shown = "infinite" if losses[-1] == inf else f"{losses[-1]:.2f}"
-    return Finding(f"Alg. {number}, {why}: loss, {LENGTHS[-1]} questions of a kind", claimed, shown, holds)
+    return Finding(
+        f"Alg. {number}, {why}: loss of one answer to {LENGTHS[-1]} questions of a kind", claimed, shown, holds
+    )
 
 
 WHY = {

@@ -76,7 +76,7 @@ def judge_falls(beyond: dict[int, float]) -> Finding:
     return Finding(
         f"the chance of an error above α, n = {', '.join(f'{n:,}' for n in beyond)}",
         "falls to nothing",
-        ", ".join(f"{max(value, 1e-300):.0e}" for value in values),
+        ", ".join(f"{value:.0e}" for value in values),
         values == sorted(values, reverse=True) and values[0] > BETA > 1e-9 > values[-1],
     )
 

@@ -52,7 +52,6 @@ def worst_thirds(bound: Bound) -> float:
 
 
 def _largest_ratio(tail: Numbers, bound: Numbers) -> float:
-    # What is smaller than any double is left out.
     some = bound > 1e-290
     return float((tail[some] / bound[some]).max())
 
@@ -65,7 +64,7 @@ def judge(what: str, ratio: float) -> Finding:
 def run() -> Outcome:
     """All tails, and those of a hundred fair coins as a curve."""
     findings = (
-        judge(f"coins, {len(SIZES) * len(CHANCES)} laws, every λ", worst_coins(chernoff)),
+        judge(f"coins, {len(SIZES) * len(CHANCES)} laws, every λ to a bound of 10⁻²⁹⁰", worst_coins(chernoff)),
         judge("numbers 0, ½, 1, up to 60 of them, every λ", worst_thirds(chernoff)),
     )
     away, tail = tails(binom.pmf(np.arange(101), 100, 0.5), 0.5, 100)

@@ -1,19 +1,21 @@
 """BLR is accurate: the exact probability of a large error, over all tables that it may choose, beside the theorem."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
+from math import comb, inf, log10
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
+from discreet.interval import precision
 from discreet.mechanism import imbalance_effects, small_table
 from discreet.release.smalldb import promised_error, sample_size
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.curves import Curve, chart_of
 
-EPSILON, BETA = Fraction(1), 0.05
+EPSILON, BETA, BITS = Fraction(1), 0.05, 192
 Numbers = NDArray[np.float64]
 
 
@@ -50,27 +52,35 @@ CASES = (
 )
 
 
-def errors(case: Case, epsilon: Fraction = EPSILON) -> tuple[Numbers, Numbers]:
-    """The largest error of each table of m rows, and the exact probability (rounded up) with which it is chosen."""
+def errors(case: Case, epsilon: Fraction = EPSILON) -> tuple[Numbers, list[arb]]:
+    """The largest error of each table of m rows, and the exact probability with which it is chosen."""
     weights, counts = np.array(case.effects), np.array(case.counts)
     choose = small_table(weights, epsilon=epsilon, sensitivity=case.few, rows=case.few)
     law = choose.law((imbalance_effects(weights, rows=case.few) @ counts).tolist())
     tables = np.array(list(law.probabilities))
     chosen = np.stack([(tables == cell).sum(axis=1) for cell in range(counts.size)])
     off = np.abs(weights @ chosen / case.few - (weights @ counts / case.rows)[:, None]).max(axis=0)
-    return off, np.array([float(chance.upper()) for chance in law.probabilities.values()])
+    return off, list(law.probabilities.values())
 
 
-def judge(case: Case, off: Numbers, chances: Numbers) -> Finding:
+def power_of_ten(chances: Iterable[arb]) -> float:
+    """log10 of the sum, rounded up: most of these chances are smaller than any double."""
+    with precision(BITS):
+        total = sum(chances, arb(0))
+        return float((total.log() / arb(10).log()).upper()) if total > 0 else -inf
+
+
+def judge(case: Case, off: Numbers, chances: Sequence[arb]) -> Finding:
     """The probability of an error above α is at most β."""
-    failure = float(chances[off > case.alpha].sum())
+    failure = power_of_ten(chance for chance, bad in zip(chances, off > case.alpha, strict=True) if bad)
+    mean = float(off @ np.array([float(chance.mid()) for chance in chances]))
     many = comb(len(case.counts) + case.few - 1, case.few)
     return Finding(
         f"n = {case.rows:,}, N = {len(case.counts)}, k = {len(case.effects)}: {many:,} tables of m = {case.few} rows; "
         f"the error is above {case.alpha:.3f}",
         f"with probability at most {BETA:g}",
-        f"{max(failure, 1e-300):.1e}, exactly; the mean error is {float(off @ chances):.4f}",
-        failure <= BETA,
+        f"10^{failure:.1f}; the mean error is {mean:.4f}",
+        failure <= log10(BETA),
     )
 
 
@@ -91,7 +101,8 @@ def run() -> Outcome:
     findings = [judge(*each) for each in found] + [judge_exists(case, off) for case, off, _ in found[-1:]]
     case, off, chances = found[0]
     order = np.argsort(off)
-    tail = np.minimum(1.0, np.cumsum(chances[order][::-1])[::-1])
+    doubles = np.array([float(chance.mid()) for chance in chances])
+    tail = np.minimum(1.0, np.cumsum(doubles[order][::-1])[::-1])
     shown = [(float(x), float(y)) for x, y in zip(off[order], tail, strict=True) if y > 1e-30]
     figure = chart_of(
         "Pr[error ≥ x] of BLR, exactly, n = 10,000 and two cells",

@@ -52,7 +52,7 @@ def judge(
     return [
         Finding(
             f"telling all of d = {', '.join(map(str, OUTPUTS[:3]))} scores with noise d·Δ/ε",
-            f"loss {EPSILON}; with noise Δ/ε it is d·ε",
+            f"loss {EPSILON}",
             ", ".join(shown(each) for each in told),
             all(equals(each, float(EPSILON)) for each in told),
         ),
