@@ -1,5 +1,6 @@
 """What one held row can change in a whole session: exactly on tiny sets, and by record and replay on larger ones."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -20,7 +21,11 @@ from discreet.ledger import Budget
 from discreet.mechanism.protocol import BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
+from discreet.privacy.accounting import total
+from discreet.privacy.event import Coin
 from discreet.privacy.gate import pure_gate
+from discreet.privacy.loss import accounting_for
+from discreet.privacy.renyi import ORDERS
 from discreet.source.exact import unseal
 
 STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
@@ -75,7 +80,7 @@ def scripted(monkeypatch, plan, answers, session_of):
     script = Script(plan, answers)
     with monkeypatch.context() as patch:
         for module in (holdout, leaderboard):
-            patch.setattr(module, "designed", lambda *_, **__: plan)
+            patch.setattr(module, "chosen", lambda *_, **__: plan)
         patch.setattr(Design, "comparison", lambda _: script.comparison())
         patch.setattr(Design, "value", lambda _: script.value())
         return script, session_of()
@@ -176,7 +181,7 @@ def test_no_transcript_of_a_holdout_loses_more_than_was_charged(plan, coarse, mo
     Their noise is charged by itself, on a value that moves by at most one, which is looked at too.
     """
     made = small_design(**plan)
-    worst, looked = worst_loss(monkeypatch, made, holdout_session, STATISTICS[: 4 - made.checks])
+    worst, looked = worst_loss(monkeypatch, made, holdout_session, STATISTICS[: 4 - made.checks], pairs=NEIGHBOURS[:3])
     assert looked >= 30
     assert bool(worst <= ball(made.epsilon * made.runs))
     assert bool(worst >= ball(made.epsilon * made.runs) / 4)
@@ -185,8 +190,10 @@ def test_no_transcript_of_a_holdout_loses_more_than_was_charged(plan, coarse, mo
 def test_no_transcript_of_a_leaderboard_loses_more_than_was_charged(coarse, monkeypatch):
     made = small_design(2)
     asked = [np.array(one) for one in ([1, 1], [1, 2], [2, 2], [0, 2])]
-    worst, looked = worst_loss(monkeypatch, made, leaderboard_session, asked, sides=1, values=(0, 2))
-    assert looked >= 60
+    worst, looked = worst_loss(
+        monkeypatch, made, leaderboard_session, asked, sides=1, values=(0, 2), pairs=NEIGHBOURS[1:3]
+    )
+    assert looked >= 40
     assert bool(worst <= ball(made.epsilon))
 
 
@@ -246,6 +253,74 @@ def test_the_mechanisms_of_a_design_are_as_private_as_their_events(sigma, coarse
     if sigma is not None:
         verdict = verify.check(lambda _: made.value(), [[0, 1]], statistic.UNIT, epsilon=0.5, rows=2)
         assert verdict.holds
+
+
+# --- The coin ---------------------------------------------------------------------------------------------------------
+
+
+def coin_design(hits, log_odds):
+    terms = Terms(pure_gate(100), 10, hits, 0.5, 0, statistic.sum_sensitivity())
+    zero = Fraction(0)
+    return Design(terms, 1, hits, zero, zero, zero, Fraction(3), 0, 1, 2, log_odds=log_odds)
+
+
+def tossed(monkeypatch, plan, heads, session_of):
+    """A session in which toss t is `heads[t]`, and every hit tells one row: how likely each toss was what it was."""
+    likely, right = [], Design.coin
+
+    def coin_of(self, *, shift=0):
+        made = right(self, shift=shift)
+
+        def toss(exact, guess):
+            passes = made.passes(int(unseal(exact, exact.sensitivity)[0]) - guess)
+            hit = heads[len(likely)] if len(likely) < len(heads) else False
+            likely.append(1 - passes if hit else passes)
+            return hit
+
+        return replace(made, toss=toss)
+
+    with monkeypatch.context() as patch:
+        for module in (holdout, leaderboard):
+            patch.setattr(module, "chosen", lambda *_, **__: plan)
+        patch.setattr(Design, "coin", coin_of)
+        patch.setattr(Design, "value", lambda _: Mechanism(None, lambda _: np.array([1]), None, None))
+        return session_of(), likely
+
+
+def divergences(monkeypatch, plan, session, asked, pair, orders):
+    """E_Q[(P/Q)^a] over all transcripts of tosses, for each order."""
+    sums = dict.fromkeys(orders, 0.0)
+    for heads in product((False, True), repeat=len(asked)):
+        (said, p), (again, q) = (tossed(monkeypatch, plan, heads, session(held, asked)) for held in pair)
+        assert said == again
+        # A session that has had its hits is not asked again: the same transcript, counted once.
+        if any(heads[len(p) :]):
+            continue
+        for order in orders:
+            sums[order] += np.prod(q) * (np.prod(p) / np.prod(q)) ** order
+    return sums
+
+
+@pytest.mark.parametrize("session", [holdout_session, leaderboard_session])
+@pytest.mark.parametrize("hits", [1, 2])
+def test_tosses_diverge_by_no_more_than_was_charged(session, hits, coarse, monkeypatch):
+    """Exactly, at every open order: [model_coin.md, (1)] for the real sessions on tiny sets. Hits alone are charged."""
+    plan = coin_design(hits, Fraction(1, 5))
+    asked = STATISTICS * 2 if session is holdout_session else [np.array(one) for one in product((1, 2), repeat=2)]
+    charge = total(Coin(plan.log_odds, hits), accounting_for("renyi"))
+    found = {float(order): float(loss) for order, loss in zip(ORDERS, charge, strict=True) if loss < 10}
+    orders = [order for order in found if order in (1.5, 2.0, 3.0, 4.0)]
+    assert len(orders) >= 2
+    for pair in NEIGHBOURS[:2]:
+        for order, moment in divergences(monkeypatch, plan, session, asked, pair, orders).items():
+            assert 1 - 1e-9 <= moment <= np.exp((order - 1) * found[order]) * (1 + 1e-9)
+
+
+def test_log_odds_that_are_steeper_than_was_charged_are_noticed(coarse, monkeypatch):
+    plan, charged = coin_design(1, Fraction(1, 2)), Coin(Fraction(1, 20), 1)
+    charge = dict(zip(map(float, ORDERS), total(charged, accounting_for("renyi")), strict=True))
+    moment = divergences(monkeypatch, plan, holdout_session, STATISTICS * 2, NEIGHBOURS[1], [2.0])[2.0]
+    assert moment > np.exp(float(charge[2.0]))
 
 
 # --- Record and replay -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The secret part of a holdout or a leaderboard: sparse vectors, paid at the start. Proofs: holdout.md"""
+"""The secret part of a holdout or a leaderboard: comparisons with held rows, paid at the start. Proofs: holdout.md"""
 
 import json
 import os
@@ -11,10 +11,11 @@ from discreet.errors import BadParameter, Refusal, SealBroken
 from discreet.learn.design import Design
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
+from discreet.mechanism.model_coin import ModelCoin
 from discreet.mechanism.sparse_vector import Run
 from discreet.parameter import Number, positive, probability, text
 from discreet.privacy.event import Nothing
-from discreet.privacy.gate import Gate, gaussian_gate, pure_gate
+from discreet.privacy.gate import Gate, gaussian_gate, pure_gate, renyi_gate
 from discreet.session.design import gate_for
 from discreet.source.exact import Exact
 
@@ -30,13 +31,14 @@ class Account:
         self._owned = ledger is not None and not isinstance(ledger, Ledger)
         self.ledger = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
-    def gate(self, epsilon: Number, delta: Number | None) -> Gate:
-        """The price: epsilon, in the currency and at the delta of the table's own budget or the narrowest over it."""
+    def gates(self, epsilon: Number, delta: Number | None) -> tuple[Gate, ...]:
+        """In which currencies the price may be met: on a ledger, that of the narrowest budget over the whole table."""
         price = positive("epsilon", epsilon)
         if self.ledger is None:
             if delta is None:
-                return pure_gate(price)
-            return gaussian_gate(price, probability("delta", delta))
+                return (pure_gate(price),)
+            chance = probability("delta", delta)
+            return pure_gate(price), gaussian_gate(price, chance), renyi_gate(price, chance)
         if delta is not None:
             raise BadParameter(f"delta is {delta}, and the ledger has its own. Leave it out.")
         over = [
@@ -45,7 +47,7 @@ class Account:
         if not over:
             # Says how to set one.
             self.ledger.remaining(table=self.table, analyst=self.analyst)
-        return gate_for(min(over, key=lambda one: len(one.scope.tables or ()) or 10**9).gate, price)
+        return (gate_for(min(over, key=lambda one: len(one.scope.tables or ()) or 10**9).gate, price),)
 
     def carried(self, reopen: bool) -> float:
         """ln of the number of transcripts that earlier sessions on the same rows may have had, as they said."""
@@ -90,15 +92,17 @@ class Account:
 class Checks:
     """Comparisons of sealed sums with public guesses; a hit tells the sum with noise, and there are only so many hits.
 
-    The noisy threshold is a secret of this object: it is in no file, and cannot be copied, pickled or forked.
+    What is secret, the noisy threshold, and what is limited, the hits, are in this object alone: it is in no file, and
+    cannot be copied, pickled or forked. `most` is as large as any sum.
     """
 
-    def __init__(self, design: Design, what: str) -> None:
-        self.design, self.what = design, what
+    def __init__(self, design: Design, what: str, *, most: int) -> None:
+        self.design, self.what, self._most = design, what, most
         self.lock, self._process = RLock(), os.getpid()
-        self._comparison, self._value = design.comparison(), design.value()
-        self._runs_left = design.runs - 1
-        self._run: Run | None = self._comparison.init()
+        self._value, self._runs_left = design.value(), design.runs - 1
+        self._coins = None if design.log_odds is None else (design.coin(), design.coin(shift=most))
+        # A coin has no threshold to hide, and the same number of hits.
+        self._run: Run | None = Run(design.hits, 0) if self._coins else self._started()
 
     @property
     def left(self) -> int:
@@ -114,11 +118,36 @@ class Checks:
         """Forget the threshold."""
         self._run, self._runs_left = None, 0
 
-    def above(self, exact: Exact, guess: int) -> int | None:
-        """The sum with fresh noise if it is above the guess by more than the threshold, about; otherwise None.
+    def apart(self, above: Exact, below: Exact, guess: int) -> int | None:
+        """The sum with fresh noise if it is off the guess by more than the threshold, about; otherwise None."""
+        if self._coins:
+            return self._tossed(self._coins[0], above, guess)
+        found = self._stepped(above, guess)
+        if found is None and (found := self._stepped(below, -guess)) is not None:
+            return -found
+        return found
 
-        The guess is public, so it is added to the threshold instead of taken from the sum, which stays sealed.
-        """
+    def above(self, exact: Exact, guess: int) -> int | None:
+        """The sum with fresh noise if it is above the guess by more than the threshold, about; otherwise None."""
+        if self._coins:
+            # Measured from below every sum, one can only be off by being larger.
+            return self._tossed(self._coins[1], exact, guess - self._most)
+        return self._stepped(exact, guess)
+
+    def _tossed(self, coin: ModelCoin, exact: Exact, guess: int) -> int | None:
+        # Used once: if anything fails from here on, it is over.
+        run, self._run = self._run, None
+        assert run is not None, "there are hits left"
+        if not coin.toss(exact, guess):
+            self._run = run
+            return None
+        assert self._value is not None, "a coin tells no value"
+        told = int(self._value.release(exact)[0])
+        self._run = replace(run, hits_left=run.hits_left - 1)
+        return told
+
+    def _stepped(self, exact: Exact, guess: int) -> int | None:
+        """The guess is public, so it is added to the threshold instead of taken from the sum, which stays sealed."""
         # Used once: if anything fails from here on, the run is over.
         run, self._run = self._run, None
         assert run is not None, "there are hits left"
@@ -133,6 +162,10 @@ class Checks:
         else:
             self._run, self._runs_left = self._comparison.init(), self._runs_left - 1
         return told
+
+    def _started(self) -> Run:
+        self._comparison = self.design.comparison()
+        return self._comparison.init()
 
     def taken(self) -> Run | None:
         """The threshold, taken away while something is recorded: if that fails, nothing goes on."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.checks import Account, Checks, steps_of
-from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, designed
+from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
 from discreet.learn.population import Bound, Population, population_of
 from discreet.learn.statistic import GRID, UNIT, Statistic, held_sums, read_rows, sum_sensitivity, training_sum
 from discreet.ledger import Ledger
@@ -99,12 +99,15 @@ class Holdout:
         failure = float(1 - Fraction(str(self.confidence)))
         self._account = Account(ledger, table, analyst)
         try:
-            gate = self._account.gate(epsilon, delta)
-            carried = self._account.carried(reopen)
-            near = _near(self._train.size, self._held.size, self._queries, failure / 2)
-            terms = Terms(gate, self._queries, most, failure / 2, ceil(near * self._whole), sum_sensitivity())
+            gates, carried = self._account.gates(epsilon, delta), self._account.carried(reopen)
+            near = ceil(_near(self._train.size, self._held.size, self._queries, failure / 2) * self._whole)
             level = None if threshold is None else ceil(positive("threshold", threshold, at_most=1) * self._whole)
-            self.design: Design = designed(terms, method=method, threshold=level)
+            self.design: Design = chosen(
+                gates,
+                lambda gate: Terms(gate, self._queries, most, failure / 2, near, sum_sensitivity()),
+                method=method,
+                threshold=level,
+            )
             self.population: Population = population_of(
                 self.design, rows=self._held.size, failure=failure, carried=carried
             )
@@ -113,7 +116,7 @@ class Holdout:
         except BaseException:
             self._account.close()
             raise
-        self._checks = Checks(self.design, "holdout")
+        self._checks = Checks(self.design, "holdout", most=self._whole)
         self.asked = 0
 
     def estimate(self, statistic: Statistic) -> Estimate:
@@ -129,9 +132,7 @@ class Holdout:
             guess = steps_of(trained, self._train.size, self._held.size)
             above, below = held_sums(statistic, self._held)
             asked, hits, self.asked = self.asked, self.design.checks - self._checks.left, self.asked + 1
-            found = self._checks.above(above, guess)
-            if found is None and (found := self._checks.above(below, -guess)) is not None:
-                found = -found
+            found = self._checks.apart(above, below, guess)
             if found is None:
                 return self._told(trained / (self._train.size * GRID), self.design.pass_error, "training", asked, hits)
             value = self.population.told(found)

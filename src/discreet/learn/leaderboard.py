@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.errors import BadData, Refusal
 from discreet.learn.checks import Account, Checks
-from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, designed
+from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
 from discreet.learn.population import Bound, Population, population_of
 from discreet.learn.statistic import GRID, Rows, agreement, held_sums, read_rows, sum_sensitivity
 from discreet.ledger import Ledger
@@ -99,10 +99,10 @@ class Leaderboard:
         steps = _STEPS if step is None else (positive("step", step, at_most=1, next_step="Give one, say 0.02."),)
         self._account = Account(ledger, table, analyst)
         try:
-            gate, self._carried = self._account.gate(epsilon, delta), self._account.carried(reopen)
+            gates, self._carried = self._account.gates(epsilon, delta), self._account.carried(reopen)
             found: list[tuple[float, float, Design, Population]] = []
             for one in steps:
-                found.append(self._designed(gate, one, most or ceil((1 - first) / one), method))
+                found.append(self._designed(gates, one, most or ceil((1 - first) / one), method))
                 if found[-1][0] > 1.2 * min(each[0] for each in found):
                     break
             _, self.step, self.design, self.population = min(found, key=lambda each: each[0])
@@ -113,7 +113,7 @@ class Leaderboard:
         except BaseException:
             self._account.close()
             raise
-        self._checks = Checks(self.design, "leaderboard")
+        self._checks = Checks(self.design, "leaderboard", most=self._whole)
         self.best, self._low = float(first), 0.0
         self._standings: list[Standing] = []
         self._seen = 0.0
@@ -212,11 +212,14 @@ class Leaderboard:
         return self.design.value_error / self._whole + 0.5 / self.population.values
 
     def _designed(
-        self, gate: Gate, step: Fraction, improvements: int, method: Method
+        self, gates: tuple[Gate, ...], step: Fraction, improvements: int, method: Method
     ) -> tuple[float, float, Design, Population]:
         near = ceil(step * self._whole)
-        terms = Terms(gate, self._queries, improvements, self._failure / 2, near, sum_sensitivity())
-        design = designed(terms, method=method)
+        design = chosen(
+            gates,
+            lambda gate: Terms(gate, self._queries, improvements, self._failure / 2, near, sum_sensitivity()),
+            method=method,
+        )
         population = population_of(
             design, rows=self._held.size, failure=self._failure, carried=self._carried, rising=True
         )
