@@ -16,6 +16,7 @@ from discreet.learn.design import Terms, designed
 from discreet.learn.holdout import Estimate, Holdout
 from discreet.learn.population import population_of
 from discreet.learn.statistic import GRID, sum_sensitivity
+from discreet.learn.transfer import chernoff_interval, description_nats
 from discreet.privacy.accounting import total
 from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
@@ -71,6 +72,27 @@ def test_an_overfit_is_found_and_told_from_the_held_rows(named):
     found = holdout.estimate(lambda x: x[:, 0] == 0)
     assert found.origin == "holdout"
     assert abs(found.value - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("train", [np.ones((ROWS, 1)), None], ids=["holdout", "training"])
+def test_an_interval_has_room_for_the_noise_the_grid_and_the_rows(train):
+    """On its own a value is off by as much as the design allows, and the rows by as much as the description does."""
+    rng = np.random.default_rng(22)
+    holdout = opened(rng, train=train)
+    found, whole = holdout.estimate(one), ROWS * GRID
+    told = found.origin == "holdout"
+    # On the grid: only so many values can be told, which is what the bound counts.
+    assert not told or found.value * holdout.population.values == round(found.value * holdout.population.values)
+    off = (
+        holdout.design.value_error / whole + 0.5 / holdout.population.values
+        if told
+        else holdout.design.pass_error / whole
+    )
+    nats = description_nats(asked=0, hits=0, queries=100, checks=3, values=holdout.population.values + 1, failure=0.025)
+    low, high = chernoff_interval(found.value - off, found.value + off, rows=ROWS, nats=nats)
+    assert found.low <= low
+    assert found.high >= high
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-5)
 
 
 def test_after_the_last_check_it_refuses_and_says_what_to_do():
