@@ -81,3 +81,9 @@ def test_reports_of_randomized_response_are_as_lucky_as_the_bound_and_honest_one
     bound = luckiest_share(people, epsilon=1, confidence=1 - 1e-9)
     assert right[0] <= bound < right[1]
     assert binom.cdf(round(people * right[0]), people, best_guess(epsilon=1)) > 1e-9
+
+
+def test_a_secret_that_most_people_have_is_guessed_with_more_luck():
+    assert luckiest_share(200, epsilon=1, prior=0.8) == luckiest_share(200, epsilon=1, prior=0.2)
+    assert luckiest_share(200, epsilon=1, prior=0.8) > luckiest_share(200, epsilon=1)
+    assert luckiest_share(200, epsilon=1, delta=1e-9, prior=0.8) == 1

@@ -13,7 +13,7 @@ from discreet import draw
 from discreet.attack.differencing import difference, point
 from discreet.attack.limit import best_guess, largest_area, luckiest_area, luckiest_share, secret_budget
 from discreet.attack.outcome import Learnt, Outcome, Roc
-from discreet.attack.people import People, rows_of, weights
+from discreet.attack.people import COIN, People, rows_of, weights
 from discreet.attack.posterior import alike_prior, belief, fair_prior, released, told
 from discreet.attack.questions import cell_mask, random_questions
 from discreet.attack.reconstruction import Method, Numbers, guess_from_cells, reconstruct, share_right
@@ -74,15 +74,16 @@ def attack_by_differencing(
             Learnt("curator, their difference", "ours", _mean(one)),
         ),
         chance=_base_rate(people),
-        limit=best_guess(epsilon=loss, delta=spill),
-        luck=luckiest_share(number, epsilon=loss, delta=spill, confidence=CONFIDENCE),
+        limit=best_guess(epsilon=loss, delta=spill, prior=_prior(people)),
+        luck=luckiest_share(number, epsilon=loss, delta=spill, prior=_prior(people), confidence=CONFIDENCE),
         confidence=CONFIDENCE,
         epsilon=loss,
         delta=spill,
         notes=(
-            f"{len(people)} people; against the curator {number} of them, with a new budget for each.",
+            f"{len(people)} people; against the curator {number} of them, with "
+            f"{'a new budget for each' if desk is None else 'one budget for all'}.",
             "Rounding stops this attack, which asks for two numbers, and not those that ask for many.",
-            "To ask for the difference itself, at the whole price, reaches the limit: the promise is not too cautious.",
+            "To ask for the difference itself, at the whole price, reaches the limit: no smaller one would be true.",
         ),
     )
 
@@ -116,13 +117,13 @@ def attack_by_reconstruction(
     return Outcome(
         name="reconstruction",
         title="Reconstruction: everybody's secret from many counts",
-        how=f"{number:,} counts of random halves of {len(people)} people whose {', '.join(people.public)} are public; "
-        f"each says how many of them have {people.label}. A linear program finds who.",
+        how=f"{number:,} counts of random halves of {len(people)} people of whom {', '.join(people.public)} is "
+        f"known; each says how many of them have {people.label}. A linear program finds who.",
         measure="of people guessed right",
         learnt=tuple(learnt),
         chance=_base_rate(people),
-        limit=best_guess(epsilon=loss, delta=spill),
-        luck=luckiest_share(len(people), epsilon=loss, delta=spill, confidence=CONFIDENCE),
+        limit=best_guess(epsilon=loss, delta=spill, prior=_prior(people)),
+        luck=luckiest_share(len(people), epsilon=loss, delta=spill, prior=_prior(people), confidence=CONFIDENCE),
         confidence=CONFIDENCE,
         epsilon=loss,
         delta=spill,
@@ -235,8 +236,13 @@ def _mean(right: list[bool]) -> float:
 
 
 def _base_rate(people: People) -> float:
+    return max(_prior(people), 1 - _prior(people))
+
+
+def _prior(people: People) -> float:
+    """How likely one of them has the secret, to somebody who knows how many have it; of a coin it is known anyway."""
     share = float(people.bits.mean())
-    return max(share, 1 - share)
+    return 0.5 if people.secret == COIN else min(max(share, 1e-9), 1 - 1e-9)
 
 
 def _promise(desk: Any, epsilon: Number) -> tuple[float, float]:

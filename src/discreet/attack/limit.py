@@ -46,12 +46,15 @@ def largest_area(*, epsilon: Number, delta: Number = 0) -> float:
     return 1 - (1 - d) ** 2 * _lie(e)
 
 
-def luckiest_share(people: int, *, epsilon: Number, delta: Number = 0, confidence: Number = 0.999) -> float:
+def luckiest_share(
+    people: int, *, epsilon: Number, delta: Number = 0, prior: Number = 0.5, confidence: Number = 0.999
+) -> float:
     """The share of so many people's bits that an attacker guesses at most, with this probability, in one experiment.
 
-    For bits that are fair coins to the attacker. However the guesses hang together, the number W of right ones is at
-    most a binomial one: given all that was released, and the other people's bits, one bit is still no surer than p.
-    Pr[W > v] ≤ Pr[Bin(n, p) > v] + 2nδ, with p = e^ε/(1 + e^ε).
+    For bits that are independent coins to the attacker. However the guesses hang together, the number W of right ones is
+    at most a binomial one: given all that was released, and the other people's bits, one bit is no surer than p.
+    Pr[W > v] ≤ Pr[Bin(n, p) > v] + 2nδ, with p = e^ε/(1 + e^ε) for fair coins. For others, of `prior` π > ½ or 1 − π,
+    the odds start at π/(1 − π), so that p = πe^ε/(1 − π + πe^ε); with a delta, nothing is known of those (1).
 
     where n is `people`; the share is the smallest v/n for which this is at most 1 − `confidence`.
 
@@ -64,7 +67,11 @@ def luckiest_share(people: int, *, epsilon: Number, delta: Number = 0, confidenc
     e, d = _read(epsilon, delta)
     failure = 1 - float(probability("confidence", confidence, next_step="Give one, say 0.999."))
     left = failure - 2 * count * d
-    return 1.0 if left <= 0 else float(binom.isf(left, count, 1 - _lie(e))) / count
+    fair = float(probability("prior", prior, next_step="Give one, say 0.5."))
+    if left <= 0 or (d and fair != 0.5):
+        return 1.0
+    chance = 1 / (1 + exp(-e) * min(fair, 1 - fair) / max(fair, 1 - fair))
+    return float(binom.isf(left, count, chance)) / count
 
 
 def luckiest_area(people: int, *, epsilon: Number, delta: Number = 0, confidence: Number = 0.999) -> float:

@@ -72,7 +72,7 @@ class People:
         return np.array([weights(query, with_it) for query in queries], dtype=np.float64)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} people; {', '.join(self.public)} are public, {self.label} is not>"
+        return f"<{len(self)} people; known: {', '.join(self.public)}; secret: {self.label}>"
 
 
 def weights(query: Linear, codes: Codes) -> NDArray[np.int64]:
@@ -110,7 +110,7 @@ def all_people(table: Table, *, public: Sequence[str], secret: str, value: Any =
     >>> rows = {"age": [31, 40, 52], "smokes": [True, False, True]}
     >>> table = dp.open(rows, domain=dp.Domain({"age": dp.Integers(0, 99), "smokes": dp.Boolean()}))
     >>> all_people(table, public=["age"], secret="smokes")
-    <3 people; age are public, smokes = True is not>
+    <3 people; known: age; secret: smokes = True>
     """
     rows = len(rows_of(table, public[:1])[public[0]]) if public else 0
     return choose_people(table, rows, public=public, secret=secret, value=value, balanced=False)
@@ -126,7 +126,7 @@ def choose_people(
 
     >>> import discreet as dp
     >>> choose_people(dp.load_adult(), 100, public=["age", "education", "sex"], secret="income", value=">50K")
-    <100 people; age, education, sex are public, income = >50K is not>
+    <100 people; known: age, education, sex; secret: income = >50K>
     """
     count, known = whole("people", number, least=2), tuple(dict.fromkeys(public))
     if not known or secret in known:

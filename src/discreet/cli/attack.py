@@ -39,7 +39,7 @@ class Name(StrEnum):
 
 def attack(
     names: Annotated[
-        list[Name] | None, typer.Argument(metavar="[ATTACK]...", help="Which ones; all of them, if none is named.")
+        list[Name] | None, typer.Argument(metavar="ATTACK", help="Which ones; all of them, if none is named.")
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The budget of the curator that is attacked.")] = 1.0,
     delta: Annotated[float, typer.Option(help="The delta of the release that is traced; 0 for Laplace noise.")] = 1e-9,
@@ -91,7 +91,7 @@ def attack(
 def audit(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="One of --list, or module:function of a draw(table, size) of your own."),
+        typer.Argument(metavar="NAME", help="One of --list, or module:function of a draw(table, size) of your own."),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The epsilon that is claimed.")] = 1.0,
     delta: Annotated[float | None, typer.Option(help="The delta that is claimed, for a function of your own.")] = None,
@@ -209,10 +209,16 @@ def _made(
         more: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "tell": tell}
         return lab.attack_by_tracing(table, people=half, means=questions, columns=traced, **more)
     chosen = _people(table, people, columns, secret, schema, everybody=desk is not None)
-    price = epsilon if desk is None else float(desk.remaining.epsilon)
+    price = epsilon if desk is None else _whole_budget(desk)
     if name is Name.DIFFERENCING:
         return lab.attack_by_differencing(chosen, epsilon=price, trials=min(people, 100), desk=desk, tell=tell)
     return lab.attack_by_reconstruction(chosen, epsilon=price, questions=questions, desk=desk, tell=tell)
+
+
+def _whole_budget(desk: Any) -> float:
+    """What is left of it; if that is next to nothing, what it was: the desk will refuse, and tell what is known."""
+    left = float(desk.remaining.epsilon)
+    return left if left > 1e-3 else left + float(desk.spent.epsilon)
 
 
 def _public(public: str | None, schema: Path | None, usual: tuple[str, ...]) -> tuple[str, ...]:
