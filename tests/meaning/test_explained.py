@@ -26,6 +26,7 @@ def test_the_page_is_well_formed_and_asks_nobody_for_anything():
     assert not re.search(r"https?://|src=|url\(|@import|<link|<script", page)
     assert "delta 1e-09" in page
     assert "too small" in page
+    assert "\\n" not in page
 
 
 @pytest.mark.parametrize("draw", [belief_figure, tradeoff_figure])
@@ -43,8 +44,8 @@ def test_the_picture_of_the_study_shows_both_worlds():
 
 def test_the_story_says_what_is_believed_before_and_after():
     told = story(Study(epsilon=1))
-    assert "20.0%" in told
-    assert "30.0% if it was not" in told
+    assert "20 %" in told
+    assert "30 % if it was not" in told
 
 
 def test_the_command_tells_the_story_beside_what_it_always_said():

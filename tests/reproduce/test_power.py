@@ -165,6 +165,11 @@ def test_a_limit_that_is_not_refused_is_noticed():
     assert fails(file.growth(dict.fromkeys(file.WIDTHS, 1.0)))
 
 
+def test_accurate_answers_that_call_themselves_private_are_traced():
+    file = part("n000_28_thm20_tracing")
+    assert fails(file.findings(private=file.accurate))
+
+
 def test_a_stage_that_costs_more_than_it_says_is_noticed():
     file = part("n002_03_lem12_basic")
     wrong = lambda epsilon, past, rows: file.adaptive_stage(2 * epsilon, past, rows)

@@ -55,14 +55,14 @@ def explain(
 def _smoking(epsilon: float) -> str:
     """The story, and a study that was just made up: told with Alice's row and without it."""
     from discreet.meaning import Study, largest_difference, learned, run_study
-    from discreet.meaning.page import story
+    from discreet.meaning.page import percent, story
 
     study = Study(epsilon=epsilon)
     told = run_study(study, harmful=True, alice_is_ill=True)
     used, unused = (learned(study, told, with_alice=with_alice) for with_alice in (True, False))
     return (
         f"{story(study)}\nA study that was drawn just now, in a world where smoking is harmful and Alice is ill, says "
-        f"{told:,}: {used.ill:.2%} with her row, {unused.ill:.2%} without. Over everything that a study may say, no "
+        f"{told:,}: {percent(used.ill)} with her row, {percent(unused.ill)} without. Over everything that a study may say, no "
         f"belief of the insurer's differs by more than e^{largest_difference(study):.2f}; the promise is "
         f"e^{2 * float(study.epsilon):g}."
     )

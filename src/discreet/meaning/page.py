@@ -28,25 +28,39 @@ def meaning_page(meaning: Meaning) -> str:
     return document(f"What {promise} means", STYLE, "\n".join(body))
 
 
-BELIEF = """Somebody who knows everyone else's data, and thought it so likely that you took part, ends between the two
-lines, whatever the results are."""
-TEST = """Whoever tests from the results whether you took part misses at least so many of those who did, for so many
-false alarms. A test of whether a whole family took part may be better."""
+BELIEF = (
+    "Somebody who knows everyone else's data, and thought it so likely that you took part, ends between the two lines, "
+    "whatever the results are."
+)
+TEST = (
+    "Whoever tests from the results whether you took part misses at least so many of those who did, for so many false "
+    "alarms. A test of whether a whole family took part may be better."
+)
 
 
 def story(study: Study) -> str:
     """Smoking and cancer in words: what an insurer learns about Alice from a study with her row, and without it.
 
     >>> from discreet.meaning import Study
-    >>> "30" in story(Study(epsilon=1))
+    >>> "30 % if it was not" in story(Study(epsilon=1))
     True
     """
     told = round(study.harmful * study.smokers)
     used, unused = (learned(study, told, with_alice=with_alice) for with_alice in (True, False))
     return (
         f"Alice smokes, and a study of {study.smokers:,} smokers counts how many fall ill. Her insurer thinks that "
-        f"{study.harmless:.0%} of smokers do if smoking is harmless and {study.harmful:.0%} if it is not, and gave the "
-        f"latter {study.suspicion:.0%}: Alice falls ill with {study.belief_before:.1%}. The study says, with noise for "
-        f"epsilon {float(study.epsilon):g}, that {told:,} did. Now it is {used.ill:.1%} if Alice's row was used, and "
-        f"{unused.ill:.1%} if it was not. The insurer has learnt much about Alice, and little from her."
+        f"{percent(study.harmless)} of smokers do if smoking is harmless and {percent(study.harmful)} if it is not, and "
+        f"gave the latter {percent(study.suspicion)}: Alice falls ill with {percent(study.belief_before)}. The study "
+        f"says, with noise for epsilon {float(study.epsilon):g}, that {told:,} did. Now it is {percent(used.ill)} if "
+        f"Alice's row was used, and {percent(unused.ill)} if it was not. The insurer has learnt much about Alice, and "
+        "little from her."
     )
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    >>> percent(0.3), percent(0.3039)
+    ('30 %', '30.39 %')
+    """
+    return f"{100 * share:.4g} %"

@@ -1,4 +1,4 @@
-"""What cannot be done in time poly(d), and what the product says then: 000 Theorems 19 and 20."""
+"""What cannot be done in time poly(d), and what the product says then: 000 Theorem 19."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,9 +34,9 @@ def run() -> Outcome:
     return Outcome((growth(times), *refusals()), figure, NOTE)
 
 
-NOTE = """The theorems say that no algorithm is quick for all tables, under assumptions of cryptography; that cannot be
-measured. What can: the algorithms of the notes take time in proportion to 2^d, and the product says so before anything
-is paid, instead of trying."""
+NOTE = """The theorem says that no algorithm is quick for all tables, under an assumption of cryptography; that cannot
+be measured. What can: the algorithms of the notes take time in proportion to 2^d, and the product says so before
+anything is paid, instead of trying."""
 
 
 def growth(times: dict[int, float]) -> Finding:
@@ -108,9 +108,9 @@ def _refusal(tried: Callable[[], object]) -> str:
 
 CLAIM = Claim(
     name="limits",
-    source="000 Thm. 19, 20",
+    source="000 Thm. 19",
     title="What is hard is refused, with the number",
-    statement="No algorithm makes useful private synthetic data for 2-way conjunctions in time poly(d), and some "
-    "families of 2^c queries over 2^d cells cannot be answered efficiently at all, if cryptography is secure.",
+    statement="No algorithm makes useful private synthetic data for 2-way conjunctions in time poly(d), if digital "
+    "signatures are secure. What needs too much is refused before anything is paid.",
     run=run,
 )
