@@ -29,7 +29,6 @@ from discreet.query.linear import Linear, Marginal
 from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
-from discreet.source.effect import sensitivity_of
 from discreet.source.frame import Frame
 from discreet.source.table import Table
 
@@ -310,7 +309,8 @@ def _released_sums(table: Table, rows: Any, asked: list[Linear], epsilon: Number
     """All sums over a table of these rows, in one private release."""
     domain, unit = Domain({name: table.domain[name] for name in rows}), Unit(neighbors="replace_one")
     frame = Frame.of_codes([rows[name].astype(np.int32) for name in domain], domain=domain, unit=unit)
-    moves, exact = sensitivity_of(asked, domain, unit), Table(Schema("traced", domain, unit), frame).evaluate(asked)
+    exact = Table(Schema("traced", domain, unit), frame).evaluate(asked)
+    moves = exact.sensitivity
     if delta:
         return np.asarray(gaussian(epsilon=epsilon, delta=delta, sensitivity=moves).release(exact), dtype=np.float64)
     return np.asarray(laplace(epsilon=epsilon, sensitivity=moves).release(exact), dtype=np.float64)

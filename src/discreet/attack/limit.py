@@ -51,8 +51,8 @@ def luckiest_share(
 ) -> float:
     """The share of so many people's bits that an attacker guesses at most, with this probability, in one experiment.
 
-    For bits that are independent coins to the attacker. However the guesses hang together, the number W of right ones is
-    at most a binomial one: given all that was released, and the other people's bits, one bit is no surer than p.
+    For bits that are independent coins to the attacker. However the guesses hang together, the number W of right ones
+    is at most a binomial one: given all that was released, and the other people's bits, one bit is no surer than p.
     Pr[W > v] ≤ Pr[Bin(n, p) > v] + 2nδ, with p = e^ε/(1 + e^ε) for fair coins. For others, of `prior` π > ½ or 1 − π,
     the odds start at π/(1 − π), so that p = πe^ε/(1 − π + πe^ε); with a delta, nothing is known of those (1).
 
