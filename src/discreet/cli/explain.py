@@ -62,7 +62,7 @@ def _smoking(epsilon: float) -> str:
     used, unused = (learned(study, told, with_alice=with_alice) for with_alice in (True, False))
     return (
         f"{story(study)}\nA study that was drawn just now, in a world where smoking is harmful and Alice is ill, says "
-        f"{told:,}: {percent(used.ill)} with her row, {percent(unused.ill)} without. Over everything that a study may say, no "
-        f"belief of the insurer's differs by more than e^{largest_difference(study):.2f}; the promise is "
+        f"{told:,}: {percent(used.ill)} with her row, {percent(unused.ill)} without. Over everything that a study may "
+        f"say, no belief of the insurer's differs by more than e^{largest_difference(study):.2f}; the promise is "
         f"e^{2 * float(study.epsilon):g}."
     )

@@ -49,8 +49,8 @@ def story(study: Study) -> str:
     used, unused = (learned(study, told, with_alice=with_alice) for with_alice in (True, False))
     return (
         f"Alice smokes, and a study of {study.smokers:,} smokers counts how many fall ill. Her insurer thinks that "
-        f"{percent(study.harmless)} of smokers do if smoking is harmless and {percent(study.harmful)} if it is not, and "
-        f"gave the latter {percent(study.suspicion)}: Alice falls ill with {percent(study.belief_before)}. The study "
+        f"{percent(study.harmless)} of smokers do if smoking is harmless and {percent(study.harmful)} if it is not, "
+        f"and gave the latter {percent(study.suspicion)}: Alice falls ill with {percent(study.belief_before)}. The study "
         f"says, with noise for epsilon {float(study.epsilon):g}, that {told:,} did. Now it is {percent(used.ill)} if "
         f"Alice's row was used, and {percent(unused.ill)} if it was not. The insurer has learnt much about Alice, and "
         "little from her."
