@@ -22,7 +22,7 @@ from discreet.mechanism.protocol import BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
 from discreet.privacy.accounting import total
-from discreet.privacy.event import Coin
+from discreet.privacy.event import AboveThreshold, Coin, Compose, Gaussian, Repeat
 from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.renyi import ORDERS
@@ -253,6 +253,44 @@ def test_the_mechanisms_of_a_design_are_as_private_as_their_events(sigma, coarse
     if sigma is not None:
         verdict = verify.check(lambda _: made.value(), [[0, 1]], statistic.UNIT, epsilon=0.5, rows=2)
         assert verdict.holds
+
+
+@pytest.mark.parametrize("sigma", [None, Fraction(2)])
+def test_every_run_has_a_threshold_of_its_own(sigma, coarse, monkeypatch):
+    """The stub draws 1000, 2000, …; what a comparison sees is that of its run, and the guess."""
+    plan, drawn, seen = small_design(1, runs=3, sigma=sigma), iter(range(1000, 9000, 1000)), []
+    script = Script(plan, (None, 1, None, None, 1, 1))
+    right = script.comparison()
+
+    def step(run, exact):
+        seen.append(run.noisy_threshold // 500 * 500)
+        return right.step(run, exact)
+
+    script.comparison = lambda: Interactive(plan.event, lambda: Run(1, next(drawn) + 250), step, None, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(holdout, "chosen", lambda *_, **__: plan)
+        patch.setattr(Design, "comparison", lambda _: script.comparison())
+        patch.setattr(Design, "value", lambda _: script.value())
+        holdout_session((0, 1), STATISTICS * 2)()
+    assert seen == [1000, 1000, 2000, 2000, 2000, 3000]
+
+
+def test_the_best_never_falls(coarse, monkeypatch):
+    """A hit whose noisy value is below the best changes nothing: the bound counts sequences that do not fall."""
+    plan, asked = small_design(3), [np.array([1, 1])] * 3
+    _, told_ = scripted(monkeypatch, plan, (2, 1, 2), leaderboard_session((1, 1), asked))
+    bests = [dict(one)["best"] for one in told_]
+    assert bests == ["1.0", "1.0", "1.0"]
+    assert [dict(one)["improved"] for one in told_] == ["True", "False", "False"]
+
+
+def test_the_events_say_all_that_is_done():
+    moves = statistic.sum_sensitivity().l2_squared
+    run, tell = AboveThreshold(Fraction(3)), Gaussian(Fraction(2), moves)
+    assert small_design(2).event == AboveThreshold(Fraction(4))
+    assert small_design(1, runs=2, sigma=Fraction(2)).event == Repeat(Compose((run, tell)), 2)
+    tossing = coin_design(7, Fraction(1, 5))
+    assert tossing.event == Compose((Coin(Fraction(1, 5), 7), Repeat(Gaussian(Fraction(3), moves), 7)))
 
 
 # --- The coin ---------------------------------------------------------------------------------------------------------
