@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.mechanism import histogram, laplace, name_and_shame, randomized_response, sparse_vector
+from discreet.mechanism import gaussian, histogram, laplace, name_and_shame, randomized_response, sparse_vector
 from discreet.mechanism.protocol import Law
 from discreet.reproduce import claims
 from discreet.reproduce.claim import Finding, Outcome
@@ -68,6 +68,9 @@ CASES = {
     ),
     "prop10": lambda: part("n000_15_prop10_groups").findings(HALF),
     "prop11": lambda: part("n000_16_prop11_basic").findings(HALF),
+    "half of the noise for (ε, δ)": lambda: part("n000_17b_def12_delta").findings(
+        lambda *, epsilon, delta, sensitivity: gaussian(epsilon=2 * epsilon, delta=delta, sensitivity=sensitivity)
+    ),
     "typical loss": lambda: part("n000_17_typical_loss").findings(epsilon=1.0),
     "advanced composition with half of the bound": lambda: part("n000_18_prop13_advanced").findings(
         lambda k, each, delta: part("n000_18_prop13_advanced").advanced(k, each, delta) / 2

@@ -50,10 +50,10 @@ def story(study: Study) -> str:
     return (
         f"Alice smokes, and a study of {study.smokers:,} smokers counts how many fall ill. Her insurer thinks that "
         f"{percent(study.harmless)} of smokers do if smoking is harmless and {percent(study.harmful)} if it is not, "
-        f"and gave the latter {percent(study.suspicion)}: Alice falls ill with {percent(study.belief_before)}. The study "
-        f"says, with noise for epsilon {float(study.epsilon):g}, that {told:,} did. Now it is {percent(used.ill)} if "
-        f"Alice's row was used, and {percent(unused.ill)} if it was not. The insurer has learnt much about Alice, and "
-        "little from her."
+        f"and gave the latter {percent(study.suspicion)}: Alice falls ill with {percent(study.belief_before)}. The "
+        f"study says, with noise for epsilon {float(study.epsilon):g}, that {told:,} did. Now it is "
+        f"{percent(used.ill)} if Alice's row was used, and {percent(unused.ill)} if it was not. The insurer has learnt "
+        "much about Alice, and little from her."
     )
 
 
