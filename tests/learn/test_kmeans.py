@@ -60,7 +60,7 @@ def _seeded(seed):
 
 
 def test_with_many_rows_they_are_as_good_and_the_lecture_is_behind():
-    rows = blobs(60_000)
+    rows = blobs(40_000)
     ours = [ratio(rows, dp.KMeans(3, epsilon=0.5, bounds=(0, 1)).fit(rows)) for _ in range(3)]
     notes = [ratio(blobs(), _lecture().fit(blobs())) for _ in range(7)]
     assert np.median(ours) < 1.01
@@ -73,8 +73,8 @@ def _lecture(**named):
 
 def test_more_columns_and_more_clusters_work():
     rng = np.random.default_rng(3)
-    rows = blobs(50_000, middles=rng.uniform(0.2, 0.8, (6, 6)), spread=0.05)
-    assert ratio(rows, dp.KMeans(6, epsilon=1, bounds=(0, 1)).fit(rows)) < 1.3
+    rows = blobs(20_000, middles=rng.uniform(0.2, 0.8, (6, 6)), spread=0.05)
+    assert ratio(rows, dp.KMeans(6, epsilon=2, bounds=(0, 1)).fit(rows)) < 1.3
 
 
 def test_far_too_many_columns_for_a_grid_still_give_centres():
@@ -134,11 +134,11 @@ def test_nearest_counts_are_the_nearest():
 
 def test_a_grid_has_as_many_boxes_as_the_rows_can_fill():
     box = Body((16384, 16384))
-    sizes = [choose_bins(box, rows, 7.0)[0] for rows in (0, 2000, 20_000, 10**6)]
+    sizes = [choose_bins(box, 3, rows, 7.0)[0] for rows in (0, 2000, 20_000, 10**6)]
     assert sizes == sorted(sizes)
-    assert sizes[0] == 2
-    assert choose_bins(Body((16384, 1638)), 10**6, 7.0)[1] < choose_bins(box, 10**6, 7.0)[0] / 5
-    assert choose_bins(Body((16384,) * 30), 10**9, 7.0) == (1,) * 30
+    assert sizes[0] == 3
+    assert choose_bins(Body((16384, 1638)), 3, 10**6, 7.0)[1] < choose_bins(box, 3, 10**6, 7.0)[0] / 5
+    assert choose_bins(Body((16384,) * 30), 3, 10**9, 7.0) == (1,) * 30
 
 
 def test_scattered_seeds_are_inside_and_apart():
@@ -289,6 +289,10 @@ def test_a_desk_pays_in_its_own_gate_and_a_key_pays_once(tmp_path, budget):
         assert desk.ledger.remaining(table="people", analyst="ana").epsilon == left
         spend = desk.ledger.history(table="people")[-1]
         assert (spend.analyst, spend.event) == ("ana", model.event_)
+        # The desk goes on, and begins again, with what it did not do itself in its ledger.
+        assert desk.ask("age >= 50", error=400).origin in ("direct", "measured")
+        with dp.Curator(people(), ledger=desk.ledger, analyst="ana") as restarted:
+            assert restarted.ask("age >= 50", error=400).origin == "known"
         with pytest.raises(KeyReused):
             dp.KMeans(3, epsilon=0.4, columns=COLUMNS, key="once").fit(desk)
 

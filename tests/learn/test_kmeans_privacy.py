@@ -123,7 +123,7 @@ def test_every_row_becomes_a_point_of_the_body_whatever_it_is(norm):
 def test_no_two_neighbours_are_further_apart_than_the_sensitivity(norm, unit):
     rng = np.random.default_rng(3)
     body = Body((2, 2), norm)
-    for radius, cut, many, weight in product((None, 1, 2), NORMS, (1, 2, 3), (1, 3)):
+    for radius, cut, many, weight in [*product((1, 2), NORMS, (1, 3), (2,)), (None, "l1", 1, 1), (None, "l1", 3, 3)]:
         centers = tuple(map(tuple, rng.integers(-2, 3, (many, 2)).tolist()))
         question = Clusters(body, centers, weight, radius, cut)
         for droppable in (False, True):
@@ -361,7 +361,7 @@ def test_a_replay_sees_a_fit_that_looks_at_its_rows():
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
 def test_a_purse_is_never_overdrawn(monkeypatch, unit, rounds):
     rng = np.random.default_rng(8)
-    for purse, rows, clusters in product(PURSES, (made_up(rng), np.zeros((0, 2)), rng.uniform(size=(40, 20))), (1, 5)):
+    for purse, rows, clusters in product(PURSES, (made_up(rng), np.zeros((0, 2)), rng.uniform(size=(40, 20))), (4,)):
         taken = []
 
         def listen(self, amount, sensitivity, taken=taken, real=Purse.mechanism):

@@ -1,5 +1,7 @@
 """k-means with a privacy budget, by the rules of scikit-learn. Proofs: kmeans.md"""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from json import dumps, loads
 from typing import Any, Literal
@@ -18,7 +20,7 @@ from discreet.parameter import Number, positive, probability, text, whole
 from discreet.privacy.event import Event, Pure
 from discreet.query.body import Norm
 from discreet.schema.unit import Neighbors, Unit
-from discreet.source.points import Points, grid_of_bounds, grid_of_columns, labels_of
+from discreet.source.points import Points, grid_of_bounds, grid_of_columns
 from discreet.source.table import Table
 
 try:
@@ -116,11 +118,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             if self.columns is not None:
                 raise BadParameter(f"columns is {self.columns!r} and X is an array. Choose its columns before.")
             unit = Unit(neighbors=self.neighbors)
-            self._fit(Look(grid, (), unit, Points(rows, grid, unit)), self._book(self.ledger), self.table)
-            self.labels_ = labels_of(rows, grid, self._centers)
+            points = Points(rows, grid, unit)
+            with self._book(self.ledger) as ledger:
+                self._fit(Look(grid, (), unit, points), ledger, self.table, self.analyst)
+            self.labels_ = points.labels(self._centers)
             return self
         held = X.table if isinstance(X, Curator) else X
-        ledger = X.ledger if isinstance(X, Curator) and self.ledger is None else self.ledger
+        given = X.ledger if isinstance(X, Curator) and self.ledger is None else self.ledger
         columns = _columns(self.columns)
         grid = grid_of_columns(held.domain, columns)
         if self.bounds is not None or self.norm != "linf":
@@ -128,7 +132,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
         analyst = X.analyst if isinstance(X, Curator) and self.analyst == ANYONE else self.analyst
-        self._fit(Look(grid, columns, held.unit, held), self._book(ledger), held.name, analyst)
+        with self._book(given) as ledger:
+            self._fit(Look(grid, columns, held.unit, held), ledger, held.name, analyst)
         self.__dict__.pop("labels_", None)
         return self
 
@@ -140,7 +145,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each row, by the rule by which rows were counted; nothing is paid."""
-        return labels_of(self._read(X), self._grid, self._centers)
+        return Points(self._read(X), self._grid, Unit()).labels(self._centers)
 
     def transform(self, X: Any) -> Floats:
         """The distance of each row to each centre; in a table's columns, in halves of their declared ranges."""
@@ -167,13 +172,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.algorithm not in ("auto", "lecture"):
             raise BadParameter(f'algorithm is {self.algorithm!r}; it must be "auto" or "lecture". Leave it out.')
 
-    def _book(self, ledger: Any) -> Ledger | None:
-        if ledger is None or isinstance(ledger, Ledger):
-            return ledger
-        return Ledger(ledger)
+    def _book(self, ledger: Any) -> AbstractContextManager[Ledger | None]:
+        """The ledger, closed again if it was given as a path."""
+        return nullcontext(ledger) if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
-    def _fit(self, look: Look, ledger: Ledger | None, table: str, analyst: str | None = None) -> None:
-        analyst = self.analyst if analyst is None else analyst
+    def _fit(self, look: Look, ledger: Ledger | None, table: str, analyst: str) -> None:
         purse = self._purse(look, ledger, table, analyst)
         event: Event = Pure(positive("epsilon", self.epsilon)) if self.algorithm == "lecture" else purse.event
         lloyd.require_drawable(look, self.n_clusters, purse)
@@ -190,11 +193,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 )
             return lloyd.fit(look, self.n_clusters, purse, self.rounds)
 
-        try:
-            found = self._paid(ledger, event, release, look, table, analyst)
-        finally:
-            if ledger is not None and not isinstance(self.ledger, (Ledger, type(None))):
-                ledger.close()
+        found = self._paid(ledger, event, release, look, table, analyst)
         self._grid, self._centers, self._columns = look.grid, found.centers, look.columns
         self.cluster_centers_ = look.grid.values(np.array(found.centers, dtype=np.float64))
         self.path_ = look.grid.values(np.array(found.path, dtype=np.float64))
@@ -218,12 +217,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return min(choices, key=lambda purse: lloyd.foreseen(look, self.n_clusters, purse))
 
     def _paid(
-        self, ledger: Ledger | None, event: Event, release: Any, look: Look, table: str, analyst: str
+        self,
+        ledger: Ledger | None,
+        event: Event,
+        release: Callable[[], lloyd.Fit],
+        look: Look,
+        table: str,
+        analyst: str,
     ) -> lloyd.Fit:
         """What is released after it was paid for, or what was released before under this key."""
         if ledger is None:
-            found: lloyd.Fit = release()
-            return found
+            return release()
         why = f"{self.n_clusters} clusters of {', '.join(look.columns) or f'{look.body.dimensions} features'}"
         asked = [why, repr(event), repr(look.grid), repr(look.unit), self.algorithm, self.rounds, self.average]
         body = None if self.key is None else dumps(asked).encode()

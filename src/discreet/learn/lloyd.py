@@ -25,8 +25,8 @@ SHARE_OF_TOTAL, SHARE_OF_GRID = 0.03, 0.4
 MOST_ROUNDS = 8
 # A round leaves about this part of the error of the centres that it began with; from blobs, not from the benchmark.
 KEPT = 0.4
-# Below so many boxes for each cluster a grid says too little.
-_BOXES_PER_CLUSTER = 2
+# An error of this part of the spread of a cluster adds its square, a ten-thousandth, to the sum of squares.
+ENOUGH = 0.01
 # Vectors are cut off so many standard deviations above their usual length, or not at all.
 _BEYOND = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 # A round gets at least this part of what the last one gets.
@@ -84,9 +84,9 @@ def _seeds(look: Look, clusters: int, purse: Purse, rows: float) -> tuple[Seeds,
     halves = Boxes(body, (2,) + (1,) * (body.dimensions - 1), look.columns)
     moves = look.sensitivity(halves)
     deviation = purse.variance(SHARE_OF_GRID, float(moves.l1), float(moves.l2_squared)) ** 0.5
-    bins = choose_bins(body, rows, deviation)
+    bins = choose_bins(body, clusters, rows, deviation)
     boxes = Boxes(body, bins, look.columns)
-    if boxes.size < _BOXES_PER_CLUSTER * clusters:
+    if boxes.size == 1:
         return scattered_seeds(body, rows, clusters), 0.0
     noisy = _released(look, boxes, purse, SHARE_OF_GRID)
     side = 2 * max(body.reach) / max(bins)
@@ -150,7 +150,8 @@ def best_step(
         shift = away if radius is None else near
         errors = (variances * (dimensions + shift / weights**2) * few / dimensions + bias**2) ** 0.5
         least = int(np.argmin(errors))
-        if best is None or errors[least] < best.error:
+        # Looking at whole vectors is quicker, so they are cut off only where that gains something.
+        if best is None or errors[least] ** 2 < best.error**2 - (best.radius is None) * (ENOUGH * spread) ** 2:
             deviation = float(variances[least] ** 0.5 / weights[least])
             best = Step(min(int(weights[least]), LARGEST), radius, norm, float(errors[least]), deviation)
     assert best is not None
@@ -179,7 +180,7 @@ def after(before: float, noise: float) -> float:
 
 
 def plan_rounds(purse: Purse, left: float, body: Body, seeds: Seeds, rounds: int | None) -> list[float]:
-    """The share of each round: as many rounds as leave the least error, later ones with more."""
+    """The share of each round: as few rounds as leave hardly more than the least error, later ones with more."""
     centers = _snapped(seeds.centers, body)
 
     def outcome(shares: list[float]) -> float:
@@ -189,7 +190,10 @@ def plan_rounds(purse: Purse, left: float, body: Body, seeds: Seeds, rounds: int
         return error
 
     plans = [shares_of(number, left, purse.power) for number in ([rounds] if rounds else range(1, MOST_ROUNDS + 1))]
-    return min(plans, key=outcome)
+    errors = [outcome(plan) ** 2 for plan in plans]
+    return next(
+        plan for plan, error in zip(plans, errors, strict=True) if error <= min(errors) + (ENOUGH * seeds.spread) ** 2
+    )
 
 
 def foreseen(look: Look, clusters: int, purse: Purse) -> float:

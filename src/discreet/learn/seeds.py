@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 # As many boxes as Su et al. found best: (n·epsilon/10)^(2d/(2 + d)); but never more than this, and not so many that
 # the noise in them, added up, is far more than the rows.
 _TEN, MOST_BOXES, _NOISE = 10.0, 2**17, 2.5
+# And not fewer than so many for each cluster.
+_PER_CLUSTER = 3
 # Points among which those far from each other are chosen.
 _DRAWN = 1024
 
@@ -33,10 +35,12 @@ class Seeds:
     error: float
 
 
-def choose_bins(body: Body, rows: float, deviation: float) -> tuple[int, ...]:
+def choose_bins(body: Body, clusters: int, rows: float, deviation: float) -> tuple[int, ...]:
     """How many boxes along each axis, given about the number of rows and the noise that each count will have.
 
-    >>> choose_bins(Body((16384, 16384)), 2000, 7)
+    One along every axis means that no grid is of use.
+
+    >>> choose_bins(Body((16384, 16384)), 3, 2000, 7)
     (6, 6)
     """
     dimensions, longest = body.dimensions, max(body.reach)
@@ -46,12 +50,11 @@ def choose_bins(body: Body, rows: float, deviation: float) -> tuple[int, ...]:
         return tuple(max(1, min(round(sides * side / longest), 2 * side + 1)) for side in body.reach)
 
     # Two along each axis tell at least on which side of the middle the rows are.
-    sides = max(2, round(wanted))
-    while sides > 1 and (
-        prod(bins(sides)) > MOST_BOXES or (sides > 2 and prod(bins(sides)) * deviation > _NOISE * rows)
-    ):
+    least = next((sides for sides in range(2, MOST_BOXES + 1) if prod(bins(sides)) >= _PER_CLUSTER * clusters), 2)
+    sides = max(least, round(wanted))
+    while sides > least and (prod(bins(sides)) > MOST_BOXES or prod(bins(sides)) * deviation > _NOISE * rows):
         sides -= 1
-    return bins(sides)
+    return bins(sides) if prod(bins(sides)) <= MOST_BOXES else (1,) * dimensions
 
 
 def seeds_of_boxes(

@@ -15,14 +15,12 @@ from discreet.query.body import Body, Norm, Points, shrunk
 
 Rows = NDArray[np.int64]
 
-# Of weights and radii. With at most 2^26 rows in a chunk, what is added stays below 2^53.
+# Of weights and radii. Points in a chunk may stand for 2^36 rows before a sum of vectors leaves 2^53.
 LARGEST = 2**27
 # How far away a centre may be.
 FARTHEST = 2**20
 # So many points are looked at together: their distances to some centres stay in the processor's cache.
 CHUNK = 2**14
-# Up to so many centres, comparing rows of distances beats numpy's argmin.
-_FEW = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +115,12 @@ class Clusters:
         else:
             centers = np.array(self.centers, dtype=np.float64).T
             moves = shrunk(points - centers[:, labels], self.radius, self.norm)
-        many, sums = len(self.centers), np.empty((len(self.centers), 1 + self.body.dimensions))
-        sums[:, 0] = self.weight * np.bincount(labels, weights, minlength=many)
+        many, sums = len(self.centers), np.empty((len(self.centers), 1 + self.body.dimensions), dtype=np.int64)
+        sums[:, 0] = np.bincount(labels, weights, minlength=many)
+        sums[:, 0] *= self.weight
         for axis, move in enumerate(moves):
             sums[:, 1 + axis] = np.bincount(labels, move if weights is None else move * weights, minlength=many)
-        return sums.astype(np.int64).ravel()
+        return sums.ravel()
 
 
 def nearest(points: Points, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
@@ -134,10 +133,4 @@ def nearest(points: Points, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.
     matrix = np.array(centers, dtype=np.float64)
     gaps = (-2.0 * matrix) @ points
     gaps += (matrix * matrix).sum(axis=1)[:, None]
-    if len(centers) > _FEW:
-        return np.asarray(np.argmin(gaps, axis=0))
-    labels, best = np.zeros(points.shape[1], dtype=np.int64), gaps[0]
-    for place in range(1, len(centers)):
-        labels[gaps[place] < best] = place
-        best = np.minimum(best, gaps[place])
-    return labels
+    return np.asarray(np.argmin(gaps, axis=0))

@@ -1,6 +1,6 @@
 """An array of numbers as points on a grid: clipped row by row to bounds that were given, and sealed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -123,12 +123,20 @@ class Points:
         """The true integers, sealed."""
         if question.body != self.body or question.columns:
             raise BadQuery("the question is about points in another body. Build it with that of these points.")
+        sums = np.zeros(question.size, dtype=np.int64)
+        for chunk in self._chunks():
+            sums += question.measure(chunk)
+        return Exact(sums, self.sensitivity(question))
+
+    def labels(self, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
+        """The nearest centre of each row, by the rule by which rows are counted: for whoever holds the rows."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(nearest(chunk, centers) for chunk in self._chunks())])
+
+    def _chunks(self) -> Iterator[Floats]:
         if self._points is None:
             self._points = self._rounded()
-        sums = np.zeros(question.size, dtype=np.int64)
         for begin in range(0, self._points.shape[1], CHUNK):
-            sums += question.measure(self._points[:, begin : begin + CHUNK].astype(np.float64))
-        return Exact(sums, self.sensitivity(question))
+            yield self._points[:, begin : begin + CHUNK].astype(np.float64)
 
     def _rounded(self) -> NDArray[np.int16]:
         """All rows on the grid, by the column. Not before the first question: until then nothing is paid."""
@@ -139,9 +147,3 @@ class Points:
 
     def __repr__(self) -> str:
         return f"<Points: {self.body.dimensions} coordinates; {self.unit.describe}>"
-
-
-def labels_of(rows: Floats, grid: Grid, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
-    """The nearest centre of each row, by the rule by which rows were counted: for whoever holds the rows."""
-    parts = [nearest(grid.rounded(rows[begin : begin + CHUNK]), centers) for begin in range(0, len(rows), CHUNK)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
