@@ -67,20 +67,20 @@ def test_a_mistake_is_refuted_at_another_epsilon(epsilon):
 
 
 def test_the_bound_holds_as_often_as_it_says():
-    """200 audits of few draws at confidence 0.9: too large at most one time in ten (false alarm 1e-9)."""
-    held = sum(not audit(counting, 0, 1, samples=300, confidence=0.9).refutes(1) for _ in range(200))
-    assert_rate_at_least(held, 200, 0.9)
+    """150 audits of few draws at confidence 0.9: too large at most one time in ten (false alarm 1e-9)."""
+    held = sum(not audit(counting, 0, 1, samples=300, confidence=0.9).refutes(1) for _ in range(150))
+    assert_rate_at_least(held, 150, 0.9)
 
 
 def test_scoring_on_the_draws_that_chose_the_event_would_not_hold():
     """Power of the test above: the promise made on the first half alone is too large too often."""
     held = 0
-    for _ in range(200):
+    for _ in range(80):
         # Many labels, both tables alike: whatever is found is luck.
         draws = [noise.discrete_laplace(2, size=150) for _ in range(4)]
         held += best_event(looks_at(draws), one=0, other=1, delta=0, failure=0.2).promise == 0
     with pytest.raises(AssertionError):
-        assert_rate_at_least(held, 200, 0.9)
+        assert_rate_at_least(held, 80, 0.9)
 
 
 def test_the_bound_is_below_the_exact_delta_curve():
@@ -141,4 +141,5 @@ def test_a_million_draws_give_nine_tenths_of_epsilon_and_nine_for_floats():
 @pytest.mark.parametrize("name", [*QUICK, "session"])
 def test_more_draws_do_not_refute_a_right_mechanism(name):
     subject = find(name)
-    assert not subject.audit(samples=1_000_000, confidence=1 - 1e-6).refutes(1)
+    number = 200 if subject.patient else 1_000_000
+    assert not subject.audit(samples=number, confidence=1 - 1e-6).refutes(1)

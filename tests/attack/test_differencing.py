@@ -26,7 +26,7 @@ def test_the_curator_tells_as_much_as_its_budget_permits_and_no_more(coins):
 
 
 def test_a_few_people_are_attacked_in_vain(coins):
-    outcome = attack_by_differencing(coins, epsilon=1, trials=6)
+    outcome = attack_by_differencing(coins, epsilon=1, trials=3)
     assert outcome.holds
     assert outcome.best("exact") == 1
 

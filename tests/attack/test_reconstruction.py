@@ -36,7 +36,7 @@ def test_rounding_protects_nobody(earners, method):
 
 
 def test_no_attack_learns_more_of_a_coin_from_the_curator_than_its_budget_permits(coins):
-    outcome = attack_by_reconstruction(coins, epsilon=1, questions=300)
+    outcome = attack_by_reconstruction(coins, epsilon=1, questions=200)
     assert outcome.best("exact") == 1
     assert outcome.limit == pytest.approx(best_guess(epsilon=1))
     # False alarm 1e-9 for each of the two attackers.
@@ -70,10 +70,10 @@ def test_a_release_is_attacked_like_any_other(adult):
 
 
 def test_two_people_are_told_apart_by_half_of_the_questions(earners):
-    matrix = earners.matrix(questions_about(earners, 800))
+    matrix = earners.matrix(questions_about(earners, 300))
     agree = (matrix[:, 0] == matrix[:, 1]).mean()
-    assert matrix.mean() == pytest.approx(0.5, abs=0.05)
-    assert agree == pytest.approx(0.5, abs=0.3)
+    assert matrix.mean() == pytest.approx(0.5, abs=0.1)
+    assert agree == pytest.approx(0.5, abs=0.4)
 
 
 def test_the_exact_answer_is_what_the_rows_say(adult, earners):

@@ -17,19 +17,18 @@ def small(monkeypatch):
 
 
 def test_exact_and_rounded_means_tell_and_private_ones_do_not(adult, small):
-    """False alarm 1e-6."""
+    """Few people and few means, so that it is quick; the bound on ours is wrong with probability 1e-6 at most."""
     outcome = attack_by_tracing(adult, epsilon=1, **small)
     bound = luckiest_area(60, epsilon=1, delta=1e-12, confidence=1 - 1e-6)
-    assert outcome.best("exact") >= 0.95
-    assert outcome.best("rounded") >= 0.9
+    assert outcome.best("exact") >= 0.9
+    assert outcome.best("rounded") >= 0.85
     assert outcome.best("ours") <= bound < 1
     assert outcome.limit == largest_area(epsilon=1, delta=1e-12)
 
 
 def test_a_budget_of_ten_thousand_is_no_budget(adult, small):
     outcome = attack_by_tracing(adult, epsilon=10_000, **small)
-    assert outcome.best("ours") >= 0.95
-    assert outcome.best("ours") > luckiest_area(60, epsilon=1, delta=1e-12)
+    assert outcome.best("ours") > luckiest_area(60, epsilon=1, delta=1e-12, confidence=0.9)
 
 
 def test_people_of_whom_nothing_was_told_cannot_be_traced():
@@ -60,3 +59,11 @@ def test_luck_falls_with_more_people():
 def test_too_few_rows_are_refused(adult):
     with pytest.raises(BadParameter, match="Trace fewer"):
         attack_by_tracing(adult, people=20_000, means=2, columns=("age", "occupation"))
+
+
+@pytest.mark.long
+def test_at_full_size_exact_means_tell_nearly_everybody(adult):
+    columns = ("age", "education", "occupation", "hours_per_week")
+    outcome = attack_by_tracing(adult, people=100, means=1500, columns=columns, epsilon=1, delta=1e-12)
+    assert outcome.best("exact") >= 0.95
+    assert outcome.best("ours") <= luckiest_area(100, epsilon=1, delta=1e-12, confidence=1 - 1e-9)
