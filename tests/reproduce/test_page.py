@@ -101,6 +101,8 @@ def test_every_link_of_the_contents_leads_to_a_claim(invented):
         ("a_{i−1} < x_i", "a<sub>i−1</sub> &lt; x<sub>i</sub>"),
         ("10^354.8 tables.", "10<sup>354.8</sup> tables."),
         ("replace_one", "replace_one"),
+        ("1.05e-05, 2e+283 and 0.0e+00", "1.05·10<sup>−5</sup>, 2·10<sup>283</sup> and 0.0"),
+        ("0.375e for a name like c1e2x", "0.375e for a name like c1e2x"),
         (NASTY, "&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt;"),
     ],
 )

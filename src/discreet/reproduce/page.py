@@ -43,6 +43,7 @@ h2.note-title span { color: var(--muted); font-weight: 400; margin-right: 10px; 
 .claim .statement { max-width: 76ch; }
 .claim td, .claim th { text-align: left; white-space: normal; vertical-align: top; }
 .claim td:first-child, .claim th:first-child { width: 26px; padding: 8px 4px; }
+.claim th:nth-child(2) { width: 42%; } .claim th:nth-child(3) { width: 30%; }
 .claim td.no { color: var(--third); font-weight: 600; }
 .claim .time { margin-left: auto; color: var(--muted); }
 @media (max-width: 640px) {
@@ -138,15 +139,20 @@ def _row(finding: Finding) -> str:
 
 
 def formula(words: str) -> str:
-    """A text in which e^{−ε}, 2^d, x_i and A_{i−1} look as they are written on paper.
+    """A text in which e^{−ε}, 2^d, x_i, A_{i−1} and 1e-05 look as they are written on paper.
 
-    >>> formula("e^{−ε} < 2^d, x_i")
-    'e<sup>−ε</sup> &lt; 2<sup>d</sup>, x<sub>i</sub>'
+    >>> formula("e^{−ε} < 2^d, x_i, 1.5e-05")
+    'e<sup>−ε</sup> &lt; 2<sup>d</sup>, x<sub>i</sub>, 1.5·10<sup>−5</sup>'
     """
-    raised = re.sub(
-        r"\^(?:\{([^{}]*)\}|([−±]?[\w.]*\w))", lambda found: f"<sup>{found[1] or found[2]}</sup>", shown(words)
-    )
+    powers = re.sub(r"(\d)e([+-])0*(\d+)\b", _power, shown(words))
+    raised = re.sub(r"\^(?:\{([^{}]*)\}|([−±]?[\w.]*\w))", lambda found: f"<sup>{found[1] or found[2]}</sup>", powers)
     return re.sub(r"_(?:\{([^{}]*)\}|(\w)\b)", lambda found: f"<sub>{found[1] or found[2]}</sub>", raised)
+
+
+def _power(found: re.Match[str]) -> str:
+    """Of a number with an exponent, as programs print it."""
+    digit, sign, power = found.groups()
+    return f"{digit}·10^{{{'−' if sign == '-' else ''}{power}}}" if power != "0" else digit
 
 
 def _mark(holds: bool) -> str:
