@@ -93,6 +93,16 @@ def test_hardly_any_rows_give_centres_all_the_same(rows):
         assert np.isfinite(model.cluster_centers_).all()
 
 
+@pytest.mark.parametrize("columns", [["one"], ["one", "a"]])
+def test_a_column_of_one_value_is_a_coordinate_too(columns):
+    domain = dp.Domain({"one": dp.Integers(5, 5, missing="drop"), "a": dp.Integers(0, 9)})
+    table = dp.open({"one": [5] * 500, "a": [2] * 250 + [8] * 250}, domain=domain)
+    for algorithm in ("auto", "lecture"):
+        model = dp.KMeans(2, epsilon=5, columns=columns, algorithm=algorithm).fit(table)
+        assert np.isfinite(model.transform(pd.DataFrame({name: [5] for name in columns}))).all()
+        assert algorithm == "lecture" or (model.cluster_centers_[:, 0] == 5).all()
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_balls_are_bounds_too(norm):
     rows = blobs(20_000, middles=np.array([[-0.3, 0.2], [0.4, 0.1]]), spread=0.05)

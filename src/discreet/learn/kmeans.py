@@ -129,11 +129,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         grid = grid_of_columns(held.domain, columns)
         if self.bounds is not None or self.norm != "linf":
             raise BadParameter("bounds or norm are given, and X is a table; a table declares its own. Leave them out.")
-        self.n_features_in_ = len(columns)
-        self.feature_names_in_ = np.array(columns, dtype=object)
         analyst = X.analyst if isinstance(X, Curator) and self.analyst == ANYONE else self.analyst
         with self._book(given) as ledger:
             self._fit(Look(grid, columns, held.unit, held), ledger, held.name, analyst)
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array(columns, dtype=object)
         self.__dict__.pop("labels_", None)
         return self
 
@@ -149,10 +149,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def transform(self, X: Any) -> Floats:
         """The distance of each row to each centre; in a table's columns, in halves of their declared ranges."""
-        rows, scale = self._read(X), np.array(self._grid.units) if self._columns else np.ones(self.n_features_in_)
-        half = np.array(self._grid.body.reach) if self._columns else np.ones(self.n_features_in_)
-        gaps = (rows[:, None, :] - self.cluster_centers_[None, :, :]) / (scale * half)
-        return np.asarray(np.sqrt((gaps**2).sum(axis=2)))
+        rows = self._read(X)
+        scale = (
+            np.array(self._grid.units) * np.maximum(self._grid.body.reach, 1)
+            if self._columns
+            else np.ones(rows.shape[1])
+        )
+        gaps = [np.sqrt((((rows - center) / scale) ** 2).sum(axis=1)) for center in self.cluster_centers_]
+        return np.asarray(np.stack(gaps, axis=1))
 
     def _read(self, X: Any) -> Floats:
         check_is_fitted(self)

@@ -34,14 +34,14 @@ def lecture_fit(
 
     [002 Alg. 2; 002 Prop. 2.1]; proof: kmeans.md
     """
-    body = look.body
+    body, unit_length = look.body, max(1, look.body.l1)
     centers = uniform_centers(body, clusters)
     path = [centers]
     for _ in range(rounds):
-        question = Clusters(body, centers, weight=body.l1, columns=look.columns)
+        question = Clusters(body, centers, weight=unit_length, columns=look.columns)
         mechanism = lecture_round(question, unit, epsilon=epsilon, rounds=rounds)
         noisy = mechanism.release(look.evaluate(question)).reshape(clusters, -1).astype(np.float64)
-        counts = noisy[:, :1] / body.l1
+        counts = noisy[:, :1] / unit_length
         means = np.rint(np.clip(noisy[:, 1:] / np.maximum(counts, 1.0), -FARTHEST, FARTHEST))
         fresh = uniform_centers(body, clusters)
         centers = tuple(

@@ -107,7 +107,7 @@ def _snapped(centers: Floats, body: Body) -> tuple[Center, ...]:
 def require_drawable(look: Look, clusters: int, purse: Purse) -> None:
     """Refuse, before anything is paid, a budget so small that its noise cannot be drawn."""
     body = look.body
-    widest = Clusters(body, ((0,) * body.dimensions,) * clusters, min(8 * body.l1, LARGEST), columns=look.columns)
+    widest = Clusters(body, ((0,) * body.dimensions,) * clusters, min(8 * body.l1 + 1, LARGEST), columns=look.columns)
     purse.mechanism(purse.part(1 / 1000), look.sensitivity(widest))
 
 

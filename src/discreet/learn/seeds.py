@@ -43,7 +43,7 @@ def choose_bins(body: Body, clusters: int, rows: float, deviation: float) -> tup
     >>> choose_bins(Body((16384, 16384)), 3, 2000, 7)
     (6, 6)
     """
-    dimensions, longest = body.dimensions, max(body.reach)
+    dimensions, longest = body.dimensions, max(1, *body.reach)
     wanted = (max(rows, 1.0) * 2**0.5 / deviation / _TEN) ** (2 / (2 + dimensions))
 
     def bins(sides: int) -> tuple[int, ...]:
