@@ -1,6 +1,7 @@
 """The `discreet` command. Heavy imports happen inside the commands, so that help is instant."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-COMMANDS = [desk.ask, desk.plan, desk.known, desk.budget, desk.history, release.release, serve.serve]
+COMMANDS: list[Callable[..., None]] = [
+    desk.ask,
+    desk.plan,
+    desk.known,
+    desk.budget,
+    desk.history,
+    release.release,
+    serve.serve,
+]
 COMMANDS += [explain.explain, attack.attack, attack.audit, reproduce.reproduce]
 for command in COMMANDS:
     app.command()(command)
