@@ -31,7 +31,7 @@ check: $(READY)
 
 bench:
 	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers-browser EXTRAS=dev,pld,bench,servers,browser
-	for script in accounting crossover curator dense ledger noise online pure release server sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
+	for script in accounting attack crossover curator dense holdout kmeans ledger noise online pure release server sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
 
 serve:
 	$(MAKE) $(VENV)/.ready-server EXTRAS=server
