@@ -124,3 +124,15 @@ def test_the_list_names_mechanisms_and_mistakes():
     assert "laplace" in said
     assert "sparse-vector-5" in said
     assert "a mistake, to be caught" in said
+
+
+def test_an_attack_that_succeeds_is_exit_code_one(monkeypatch):
+    from dataclasses import replace
+
+    from discreet.attack import Learnt, lab
+
+    worse = replace(lab.attack_by_posterior(), learnt=(Learnt("a broken curator", "ours", 0.99),))
+    monkeypatch.setattr(lab, "attack_by_posterior", lambda **_: worse)
+    done = run("attack", "posterior", "--no-report")
+    assert done.exit_code == 1
+    assert "More was learnt than is permitted" in done.stdout

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -71,13 +71,14 @@ def attack(
 
     console = Console(highlight=False)
     chosen = _chosen(names, server)
+    said = _Attacked(schema, public, secret, epsilon, delta, people, questions)
     # A posterior needs no table.
     table = None if chosen == [Name.POSTERIOR] else _table(schema)
     with _desk(server, token, schema) as desk:
         outcomes = []
         for name in chosen:
             with progress(f"Attacking: {name}") as tell:
-                made = _made(name, table, schema, public, secret, epsilon, delta, people, questions, desk, tell)
+                made = _made(name, table, desk, said, tell)
             _show(console, made)
             outcomes.append(made)
     if not no_report:
@@ -185,34 +186,40 @@ def _desk(server: str | None, token: str | None, schema: Path | None) -> Iterato
         yield desk
 
 
+class _Attacked(NamedTuple):
+    """Who is attacked, and how: what the options said."""
+
+    schema: Path | None
+    public: str | None
+    secret: str | None
+    epsilon: float
+    delta: float
+    people: int
+    questions: int
+
+
 def _made(
-    name: Name,
-    table: "Table | None",
-    schema: Path | None,
-    public: str | None,
-    secret: str | None,
-    epsilon: float,
-    delta: float,
-    people: int,
-    questions: int,
-    desk: Any,
-    tell: Callable[[float], None] | None,
+    name: Name, table: "Table | None", desk: Any, said: _Attacked, tell: Callable[[float], None] | None
 ) -> "Outcome":
     from discreet.attack import lab
 
     if name is Name.POSTERIOR or table is None:
-        return lab.attack_by_posterior(epsilon=epsilon)
-    columns = _public(public, schema, _PUBLIC)
+        return lab.attack_by_posterior(epsilon=said.epsilon)
     if name is Name.TRACING:
-        traced = _public(public, schema, _TRACED)
-        half = max(2, people // 2)
-        more: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "tell": tell}
-        return lab.attack_by_tracing(table, people=half, means=questions, columns=traced, **more)
-    chosen = _people(table, people, columns, secret, schema, everybody=desk is not None)
-    price = epsilon if desk is None else _whole_budget(desk)
+        return lab.attack_by_tracing(
+            table,
+            people=max(2, said.people // 2),
+            means=said.questions,
+            columns=_public(said, _TRACED),
+            epsilon=said.epsilon,
+            delta=said.delta,
+            tell=tell,
+        )
+    chosen = _people(table, said, everybody=desk is not None)
+    price = said.epsilon if desk is None else _whole_budget(desk)
     if name is Name.DIFFERENCING:
-        return lab.attack_by_differencing(chosen, epsilon=price, trials=min(people, 100), desk=desk, tell=tell)
-    return lab.attack_by_reconstruction(chosen, epsilon=price, questions=questions, desk=desk, tell=tell)
+        return lab.attack_by_differencing(chosen, epsilon=price, trials=min(said.people, 100), desk=desk, tell=tell)
+    return lab.attack_by_reconstruction(chosen, epsilon=price, questions=said.questions, desk=desk, tell=tell)
 
 
 def _whole_budget(desk: Any) -> float:
@@ -221,27 +228,25 @@ def _whole_budget(desk: Any) -> float:
     return left if left > 1e-3 else left + float(desk.spent.epsilon)
 
 
-def _public(public: str | None, schema: Path | None, usual: tuple[str, ...]) -> tuple[str, ...]:
-    if public is not None:
-        return tuple(name.strip() for name in public.split(",") if name.strip())
-    if schema is not None:
+def _public(said: _Attacked, usual: tuple[str, ...]) -> tuple[str, ...]:
+    if said.public is not None:
+        return tuple(name.strip() for name in said.public.split(",") if name.strip())
+    if said.schema is not None:
         raise BadParameter("with --schema, say what an attacker knows (--public age,sex) and what not (--secret a=b).")
     return usual
 
 
-def _people(
-    table: "Table", number: int, public: tuple[str, ...], secret: str | None, schema: Path | None, *, everybody: bool
-) -> "People":
+def _people(table: "Table", said: _Attacked, *, everybody: bool) -> "People":
     from discreet.attack.people import COIN, all_people, choose_people
 
-    if secret is None and schema is not None:
+    public = _public(said, _PUBLIC)
+    if said.secret is None and said.schema is not None:
         raise BadParameter('with --schema, say what nobody should learn: --secret "smokes=yes".')
-    said = _SECRET if secret is None else secret
-    column, _, written = said.partition("=")
+    column, _, written = (_SECRET if said.secret is None else said.secret).partition("=")
     value = None if column == COIN or not written else _value(table, column, written)
     if everybody:
         return all_people(table, public=public, secret=column, value=value)
-    return choose_people(table, number, public=public, secret=column, value=value)
+    return choose_people(table, said.people, public=public, secret=column, value=value)
 
 
 def _value(table: "Table", column: str, written: str) -> Any:
