@@ -3,26 +3,30 @@
 from fractions import Fraction
 from itertools import product
 from math import isqrt
+from uuid import uuid4
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curator.neighbours import Session, listening
+from curator.neighbours import HeardLedger, HeardTable, Session, listening
 from discreet import verify
 from discreet.errors import SealBroken
 from discreet.learn import lecture, lloyd
+from discreet.learn.kmeans import KMeans
 from discreet.learn.lecture import lecture_round
 from discreet.learn.look import Look
 from discreet.learn.purse import Purse, purse_of
+from discreet.ledger import Budget
 from discreet.mechanism import gaussian, laplace
 from discreet.privacy.accounting import total
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.query.body import GRID, Body, norms, shrunk
 from discreet.query.clusters import CHUNK, FARTHEST, Boxes, Clusters, nearest
-from discreet.schema import Unit
+from discreet.schema import Bins, Domain, Integers, Schema, Unit
+from discreet.source import open as open_table
 from discreet.source.effect import points_sensitivity
 from discreet.source.exact import unseal
 from discreet.source.points import Points, grid_of_bounds
@@ -339,6 +343,44 @@ def test_on_a_neighbour_a_fit_does_the_same_and_loses_no_more_than_was_paid(fitt
         assert first.calls == second.calls
         most = max(most, sum(losses(first, second, purse), Fraction(0)))
     assert 0 < most <= purse.whole
+
+
+def heard_on_a_ledger(rows, unit, budget, folder, first=None):
+    domain = Domain({"x": Integers(0, 99, outside="drop"), "y": Bins(list(range(0, 100, 10)), upper=99)})
+    data = {"x": rows[:, 0], "y": rows[:, 1], "who": rows[:, 2]}
+    table = open_table(data, schema=Schema("people", domain, unit))
+    session = Session()
+    with listening(session, np.random.default_rng(0), first), HeardLedger(folder / f"{uuid4().hex}.sqlite") as ledger:
+        ledger.session = session
+        ledger.cap(budget, table="people")
+        model = KMeans(3, epsilon=0.5, columns=["x", "y"], ledger=ledger, key="k")
+        model.fit(HeardTable(table.schema, table.source, session))
+    session.calls.append(("found", model.cluster_centers_.tolist(), model.n_iter_, model.event_))
+    return session
+
+
+@pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(epsilon=1, delta=1e-6)], ids=lambda each: each.gate)
+@pytest.mark.parametrize("unit", [ADD, REPLACE, Unit("who", 2), Unit("who", 2, "replace_one")], ids=str)
+def test_a_table_is_paid_for_before_it_is_read_and_a_neighbour_sees_the_same(unit, budget, tmp_path):
+    rng = np.random.default_rng(10)
+    rows = np.column_stack([rng.integers(-5, 130, (200, 2)), np.arange(200) // 2])
+    other = rows[2:] if unit.key else rows[1:]
+    if unit.neighbors == "replace_one":
+        other = np.vstack([other, [[0, 99, 500]] * (2 if unit.key else 1)])
+    first = heard_on_a_ledger(rows, unit, budget, tmp_path)
+    second = heard_on_a_ledger(other, unit, budget, tmp_path, first)
+    assert first.calls == second.calls
+    kinds = [call[0] for call in first.calls]
+    assert kinds[0] == "spend"
+    assert kinds[-2:] == ["record", "found"]
+    assert kinds.count("spend") == kinds.count("record") == 1
+    purse = Purse("laplace" if budget.gate == "pure" else "gaussian", Fraction(1))
+    paid = first.calls[-1][-1]
+    assert (
+        0
+        < sum(losses(first, second, purse), Fraction(0))
+        <= (paid.epsilon if budget.gate == "pure" else paid.squared_sensitivity)
+    )
 
 
 def test_a_replay_sees_a_fit_that_looks_at_its_rows():
