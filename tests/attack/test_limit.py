@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 import discreet as dp
-from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget, share_above, share_below
+from discreet.attack.events import share_above, share_below
+from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget
 from discreet.errors import BadParameter
 from discreet.meaning import best_power
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
 Labels = NDArray[np.int64]
@@ -112,10 +112,29 @@ def bounds(
 ) -> NDArray[np.float64]:
     """ln((p − δ)/q) with p from below and q from above, by Clopper and Pearson; each fails with half of `failure`."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.where(inside > 0, beta.ppf(failure / 2, inside, draws - inside + 1), 0.0)
-        high = np.where(beside < others, beta.isf(failure / 2, beside + 1, others - beside), 1.0)
+        low, high = share_above(inside, draws, failure / 2), share_below(beside, others, failure / 2)
         found = np.log(np.maximum(low - delta, 0.0) / high)
     return np.asarray(np.maximum(np.nan_to_num(found, nan=0.0, neginf=0.0), 0.0))
+
+
+def share_above(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
+    """A probability is at least this after so many successes, but for a probability `failure` [CP34].
+
+    >>> share_above([0, 70], 100, 0.025).round(3).tolist()
+    [0.0, 0.6]
+    """
+    seen = np.asarray(successes)
+    return np.where(seen > 0, beta.ppf(failure, np.maximum(seen, 1), trials - seen + 1), 0.0)
+
+
+def share_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
+    """A probability is at most this after so many successes, but for a probability `failure` [CP34].
+
+    >>> share_below([70, 100], 100, 0.025).round(3).tolist()
+    [0.788, 1.0]
+    """
+    seen = np.asarray(successes)
+    return np.where(seen < trials, beta.isf(failure, seen + 1, np.maximum(trials - seen, 1)), 1.0)
 
 
 def _orders(look: Look, one: int, other: int) -> list[tuple[Labels, str]]:

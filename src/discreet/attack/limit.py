@@ -5,7 +5,7 @@ A measured success means something only beside these. Proofs of all of them: doc
 
 from math import exp, log1p
 
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 from discreet.meaning import best_power
 from discreet.parameter import Number, positive, probability, whole
@@ -105,27 +105,6 @@ def secret_budget(unit: Unit, *, epsilon: Number, delta: Number = 0) -> tuple[fl
     people = 1 if unit.neighbors == "replace_one" else 2
     e, d = group_budget(epsilon=epsilon, delta=delta, people=people)
     return float(e), float(d)
-
-
-def share_between(successes: int, trials: int, confidence: Number) -> tuple[float, float]:
-    """Where a probability lies, after so many successes: the two-sided interval of Clopper and Pearson.
-
-    >>> low, high = share_between(70, 100, 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.6, 0.788)
-    """
-    each = (1 - float(probability("confidence", confidence, next_step="Give one, say 0.999."))) / 2
-    return share_above(successes, trials, each), share_below(successes, trials, each)
-
-
-def share_above(successes: int, trials: int, failure: float) -> float:
-    """A probability is at least this, but for a probability `failure` [CP34]."""
-    return float(beta.ppf(failure, successes, trials - successes + 1)) if successes else 0.0
-
-
-def share_below(successes: int, trials: int, failure: float) -> float:
-    """A probability is at most this, but for a probability `failure` [CP34]."""
-    return float(beta.isf(failure, successes + 1, trials - successes)) if successes < trials else 1.0
 
 
 def _lie(epsilon: float) -> float:
