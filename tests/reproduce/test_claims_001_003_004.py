@@ -12,9 +12,9 @@ from flint import arb
 from discreet.mechanism import best_price, exponential, laplace, most_common, noisy_max
 from discreet.mechanism.protocol import Law
 from discreet.noise.law import laplace_tail
+from discreet.page.plot import Line, plot
 from discreet.reproduce import claims, find
 from discreet.reproduce.claim import Finding
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.streams import Variant, law, loss_of
 from discreet.reproduce.worst import worst_loss
 from discreet.verify import Interval
@@ -434,8 +434,8 @@ def test_conjunctions_are_counted_as_one_by_one():
 
 
 def test_a_chart_leaves_out_what_has_no_place_and_keeps_names_apart():
-    lines = [Curve(name, [(1, exp(-1)), (10, value)]) for name, value in (("one", 0.5), ("other", 0.5), ("none", 0.0))]
-    chart = chart_of("three lines", lines, across="x", up="y", log_x=True, log_y=True)
+    lines = [Line(name, [(1, exp(-1)), (10, value)]) for name, value in (("one", 0.5), ("other", 0.5), ("none", 0.0))]
+    chart = plot("three lines", lines, x="x", y="y", log_x=True, log_y=True)
     places = {
         text.text: float(text.get("y")) for text in chart.root.iter("text") if text.text in ("one", "other", "none")
     }

@@ -1,8 +1,8 @@
 """A plot of a few lines with their names at their ends, for any page: axes and ticks are found by themselves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, log10
+from dataclasses import dataclass, replace
+from math import ceil, isfinite, log10
 from math import floor as floor_of
 
 from discreet.page.chart import Chart, Point, Scale, Tick
@@ -14,12 +14,16 @@ APART = 17
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A named line through points; `style` is ours, second, third, cap (dashed) or law (thin); `dots` marks points."""
+    """Points under a name, `joined` by a line and marked by `dots`, or both.
+
+    The `style` is ours, second, third, cap (dashed) or law (thin).
+    """
 
     name: str
     points: Sequence[Point]
     style: str = "ours"
     dots: bool = False
+    joined: bool = True
 
 
 def plot(
@@ -39,8 +43,9 @@ def plot(
     >>> drawn.svg().count("<path") > 2
     True
     """
-    across = [point[0] for line in lines for point in line.points]
-    up = [point[1] for line in lines for point in line.points if not log_y or point[1] > 0]
+    drawn = [replace(line, points=_placed(line.points, log_x, log_y)) for line in lines]
+    across = [at for line in drawn for at, _ in line.points]
+    up = [value for line in drawn for _, value in line.points]
     low, high = _room(min(up), max(up), log_y)
     low, high = low if floor is None else floor, high if ceiling is None else ceiling
     chart = Chart(WIDTH, HEIGHT, title)
@@ -51,13 +56,19 @@ def plot(
     chart.below(place_x, _ticks(min(across), max(across), log_x), bottom)
     chart.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x, "label", "middle")
     chart.text(LEFT - 8, TOP - 12, y, "label")
-    for line in lines:
-        shown = [(place_x(at), place_y(value)) for at, value in line.points if not log_y or value > 0]
-        chart.line(shown, line.style)
-        for at, value in shown if line.dots else []:
-            chart.dot(at, value, line.style, 3.5)
-    _name(chart, [(place_y(line.points[-1][1]), line) for line in lines if line.name], bottom)
+    for line in drawn:
+        if line.joined:
+            chart.line([(place_x(at), place_y(value)) for at, value in line.points], line.style)
+        for at, value in line.points if line.dots else ():
+            chart.dot(place_x(at), place_y(value), line.style, 3.5, f"{line.name}: {value:.4g} at {at:.4g}")
+    _name(chart, [(place_y(line.points[-1][1]), line) for line in drawn if line.name], bottom)
     return chart
+
+
+def _placed(points: Sequence[Point], log_x: bool, log_y: bool) -> list[Point]:
+    """The points that have a place on the axes."""
+    finite = [(float(at), float(value)) for at, value in points if isfinite(at) and isfinite(value)]
+    return [(at, value) for at, value in finite if (at > 0 or not log_x) and (value > 0 or not log_y)]
 
 
 def _name(chart: Chart, ends: list[tuple[float, Line]], bottom: float) -> None:
@@ -105,7 +116,12 @@ def _powers(low: float, high: float) -> list[Tick]:
         marks = [each * 10.0**power for power in range(least - 1, most + 1) for each in (1, 2, 5)]
         return [(mark, _number(mark)) for mark in marks if low * 0.999 <= mark <= high * 1.001]
     stride = max(1, ceil((most - least) / 6))
-    return [(10.0**power, _number(10.0**power)) for power in range(least, most + 1, stride)]
+    # One way of writing for all of an axis.
+    plain = least >= -3 and most <= 6
+    return [
+        (10.0**power, _number(10.0**power) if plain or abs(power) <= 2 else _power(power))
+        for power in range(least, most + 1, stride)
+    ]
 
 
 _SUPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -115,6 +131,9 @@ def _number(value: float) -> str:
     if value != 0 and not 1e-3 <= abs(value) < 1e7:
         power = floor_of(log10(abs(value)) + 1e-9)
         head = value / 10.0**power
-        shown = f"10{str(power).translate(_SUPER)}"
-        return shown if abs(head - 1) < 1e-6 else f"{head:g}·{shown}"
+        return _power(power) if abs(head - 1) < 1e-6 else f"{head:g}·{_power(power)}"
     return f"{round(value):,}" if abs(value - round(value)) < 1e-9 * max(1.0, abs(value)) else f"{value:.6g}"
+
+
+def _power(power: int) -> str:
+    return f"10{str(power).translate(_SUPER)}"

@@ -5,9 +5,9 @@ from fractions import Fraction
 from math import log, sqrt
 
 from discreet.mechanism.laplace import half_width
+from discreet.page.plot import Line, plot
 from discreet.privacy import Laplace, Repeat, calibrate
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, DELTA, CONFIDENCE = Fraction(1), Fraction(1, 10**6), 0.95
 ROWS = (100, 10**3, 10**4, 10**5, 10**6)
@@ -53,15 +53,15 @@ def run() -> Outcome:
     """Errors of n answers from n rows, both ways, beside the sampling error."""
     added, composed = errors(basic), errors(advanced)
     sample = [(rows, 1.96 / (2 * sqrt(rows))) for rows in ROWS]
-    figure = chart_of(
+    figure = plot(
         "n counts of n people: error of an answer, with 95 %",
         [
-            Curve("basic composition", list(added.items()), "third"),
-            Curve("advanced composition", list(composed.items()), "ours"),
-            Curve("sampling error", sample, "cap"),
+            Line("basic composition", list(added.items()), "third"),
+            Line("advanced composition", list(composed.items()), "ours"),
+            Line("sampling error", sample, "cap"),
         ],
-        across="people and questions n",
-        up="error of a fraction",
+        x="people and questions n",
+        y="error of a fraction",
         log_x=True,
         log_y=True,
     )

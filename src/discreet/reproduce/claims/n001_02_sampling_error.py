@@ -7,10 +7,10 @@ from math import exp, expm1, log, sqrt
 import numpy as np
 
 from discreet import draw, noise
+from discreet.page.plot import Line, plot
 from discreet.reproduce.chance import often_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.claims.n001_01_many_counts import EPSILON, advanced, basic
-from discreet.reproduce.curves import Curve, chart_of
 
 ROWS = (10**4, 10**6, 10**8)
 PEOPLE, TRIALS = 10_000, 20_000
@@ -69,14 +69,14 @@ def run() -> Outcome:
     composed = {rows: most(rows, advanced) for rows in ROWS}
     at = added[PEOPLE]
     drawn = judge_drawn(at, compare(at // 4), compare(4 * at))
-    figure = chart_of(
+    figure = plot(
         "Counts that can be asked before the noise passes the sampling error",
         [
-            Curve("basic: √n", list(added.items()), "third"),
-            Curve("advanced: n", list(composed.items()), "ours"),
+            Line("basic: √n", list(added.items()), "third"),
+            Line("advanced: n", list(composed.items()), "ours"),
         ],
-        across="people n",
-        up="counts",
+        x="people n",
+        y="counts",
         log_x=True,
         log_y=True,
     )

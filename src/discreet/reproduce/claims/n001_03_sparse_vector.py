@@ -6,9 +6,9 @@ from math import log
 
 from discreet import draw
 from discreet.mechanism import laplace, run_stream, sparse_vector
+from discreet.page.plot import Line, plot
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.laws import at_most
 from discreet.reproduce.worst import shown, worst_loss
 from discreet.source.exact import Exact
@@ -96,14 +96,14 @@ def run() -> Outcome:
     found = errors()
     findings += [judge_growth(found), judge_cheaper(found), judge_stream(*stream(2000, 3))]
     direct = [(k, laplace(epsilon=EPSILON / k, sensitivity=1).error(0.95, joint=k)) for k in LENGTHS]
-    figure = chart_of(
+    figure = plot(
         "Error with ε = 1 for a stream of k questions",
         [
-            Curve("Laplace noise for each", direct, "third"),
-            Curve("sparse vector, one hit", list(found.items()), "ours"),
+            Line("Laplace noise for each", direct, "third"),
+            Line("sparse vector, one hit", list(found.items()), "ours"),
         ],
-        across="length of the stream k",
-        up="error, rows",
+        x="length of the stream k",
+        y="error, rows",
         log_x=True,
         log_y=True,
     )

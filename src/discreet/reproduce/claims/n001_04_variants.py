@@ -4,8 +4,8 @@ from fractions import Fraction
 from itertools import pairwise, product
 from math import inf
 
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.laws import at_most, largest, loss
 from discreet.reproduce.streams import Said, Variant, law, loss_of
 from discreet.verify import Interval
@@ -89,17 +89,17 @@ def run() -> Outcome:
     findings += [judge_broken(number, why, losses[number]) for number, why in WHY.items()]
     # The answer that breaks Algorithms 4 and 6, said by Algorithm 1.
     good = [broken(1, length) for length in LENGTHS]
-    figure = chart_of(
+    figure = plot(
         "Loss of one answer to a longer and longer stream, ε = 1",
         [
             *(
-                Curve(f"Alg. {number}", list(zip(LENGTHS, losses[number], strict=True)), style)
+                Line(f"Alg. {number}", list(zip(LENGTHS, losses[number], strict=True)), style)
                 for number, style in ((3, "second"), (4, "third"), (6, "faint third"))
             ),
-            Curve("Alg. 1, right", list(zip(LENGTHS, good, strict=True)), "ours"),
+            Line("Alg. 1, right", list(zip(LENGTHS, good, strict=True)), "ours"),
         ],
-        across="questions of a kind",
-        up="privacy loss",
+        x="questions of a kind",
+        y="privacy loss",
     )
     return Outcome(tuple(findings), figure)
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanism import imbalance_effects, small_table
+from discreet.page.plot import Line, plot
 from discreet.release.smalldb import sample_size
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, ALPHA, BETA = Fraction(1), 0.25, 0.05
 SHARES = (0.47, 0.31, 0.22)
@@ -86,11 +86,11 @@ def run() -> Outcome:
     found = {people: measure(people) for people in PEOPLE}
     beyond = {people: each.beyond(ALPHA) for people, each in found.items()}
     findings = [judge_best(found[PEOPLE[-1]]), *(judge(n, found[n]) for n in (100, 1000)), judge_falls(beyond)]
-    figure = chart_of(
+    figure = plot(
         "The chance that SmallDB's table is off by more than α = 0.25",
-        [Curve("exact", [(n, value) for n, value in beyond.items() if value > 1e-30], "ours")],
-        across="people n",
-        up="probability",
+        [Line("exact", [(n, value) for n, value in beyond.items() if value > 1e-30], "ours")],
+        x="people n",
+        y="probability",
         log_x=True,
         log_y=True,
     )

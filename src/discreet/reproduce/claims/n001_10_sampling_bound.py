@@ -8,11 +8,11 @@ from math import exp, log
 
 import numpy as np
 
+from discreet.page.plot import Line, plot
 from discreet.release.smalldb import sample_size, sampled_rows
 from discreet.reproduce.chance import seldom_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.conjunctions import Integers, answers_to_conjunctions, histogram_of_classes
-from discreet.reproduce.curves import Curve, chart_of
 
 COLUMNS, ROWS, ALPHA, TRIALS = 8, 5_000, 0.1, 400
 QUERIES = 2**COLUMNS
@@ -89,15 +89,15 @@ def run() -> Outcome:
         judge(less, found[less]),
         judge_condition(bounds),
     )
-    figure = chart_of(
+    figure = plot(
         "Samples that are off by more than α = 0.1 on one of 256 queries",
         [
-            Curve("Chernoff and union", [(m, min(1.0, bound(QUERIES, m))) for m in range(20, 2 * lemma, 8)], "second"),
-            Curve("drawn", [(m, each.off / each.of) for m, each in found.items()], "ours", dots=True),
-            Curve("m = ln|Q|/α²", [(lemma, 0.0), (lemma, 1.0)], "cap"),
+            Line("Chernoff and union", [(m, min(1.0, bound(QUERIES, m))) for m in range(20, 2 * lemma, 8)], "second"),
+            Line("drawn", [(m, each.off / each.of) for m, each in found.items()], "ours", dots=True, joined=False),
+            Line("m = ln|Q|/α²", [(lemma, 0.0), (lemma, 1.0)], "cap"),
         ],
-        across="rows in the sample m",
-        up="share of the samples",
+        x="rows in the sample m",
+        y="share of the samples",
     )
     note = "For one query the formula gives m = 0 rows, and for two the bound is 1: hence |Q| > 2."
     return Outcome(findings, figure, note)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 Numbers = NDArray[np.float64]
 SIZES = (1, 2, 5, 20, 100, 1000)
@@ -69,14 +69,14 @@ def run() -> Outcome:
     )
     away, tail = tails(binom.pmf(np.arange(101), 100, 0.5), 0.5, 100)
     some = sorted((float(x), float(y)) for x, y in zip(away, tail, strict=True) if x <= 0.35)
-    figure = chart_of(
+    figure = plot(
         "The average of 100 fair coins: Pr[|S − ½| ≥ λ]",
         [
-            Curve("2e^(−2λ²n)", [(step / 100, min(1.0, 2 * exp(-0.02 * step**2))) for step in range(36)], "second"),
-            Curve("exact", some, "ours"),
+            Line("2e^(−2λ²n)", [(step / 100, min(1.0, 2 * exp(-0.02 * step**2))) for step in range(36)], "second"),
+            Line("exact", some, "ours"),
         ],
-        across="λ",
-        up="probability",
+        x="λ",
+        y="probability",
         log_y=True,
     )
     return Outcome(findings, figure)

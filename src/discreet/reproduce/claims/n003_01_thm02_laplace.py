@@ -10,8 +10,8 @@ from discreet.interval import precision
 from discreet.mechanism import laplace
 from discreet.mechanism.laplace import union_half_width
 from discreet.noise.law import laplace_tail
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.laws import equals
 from discreet.reproduce.worst import shown, worst_loss
 from discreet.verify import Interval
@@ -69,15 +69,15 @@ def run() -> Outcome:
     findings.append(judge_tight(failure(1000, 0.9 * theorem(1000), 1000 / EPSILON)))
     ks = [round(10 ** (step / 4)) for step in range(17)]
     exact = [(k, laplace(epsilon=EPSILON, sensitivity=k).error(1 - BETA, joint=k) / ROWS) for k in ks]
-    figure = chart_of(
+    figure = plot(
         "The largest error of k answers, n = 1,000",
         [
-            Curve("the theorem", [(k, k * log(k / BETA) / float(EPSILON) / ROWS) for k in ks], "second"),
-            Curve("exact, 95 %", exact, "ours"),
-            Curve("all rows", [(ks[0], 1.0), (ks[-1], 1.0)], "cap"),
+            Line("the theorem", [(k, k * log(k / BETA) / float(EPSILON) / ROWS) for k in ks], "second"),
+            Line("exact, 95 %", exact, "ours"),
+            Line("all rows", [(ks[0], 1.0), (ks[-1], 1.0)], "cap"),
         ],
-        across="number of queries k",
-        up="error",
+        x="number of queries k",
+        y="error",
         log_x=True,
         log_y=True,
     )

@@ -7,8 +7,8 @@ from flint import arb
 
 from discreet.interval import precision
 from discreet.noise.law import laplace_tail
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, BETA, BITS = Fraction(1), 0.05, 128
 ROWS = (100, 10**4, 10**6)
@@ -60,11 +60,11 @@ def run() -> Outcome:
         findings.append(judge_noise(rows, useless(rows, rows, rows / EPSILON), useless(few, rows, few / EPSILON)))
     rows = ROWS[1]
     ks = [round(10 ** (step / 20)) for step in range(40, 81)]
-    figure = chart_of(
+    figure = plot(
         "The chance that an answer is off by all rows, n = 10,000",
-        [Curve("exact", [(k, useless(k, rows, k / EPSILON)) for k in ks], "ours")],
-        across="number of queries k",
-        up="probability",
+        [Line("exact", [(k, useless(k, rows, k / EPSILON)) for k in ks], "ours")],
+        x="number of queries k",
+        y="probability",
         log_x=True,
     )
     return Outcome(tuple(findings), figure)

@@ -4,8 +4,8 @@ from fractions import Fraction
 from itertools import product
 
 from discreet.mechanism import exponential
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.laws import at_most
 from discreet.reproduce.worst import shown, worst_loss
 from discreet.verify import Interval
@@ -47,14 +47,14 @@ def run() -> Outcome:
     findings.append(judge_misjudged(measure(Fraction(1), 1, 2)))
     far = range(0, 21)
     choose = exponential(epsilon=1, sensitivity=1)
-    figure = chart_of(
+    figure = plot(
         "Loss of a choice of two that move apart, ε = 1",
         [
-            Curve("exact loss", [(gap, worst_loss(choose, [([0, gap], [1, gap - 1])]).upper) for gap in far], "ours"),
-            Curve("ε", [(0, 1.0), (20, 1.0)], "cap"),
+            Line("exact loss", [(gap, worst_loss(choose, [([0, gap], [1, gap - 1])]).upper) for gap in far], "ours"),
+            Line("ε", [(0, 1.0), (20, 1.0)], "cap"),
         ],
-        across="how far the first is behind the second",
-        up="privacy loss",
+        x="how far the first is behind the second",
+        y="privacy loss",
     )
     return Outcome(tuple(findings), figure)
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from discreet.interval import precision
 from discreet.mechanism import imbalance_effects, small_table
+from discreet.page.plot import Line, plot
 from discreet.release.smalldb import promised_error, sample_size
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, BETA, BITS = Fraction(1), 0.05, 192
 Numbers = NDArray[np.float64]
@@ -104,14 +104,14 @@ def run() -> Outcome:
     doubles = np.array([float(chance.mid()) for chance in chances])
     tail = np.minimum(1.0, np.cumsum(doubles[order][::-1])[::-1])
     shown = [(float(x), float(y)) for x, y in zip(off[order], tail, strict=True) if y > 1e-30]
-    figure = chart_of(
+    figure = plot(
         "Pr[error ≥ x] of BLR, exactly, n = 10,000 and two cells",
         [
-            Curve("exact", shown, "ours"),
-            Curve(f"the theorem: {BETA:g} at α", [(case.alpha, 1e-30), (case.alpha, 1.0)], "cap"),
+            Line("exact", shown, "ours"),
+            Line(f"the theorem: {BETA:g} at α", [(case.alpha, 1e-30), (case.alpha, 1.0)], "cap"),
         ],
-        across="largest error of the answers",
-        up="probability",
+        x="largest error of the answers",
+        y="probability",
         log_y=True,
     )
     return Outcome(tuple(findings), figure)

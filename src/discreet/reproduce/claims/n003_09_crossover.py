@@ -10,11 +10,11 @@ import numpy as np
 from discreet import noise
 from discreet.mechanism import imbalance_effects, small_table
 from discreet.mechanism.laplace import half_width
+from discreet.page.plot import Line, plot
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.release.smalldb import promised_error
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.conjunctions import answers_to_conjunctions, conjunction_effects, histogram_of_classes
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.source.exact import Exact
 
 EPSILON, BETA, ALPHA = Fraction(1), 0.05, 0.5
@@ -123,14 +123,14 @@ def run() -> Outcome:
     ways = {"Laplace noise": noisy, f"BLR, tables of {FEW} rows": small}
     findings = [*judge(laplace, blr), *(judge_small(way, found) for way, found in ways.items())]
     shown = range(2, 25)
-    figure = chart_of(
+    figure = plot(
         "People needed to answer all 2^d conjunctions within a half",
         [
-            Curve("Laplace, Thm. 2", [(d, laplace[d]) for d in shown], "third"),
-            Curve("BLR, Thm. 5", [(d, blr[d]) for d in shown], "ours"),
+            Line("Laplace, Thm. 2", [(d, laplace[d]) for d in shown], "third"),
+            Line("BLR, Thm. 5", [(d, blr[d]) for d in shown], "ours"),
         ],
-        across="columns d",
-        up="people n",
+        x="columns d",
+        y="people n",
         log_y=True,
     )
     return Outcome(tuple(findings), figure)

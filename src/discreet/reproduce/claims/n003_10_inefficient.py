@@ -5,10 +5,10 @@ from re import search
 
 from discreet.errors import TooLarge
 from discreet.mechanism import small_table
+from discreet.page.plot import Line, plot
 from discreet.release.smalldb import sample_size
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.conjunctions import conjunction_effects
-from discreet.reproduce.curves import Curve, chart_of
 
 ALPHA = 0.5
 COLUMNS = (1, 2, 3, 4, 5, 6, 8)
@@ -59,15 +59,15 @@ def run() -> Outcome:
     found = {d: tables(d) for d in COLUMNS}
     findings = (judge(found), judge_refusal(5, refusal(5), found[5]))
     powers = [(d, log10(found[d])) for d in COLUMNS]
-    figure = chart_of(
+    figure = plot(
         "Tables that BLR must weigh, α = 0.5",
         [
-            Curve("tables of 32 ln k/α² rows", powers, "third"),
-            Curve("2^(d²)", [(d, d * d * log10(2)) for d in COLUMNS], "second"),
-            Curve("atoms in the world", [(COLUMNS[0], 80.0), (COLUMNS[-1], 80.0)], "cap"),
+            Line("tables of 32 ln k/α² rows", powers, "third"),
+            Line("2^(d²)", [(d, d * d * log10(2)) for d in COLUMNS], "second"),
+            Line("atoms in the world", [(COLUMNS[0], 80.0), (COLUMNS[-1], 80.0)], "cap"),
         ],
-        across="columns d",
-        up="powers of ten",
+        x="columns d",
+        y="powers of ten",
     )
     return Outcome(findings, figure)
 

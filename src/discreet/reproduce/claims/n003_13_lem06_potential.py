@@ -4,8 +4,8 @@ import numpy as np
 
 from discreet import draw
 from discreet.model.weights import relative_entropy, updated
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 CASES = 300
 RATES = (0.01, 0.1, 0.3)
@@ -52,14 +52,14 @@ def run() -> Outcome:
         moved = updated(model, half, 0.5 - gap, error=2 * rate, rule="exponential") if gap else model
         return relative_entropy(truth, model) - relative_entropy(truth, moved)
 
-    figure = chart_of(
+    figure = plot(
         "How much one update lowers the potential, η = 0.1",
         [
-            Curve("exact, half of the cells", [(gap, fall(gap)) for gap in gaps[1:]], "ours"),
-            Curve("η(gap − η), Lemma 6", [(gap, rate * (gap - rate)) for gap in gaps[1:]], "second"),
+            Line("exact, half of the cells", [(gap, fall(gap)) for gap in gaps[1:]], "ours"),
+            Line("η(gap − η), Lemma 6", [(gap, rate * (gap - rate)) for gap in gaps[1:]], "second"),
         ],
-        across="gap",
-        up="fall of the relative entropy",
+        x="gap",
+        y="fall of the relative entropy",
     )
     return Outcome(tuple(judge(rate, least_excess(rate)) for rate in RATES), figure)
 

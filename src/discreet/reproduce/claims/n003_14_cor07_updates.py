@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.model.weights import Learned, multiplicative_weights
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.conjunctions import conjunction_effects, histogram_of_classes
-from discreet.reproduce.curves import Curve, chart_of
 
 Numbers = NDArray[np.float64]
 COLUMNS, ROWS = 6, 2_000
@@ -54,15 +54,15 @@ def run() -> Outcome:
     shown = [(what, found[what, rate].potentials) for what in every]
     longest = max(len(potentials) for _, potentials in shown)
     curves = [
-        Curve(what, list(enumerate(potentials)), style)
+        Line(what, list(enumerate(potentials)), style)
         for (what, potentials), style in zip(shown, ("ours", "second"), strict=True)
     ]
     floor = [(t, log(2**COLUMNS) - rate**2 * t) for t in (0, longest)]
-    figure = chart_of(
+    figure = plot(
         "The potential after each update, η = 0.05",
-        [*curves, Curve("ln|X| − η²t", floor, "cap")],
-        across="updates t",
-        up="relative entropy",
+        [*curves, Line("ln|X| − η²t", floor, "cap")],
+        x="updates t",
+        y="relative entropy",
     )
     return Outcome(tuple(judge(what, rate, learned) for (what, rate), learned in found.items()), figure)
 

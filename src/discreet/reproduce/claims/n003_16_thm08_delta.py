@@ -8,12 +8,12 @@ from flint import arb
 
 from discreet.interval import precision
 from discreet.noise.law import laplace_tail
+from discreet.page.plot import Line, plot
 from discreet.privacy import delta, gaussian_gate
 from discreet.privacy.accounting import total
 from discreet.privacy.event import Event
 from discreet.privacy.loss import accounting_for
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.session.design import Terms
 from discreet.session.textbook import textbook
 
@@ -98,14 +98,14 @@ def run() -> Outcome:
     noise = scale()
     tau = threshold(QUESTIONS[-1]) / ROWS
     found = {questions: quiet(questions, noise) for questions in QUESTIONS}
-    figure = chart_of(
+    figure = plot(
         "Loss of a run of k borderline questions without an update",
         [
-            Curve("exact loss", [(k, each.loss) for k, each in found.items()], "third"),
-            Curve("ε", [(QUESTIONS[0], EPSILON), (QUESTIONS[-1], EPSILON)], "cap"),
+            Line("exact loss", [(k, each.loss) for k, each in found.items()], "third"),
+            Line("ε", [(QUESTIONS[0], EPSILON), (QUESTIONS[-1], EPSILON)], "cap"),
         ],
-        across="questions k",
-        up="privacy loss",
+        x="questions k",
+        y="privacy loss",
         log_x=True,
         log_y=True,
     )

@@ -7,9 +7,9 @@ import numpy as np
 
 from discreet import draw
 from discreet.ledger import Budget, Ledger
+from discreet.page.plot import Line, plot
 from discreet.privacy import gaussian_gate
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.schema import Domain, Integers, Unit
 from discreet.session.design import Setting, Terms
 from discreet.session.textbook import textbook
@@ -78,14 +78,14 @@ def judge_session(error: int, largest: int, updates: int) -> Finding:
 def run() -> Outcome:
     """The promises of both theorems over n, and one session."""
     cube, root = ({rows: promised(setting, rows) for rows in ROWS} for setting in ("cube", "root"))
-    figure = chart_of(
+    figure = plot(
         "What each theorem promises, all constants written out",
         [
-            Curve("Thm. 8, n^−⅓", list(cube.items()), "second"),
-            Curve("Thm. 9, n^−½", list(root.items()), "ours"),
+            Line("Thm. 8, n^−⅓", list(cube.items()), "second"),
+            Line("Thm. 9, n^−½", list(root.items()), "ours"),
         ],
-        across="people n",
-        up="error of all answers",
+        x="people n",
+        y="error of all answers",
         log_x=True,
         log_y=True,
     )

@@ -9,8 +9,8 @@ from flint import arb
 
 from discreet.interval import precision
 from discreet.noise.law import laplace_tail
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, DELTA, BETA, CELLS, QUESTIONS, BITS = 1.0, 1e-6, 0.05, 1024, 1000, 128
 ROWS = (10**8, 10**10, 10**12)
@@ -88,11 +88,11 @@ def run() -> Outcome:
         judge_noise(exceeds(noise, threshold(noise, 2))),
         judge_cases(shares),
     )
-    figure = chart_of(
+    figure = plot(
         "Given an update or nearly one: the chance of nearly",
-        [Curve("case 3", list(zip(ROWS, shares, strict=True)), "ours")],
-        across="people n",
-        up="probability",
+        [Line("case 3", list(zip(ROWS, shares, strict=True)), "ours")],
+        x="people n",
+        y="probability",
         log_x=True,
         log_y=True,
     )

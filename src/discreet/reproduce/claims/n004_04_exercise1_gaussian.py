@@ -4,9 +4,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import log, sqrt
 
+from discreet.page.plot import Line, plot
 from discreet.privacy import gaussian_delta, gaussian_sigma, lecture_sigma
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 DELTAS = (Fraction(1, 100), Fraction(1, 10**6))
 MODERATE = (Fraction(1, 10), Fraction(1), Fraction(10))
@@ -69,16 +69,16 @@ def run() -> Outcome:
     findings += [judge_large(delta, edge(delta)) for delta in DELTAS]
     epsilons = [Fraction(round(1000 * 10 ** (step / 2)), 10**5) for step in range(9)]
     curves = [
-        Curve(
+        Line(
             f"δ = {float(delta):g}",
             [(float(e), float(notes(e, delta) / gaussian_sigma(epsilon=e, delta=delta))) for e in epsilons],
             style,
         )
         for delta, style in zip(DELTAS, ("second", "ours"), strict=True)
     ]
-    level = Curve("exactly enough", [(float(epsilons[0]), 1.0), (float(epsilons[-1]), 1.0)], "cap")
-    figure = chart_of(
-        "The notes' sigma over the least sigma", [*curves, level], across="ε", up="σ of the notes ÷ least σ", log_x=True
+    level = Line("exactly enough", [(float(epsilons[0]), 1.0), (float(epsilons[-1]), 1.0)], "cap")
+    figure = plot(
+        "The notes' sigma over the least sigma", [*curves, level], x="ε", y="σ of the notes ÷ least σ", log_x=True
     )
     return Outcome(
         tuple(findings), figure, "The product calibrates by the exact condition, which is right for every ε."

@@ -9,8 +9,8 @@ import numpy as np
 from discreet import draw
 from discreet.mechanism import best_price, price_effects
 from discreet.mechanism.protocol import Law
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.laws import at_most
 from discreet.reproduce.worst import shown, worst_loss
 from discreet.schema.unit import Unit
@@ -63,14 +63,14 @@ def run() -> Outcome:
     bound, law = choose.error(CONFIDENCE), choose.law(revenue)
     chances = [float(law.probabilities[price].mid()) for price in PRICES]
     highest = max(revenue) / max(chances) / 100
-    figure = chart_of(
+    figure = plot(
         "What each price would earn, and how likely it is to be chosen",
         [
-            Curve("revenue, dollars", [(p / 100, r / 100) for p, r in zip(PRICES, revenue, strict=True)], "ours"),
-            Curve("chance, scaled", [(p / 100, c * highest) for p, c in zip(PRICES, chances, strict=True)], "second"),
+            Line("revenue, dollars", [(p / 100, r / 100) for p, r in zip(PRICES, revenue, strict=True)], "ours"),
+            Line("chance, scaled", [(p / 100, c * highest) for p, c in zip(PRICES, chances, strict=True)], "second"),
         ],
-        across="price, dollars",
-        up="revenue",
+        x="price, dollars",
+        y="revenue",
     )
     return Outcome(judge(measure_loss(EPSILON), miss(revenue, law, bound), bound, max(revenue)), figure)
 

@@ -12,9 +12,9 @@ from discreet.mechanism import exponential, noisy_max
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.noise import gumbel_race
 from discreet.noise.law import exp_minus
+from discreet.page.plot import Line, plot
 from discreet.reproduce.chance import often_enough, seldom_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.verify import divergence
 
 EPSILON, BITS, DRAWS = Fraction(1), 256, 8_000
@@ -101,14 +101,14 @@ def run() -> Outcome:
     findings = judge(noisy.law(SCORES), permute_and_flip(SCORES, RATE), law, never_worse(noisy, sampled, every))
     behind = range(0, 21)
     curves = [
-        Curve(name, [(g, float((g - expected([0] * 4 + [g], way.law([0] * 4 + [g]))).mid())) for g in behind], style)
+        Line(name, [(g, float((g - expected([0] * 4 + [g], way.law([0] * 4 + [g]))).mid())) for g in behind], style)
         for name, way, style in (("exponential", sampled, "second"), ("permute-and-flip", noisy, "ours"))
     ]
-    figure = chart_of(
+    figure = plot(
         "Expected gap to the best score, four others behind it",
         curves,
-        across="how far the four others are behind",
-        up="expected gap",
+        x="how far the four others are behind",
+        y="expected gap",
     )
     return Outcome((*findings, judge_gumbel(gumbel(RATE), law)), figure, NOTE)
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from discreet import noise
 from discreet.mechanism import exponential, laplace, noisy_max
+from discreet.page.plot import Line, plot
 from discreet.reproduce.chance import hoeffding_margin
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 from discreet.reproduce.laws import equals
 from discreet.reproduce.worst import shown, worst_loss
 from discreet.verify import Interval
@@ -76,14 +76,14 @@ def run() -> Outcome:
     told = [loss_of_all(outputs / EPSILON, outputs) for outputs in OUTPUTS[:3]]
     gap_one = [gap_of_one(outputs) for outputs in OUTPUTS]
     gap_all = [gap_of_all(outputs, outputs / EPSILON) for outputs in OUTPUTS]
-    figure = chart_of(
+    figure = plot(
         "Expected gap to the best of d scores",
         [
-            Curve("tell all scores", list(zip(OUTPUTS, gap_all, strict=True)), "third"),
-            Curve("choose one", list(zip(OUTPUTS, gap_one, strict=True)), "ours"),
+            Line("tell all scores", list(zip(OUTPUTS, gap_all, strict=True)), "third"),
+            Line("choose one", list(zip(OUTPUTS, gap_one, strict=True)), "ours"),
         ],
-        across="number of outputs d",
-        up="expected gap",
+        x="number of outputs d",
+        y="expected gap",
         log_x=True,
     )
     note = "The notes say that the noise on each score is Δ/ε; by their own Algorithm 3 it is 2Δ/ε, whatever d."

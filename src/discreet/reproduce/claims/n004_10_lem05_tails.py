@@ -7,8 +7,8 @@ from flint import arb
 
 from discreet.interval import ball, precision
 from discreet.noise.law import exp_minus
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 BITS = 128
 TIMES = (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(10))
@@ -63,12 +63,12 @@ def run() -> Outcome:
     findings += [judge_largest(10, t, measured_tail) for t in TIMES[:2]]
     findings += [judge_largest(number, t, largest_tail) for number in NUMBERS for t in TIMES[::2]]
     steps = [Fraction(step, 10) for step in range(41)]
-    bound = Curve("e⁻ᵗ, the notes", [(float(t), float(exp_minus(t).mid())) for t in steps], "third")
+    bound = Line("e⁻ᵗ, the notes", [(float(t), float(exp_minus(t).mid())) for t in steps], "third")
     exact = [
-        Curve(f"exact, d = {number:,}", [(float(t), float(largest_tail(number, t).mid())) for t in steps], style)
+        Line(f"exact, d = {number:,}", [(float(t), float(largest_tail(number, t).mid())) for t in steps], style)
         for number, style in ((2, "second"), (1000, "ours"))
     ]
-    figure = chart_of("The tail of the largest of d", [bound, *exact], across="t", up="probability")
+    figure = plot("The tail of the largest of d", [bound, *exact], x="t", y="probability")
     return Outcome(tuple(findings), figure)
 
 

@@ -6,8 +6,8 @@ from math import ceil, exp, log
 
 from discreet.interval import precision
 from discreet.mechanism import exponential
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, BITS = Fraction(1, 2), 128
 OUTPUTS = (2, 10, 100)
@@ -71,15 +71,15 @@ def run() -> Outcome:
     findings += [judge_constant(theorem, "4Δ(ln d + t)/ε"), judge_constant(half, "2Δ(ln d + t)/ε")]
     findings.append(judge_expectation({d: worst_expectation(d) * float(EPSILON) / log(d) for d in OUTPUTS}))
     steps = [step / 4 for step in range(25)]
-    figure = chart_of(
+    figure = plot(
         "How far below the best: the exact worst case and two bounds, d = 100",
         [
-            Curve("e⁻ᵗ at 4Δ(ln d + t)/ε", [(theorem(100, t), exp(-t)) for t in steps], "third"),
-            Curve("e⁻ᵗ at 2Δ(ln d + t)/ε", [(half(100, t), exp(-t)) for t in steps], "second"),
-            Curve("exact, worst scores", [(gap, worst_tail(100, gap)) for gap in range(0, 45)], "ours"),
+            Line("e⁻ᵗ at 4Δ(ln d + t)/ε", [(theorem(100, t), exp(-t)) for t in steps], "third"),
+            Line("e⁻ᵗ at 2Δ(ln d + t)/ε", [(half(100, t), exp(-t)) for t in steps], "second"),
+            Line("exact, worst scores", [(gap, worst_tail(100, gap)) for gap in range(0, 45)], "ours"),
         ],
-        across="gap to the best score",
-        up="probability of at least that",
+        x="gap to the best score",
+        y="probability of at least that",
         log_y=True,
     )
     return Outcome(tuple(findings), figure, NOTE)

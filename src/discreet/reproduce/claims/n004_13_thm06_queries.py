@@ -4,8 +4,8 @@ from fractions import Fraction
 from math import log
 
 from discreet.mechanism import noisy_max
+from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.curves import Curve, chart_of
 
 EPSILON, CONFIDENCE = Fraction(1), 0.95
 PEOPLE, QUERIES = (10**3, 10**4, 10**5, 10**6), (10, 1000, 10**5)
@@ -59,14 +59,14 @@ def run() -> Outcome:
     gap = error(10, 1)
     findings = [*judge_shape(errors), judge_failure(gap, exact_failure(10, int(gap) + 1))]
     curves = [
-        Curve(f"d = {d:,}", [(n, errors[d, n]) for n in PEOPLE], style)
+        Line(f"d = {d:,}", [(n, errors[d, n]) for n in PEOPLE], style)
         for d, style in zip(QUERIES, ("ours", "second", "third"), strict=True)
     ]
-    figure = chart_of(
+    figure = plot(
         "How near to the best of d statistical queries",
         curves,
-        across="people n",
-        up="error of the fraction",
+        x="people n",
+        y="error of the fraction",
         log_x=True,
         log_y=True,
     )
