@@ -13,7 +13,7 @@ from curator.neighbours import HeardLedger, Release, Session, differences, liste
 from discreet import noise, verify
 from discreet.errors import DiscreetError
 from discreet.interval import ball, precision
-from discreet.learn import holdout, leaderboard, population, statistic
+from discreet.learn import held, holdout, population, statistic
 from discreet.learn.design import Design, Terms
 from discreet.learn.holdout import Holdout
 from discreet.learn.leaderboard import Leaderboard
@@ -34,7 +34,7 @@ STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
 @pytest.fixture
 def coarse(monkeypatch):
     """A grid of one step: sums are counts, and laws can be computed."""
-    for module in (statistic, holdout, leaderboard, population):
+    for module in (statistic, held, holdout, population):
         monkeypatch.setattr(module, "GRID", 1)
 
 

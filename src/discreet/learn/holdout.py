@@ -5,19 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log, sqrt
-from types import TracebackType
 from typing import Any, Literal
 
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.checks import Account, Checks, steps_of
 from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
+from discreet.learn.held import Held
 from discreet.learn.population import Bound, Population, population_of
-from discreet.learn.statistic import GRID, UNIT, Statistic, held_sums, read_rows, sum_sensitivity, training_sum
+from discreet.learn.statistic import GRID, Statistic, held_sums, read_rows, sum_sensitivity, training_sum
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, whole
 from discreet.picture import number_text
-from discreet.privacy.event import Event
 
 Loss = Literal["wrong", "absolute", "squared"]
 
@@ -49,7 +48,7 @@ class Estimate:
         return self.value
 
 
-class Holdout:
+class Holdout(Held):
     """Says what a statistic is in the population, again and again, although it is chosen by looking at the answers.
 
     `train` and `held` are arrays, frames, or tuples such as (X, y), of rows drawn independently from one population.
@@ -183,48 +182,15 @@ class Holdout:
         """The largest error that any answer can have: of the last question, with one check left."""
         return self._error(self._queries - 1, min(self.design.checks, self._queries) - 1)
 
-    @property
-    def bound(self) -> Bound:
-        """The theorem by which the intervals hold for the population: the one with the smallest worst error."""
-        return self.population.bound
-
-    @property
-    def cost(self) -> Event:
-        """All that was paid for when it opened."""
-        return self.design.event
-
-    @property
-    def neighbors(self) -> str:
-        """Whom the privacy protects."""
-        return UNIT.describe
-
-    def close(self) -> None:
-        """Forget the threshold, and give back the ledger's files if they were opened here."""
-        self._checks.close()
-        self._account.close()
-
-    def __enter__(self) -> "Holdout":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         left = f"{self.checks_left} of {self.design.checks} checks and {self.queries_left} questions left"
         return f"<Holdout of {self._held.size:,} rows: {left}>"
 
-    def __reduce__(self) -> Any:
-        return self._checks.__reduce__()
-
     # What only looks is below.
 
-    @property
-    def _whole(self) -> int:
-        return self._held.size * GRID
-
     def _error(self, asked: int, hits: int) -> float:
-        told = self.design.value_error / self._whole + 0.5 / self.population.values
-        return self.population.half_width(max(self.design.pass_error / self._whole, told), asked=asked, hits=hits)
+        off = max(self.design.pass_error / self._whole, self._off_told)
+        return self.population.half_width(off, asked=asked, hits=hits)
 
     def _told(
         self, value: float, off_steps: int, origin: Literal["training", "holdout"], asked: int, hits: int

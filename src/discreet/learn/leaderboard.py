@@ -4,7 +4,6 @@ import os
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy as np
 from discreet.errors import BadData, Refusal
 from discreet.learn.checks import Account, Checks
 from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
+from discreet.learn.held import Held
 from discreet.learn.population import Bound, Population, population_of
-from discreet.learn.statistic import GRID, Rows, agreement, held_sums, read_rows, sum_sensitivity
+from discreet.learn.statistic import Rows, agreement, held_sums, read_rows, sum_sensitivity
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, text, whole
-from discreet.privacy.event import Event
 from discreet.privacy.gate import Gate
 
 # Steps that are tried if none is given, until smaller ones are worse.
@@ -53,7 +52,7 @@ class Standing:
         return f"{self.number}. {self.name}: {now}; {span}"
 
 
-class Leaderboard:
+class Leaderboard(Held):
     """Tells the best score so far, and changes it only for a submission that is better by more than a step.
 
     `held` are labels, or a tuple such as (X, y). `submit` takes predictions of the labels, or a statistic that gives a
@@ -170,27 +169,6 @@ class Leaderboard:
         """The largest error that any standing can have, once there was an improvement."""
         return self._error(self.design, self.population)
 
-    @property
-    def bound(self) -> Bound:
-        """The theorem by which the intervals hold for the population."""
-        return self.population.bound
-
-    @property
-    def cost(self) -> Event:
-        """All that was paid for when it opened."""
-        return self.design.event
-
-    def close(self) -> None:
-        """Forget the threshold, and give back the ledger's files if they were opened here."""
-        self._checks.close()
-        self._account.close()
-
-    def __enter__(self) -> "Leaderboard":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<Leaderboard of {self._held.size:,} rows: best {self.best:.4g} after {self.submitted} submissions>"
 
@@ -198,18 +176,7 @@ class Leaderboard:
         rows = [f"{one.number:>6}  {one.best:.4f}  {one.name}" for one in self._standings if one.improved]
         return "\n".join(["number    best  submission", *rows, f"({self.submitted} submissions)"])
 
-    def __reduce__(self) -> Any:
-        return self._checks.__reduce__()
-
     # What only looks is below.
-
-    @property
-    def _whole(self) -> int:
-        return self._held.size * GRID
-
-    @property
-    def _off_told(self) -> float:
-        return self.design.value_error / self._whole + 0.5 / self.population.values
 
     def _designed(
         self, gates: tuple[Gate, ...], step: Fraction, improvements: int, method: Method
