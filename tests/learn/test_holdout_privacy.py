@@ -13,7 +13,7 @@ from curator.neighbours import HeardLedger, Release, Session, differences, liste
 from discreet import noise, verify
 from discreet.errors import DiscreetError
 from discreet.interval import ball, precision
-from discreet.learn import held, holdout, population, statistic
+from discreet.learn import held, holdout, leaderboard, population, statistic
 from discreet.learn.design import Design, Terms
 from discreet.learn.holdout import Holdout
 from discreet.learn.leaderboard import Leaderboard
