@@ -303,8 +303,8 @@ def _show(console: Any, outcome: "Outcome") -> None:
     grid.add_row("  knowing nothing", Text(_bar(outcome.chance, outcome.limit), style="dim"), f"{outcome.chance:.1%}")
     console.print(grid)
     luck = "" if outcome.confidence == 1 else f"; with luck, in one experiment, {outcome.luck:.1%}"
-    console.print(f"  [dim]{outcome.measure}. │ is what {outcome.budget} permits: {outcome.limit:.1%}{luck}.[/dim]")
-    for note in outcome.notes:
+    limit = f"{outcome.measure}. │ is what {outcome.budget} permits: {outcome.limit:.1%}{luck}."
+    for note in (limit, *outcome.notes):
         console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
     good = "[green]Nothing was learnt that is not permitted.[/green]"
     console.print(f"  {good if outcome.holds else '[bold red]More was learnt than is permitted.[/bold red]'}")
