@@ -107,6 +107,7 @@ def audit(
     An event is chosen on half of the draws and scored on the other half, so the bound holds with the confidence given.
     Exit code 1 if what should be right is refuted, or if a mistake is not.
     """
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as Grid
@@ -126,8 +127,8 @@ def audit(
         chosen = [find(target, epsilon)]
     else:
         chosen = [each for each in subjects(epsilon) if not each.patient]
-    grid = Grid("", "claimed", "at least", "delta", "draws", "verdict", "told apart by")
-    surprises = 0
+    grid = Grid("", "claimed", "at least", "delta", "draws", "verdict", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    surprises, found = 0, None
     with progress("Auditing") as tell:
         for place, each in enumerate(chosen):
             found = each.audit(samples=samples, confidence=confidence)
@@ -136,17 +137,20 @@ def audit(
             verdict = "[red]refuted[/red]" if refuted else "[green]not refuted[/green]"
             verdict += "" if refuted != each.right else " [bold red](!)[/bold red]"
             numbers = (f"{each.epsilon:g}", f"{found.bound:.3f}", f"{found.delta:g}", f"{found.samples:,}")
-            grid.add_row(escape(visible(each.name)), *numbers, verdict, f"{found.event}")
+            grid.add_row(escape(visible(each.name)), *numbers, verdict)
             if tell is not None:
                 tell((place + 1) / len(chosen))
     for column in grid.columns[1:5]:
         column.justify = "right"
     console.print(grid)
+    if len(chosen) == 1:
+        console.print(escape(visible(str(found))))
     console.print(
         f"[dim]Each bound holds with probability {confidence:g}. Not refuted is not proved: for that see the proofs, "
         "and discreet.verify.[/dim]"
     )
     if surprises:
+        console.print("[bold red](!)[/bold red] is not as expected: a mistake may need more --samples to show.")
         raise typer.Exit(1)
 
 
