@@ -5,7 +5,6 @@ import subprocess
 import sys
 from copy import copy
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -18,10 +17,8 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
-from discreet import draw
 from discreet.errors import BadParameter, BadSchema, BudgetExceeded, KeyReused
 from discreet.learn import lecture
-from discreet.learn.figure import figure_two, lloyd_path
 from discreet.learn.partition import partition
 from discreet.learn.seeds import choose_bins, nearest_counts, scattered_seeds
 from discreet.query.body import Body
@@ -376,21 +373,6 @@ def test_a_table_says_whom_it_protects(unit):
 def test_mistakes_are_told_with_the_next_step(named, says):
     with pytest.raises(dp.Mistake, match=says):
         dp.KMeans(**{"n_clusters": 3, "epsilon": 1, "bounds": (0, 1), **named}).fit(blobs(20))
-
-
-# --- The figure ------------------------------------------------------------------------------------------------------
-
-
-def test_the_figure_of_the_lecture_has_a_panel_for_every_round():
-    rows = np.clip(MIDDLES[draw.integers(3, 300)] + 0.05 * draw.normals(300, 2), 0, 1)
-    model = _lecture().fit(rows)
-    plain = lloyd_path(rows, model.path_[0], 6)
-    steps = [inertia(rows, centers) for centers in plain]
-    assert all(after <= before + 1e-9 for before, after in pairwise(steps))
-    svg = figure_two(rows, plain, model.path_, low=0, high=1).svg()
-    assert svg.count("t = ") == 7
-    # Two arms for each of three centres of two algorithms in seven panels, and seven edges.
-    assert svg.count("<path") == 7 * (2 * 3 * 2 + 1)
 
 
 def test_the_grid_of_a_table_is_the_grid_of_its_values():

@@ -212,3 +212,12 @@ def test_a_noisy_test_with_a_third_of_the_noise_is_noticed(monkeypatch):
     monkeypatch.setattr(file, "LENGTHS", (4,))
     assert not fails(file.one_run())
     assert fails(file.one_run(careless(sparse_vector, factor=3)))
+
+
+def test_the_figure_of_k_means_has_a_panel_for_every_stage():
+    from discreet.reproduce.claims.n002_10_fig2_kmeans import execute, figure
+
+    svg = figure(execute()).svg()
+    assert svg.count(">t = ") == 7
+    # Two arms for each of three centres of two algorithms in seven panels, seven edges, and two crosses that say which.
+    assert svg.count("<path") == 7 * (2 * 3 * 2 + 1) + 2 * 2

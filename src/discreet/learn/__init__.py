@@ -1,6 +1,6 @@
 """Learning under the same guarantee: private k-means, a holdout set that can be used again and again, a leaderboard.
 
-Each name loads its module when first used: estimators need scikit-learn, holdouts do not.
+Each name loads its module when first used: an estimator loads scikit-learn, a holdout does not.
 """
 
 from importlib import import_module

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.curator import Curator
 from discreet.errors import BadParameter
@@ -22,14 +24,6 @@ from discreet.query.body import Norm
 from discreet.schema.unit import Neighbors, Unit
 from discreet.source.points import Points, grid_of_bounds, grid_of_columns
 from discreet.source.table import Table
-
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as error:
-    raise ImportError(
-        "KMeans follows scikit-learn, which is not installed. Run: pip install 'discreet[learn]'"
-    ) from error
 
 Algorithm = Literal["auto", "lecture"]
 Floats = NDArray[np.float64]

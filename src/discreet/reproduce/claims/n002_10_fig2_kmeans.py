@@ -14,6 +14,9 @@ POINTS, CLUSTERS, ROUNDS, EPSILON, RUNS = 2000, 3, 6, 0.5, 60
 TRUE = np.array([[0.0, 0.45], [-0.4, -0.25], [0.4, -0.25]])
 SPREAD = 0.07
 
+# A panel of the figure, how many stand side by side, and the arm of a cross.
+_PANEL, _GAP, _HEAD, _ACROSS, _ARM = 200, 16, 26, 4, 5.0
+
 Floats = NDArray[np.float64]
 
 
@@ -41,7 +44,7 @@ def run() -> Outcome:
     """Many executions on three blobs; the one in the middle is drawn."""
     executions = [execute() for _ in range(RUNS)]
     typical = sorted(executions, key=lambda each: each.apart)[RUNS // 2]
-    return Outcome(findings(executions), _figure(typical), NOTE)
+    return Outcome(findings(executions), figure(typical), NOTE)
 
 
 NOTE = """With n = 2,000, T = 6 and ε = 0.5 the noise is Lap(48) on counts of some 670: a centre is off by about a
@@ -103,24 +106,37 @@ def lloyd(rows: Floats, start: Floats) -> Floats:
     return np.array(path)
 
 
-def _figure(shown: Execution) -> Chart:
-    chart = Chart(880, 470, "Centres of each round of k-means, private and not, on 2,000 points in the plane")
-    x, y = Scale(-1.0, 1.0, 60, 560), Scale(-0.9, 0.9, 450, 14)
-    for row in shown.rows[::4]:
-        chart.dot(x(row[0]), y(row[1]), "", 2)
-    for path, style in ((shown.plain, "ours"), (shown.private, "third")):
-        for centre in range(CLUSTERS):
-            steps = [(x(float(at[centre][0])), y(float(at[centre][1]))) for at in path]
-            chart.line(steps, f"faint {style}")
-            for place, (left, top) in enumerate(steps):
-                last = place == len(steps) - 1
-                chart.dot(left, top, style, 7 if last else 4, f"round {place}")
-    for place, (style, words) in enumerate((("third", "private centres, ε = 0.5"), ("ours", "centres without noise"))):
-        chart.dot(600, 60 + 30 * place, style, 7)
-        chart.text(618, 64 + 30 * place, words, "name")
-    chart.text(600, 130, f"{POINTS:,} points, k = {CLUSTERS}, T = {ROUNDS}", "label")
-    chart.text(600, 150, "the large dots are the last round", "label")
+def figure(shown: Execution) -> Chart:
+    """A panel for each stage, as in the notes: some of the rows, and crosses where the centres are."""
+    lines = -(-len(shown.plain) // _ACROSS)
+    title = "Centres of k-means after every round, private and not, on 2,000 points in the plane"
+    chart = Chart(_ACROSS * (_PANEL + _GAP), lines * (_PANEL + _GAP + _HEAD), title)
+    for stage, (plain, private) in enumerate(zip(shown.plain, shown.private, strict=True)):
+        left = (stage % _ACROSS) * (_PANEL + _GAP)
+        top = (stage // _ACROSS) * (_PANEL + _GAP + _HEAD) + _HEAD
+        across, up = Scale(-1, 1, left, left + _PANEL), Scale(-1, 1, top + _PANEL, top)
+        chart.text(left, top - 8, f"t = {stage}", "label")
+        edges = [(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]
+        chart.line([(across(x), up(y)) for x, y in edges], "grid")
+        for row in shown.rows[::5]:
+            chart.dot(across(row[0]), up(row[1]), "", 1.2)
+        for centers, style in ((plain, "second"), (private, "ours")):
+            for center in centers:
+                _cross(chart, across(center[0]), up(center[1]), style)
+    _legend(chart, (len(shown.plain) % _ACROSS) * (_PANEL + _GAP) + 20, (lines - 1) * (_PANEL + _GAP + _HEAD) + 60)
     return chart
+
+
+def _legend(chart: Chart, left: float, top: float) -> None:
+    for place, (style, words) in enumerate((("ours", f"private, ε = {EPSILON}"), ("second", "without noise"))):
+        _cross(chart, left, top + 26 * place, style)
+        chart.text(left + 14, top + 5 + 26 * place, words, "name")
+    chart.text(left - 6, top + 66, f"{POINTS:,} points, k = {CLUSTERS}, T = {ROUNDS}", "label")
+
+
+def _cross(chart: Chart, x: float, y: float, style: str) -> None:
+    chart.line([(x - _ARM, y - _ARM), (x + _ARM, y + _ARM)], style)
+    chart.line([(x - _ARM, y + _ARM), (x + _ARM, y - _ARM)], style)
 
 
 CLAIM = Claim(
