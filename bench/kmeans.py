@@ -187,7 +187,7 @@ def main():
         cpu, wall = speed(found, geometries)
         baseline = np.median([second for row in plain.values() for second in row.cpu])
         lines += [
-            f"At least {cpu:.1f} times faster than diffprivlib by CPU, {wall:.1f} times by the clock "
+            f"At least {cpu:.1f} times as fast as diffprivlib by CPU, {wall:.1f} times by the clock "
             "(medians, the least over the geometries). "
             f"scikit-learn without privacy, ten starts: {baseline:.2f} CPU s.",
             "",
