@@ -1,8 +1,6 @@
 """The estimator: near the best clusters, by the rules of scikit-learn, on the ledger, from every kind of table."""
 
 import pickle
-import subprocess
-import sys
 from copy import copy
 from fractions import Fraction
 
@@ -239,13 +237,6 @@ def test_there_is_no_seed():
     rows = blobs(200)
     fits = {dp.KMeans(3, epsilon=0.5, bounds=(0, 1)).fit(rows).cluster_centers_.tobytes() for _ in range(4)}
     assert len(fits) == 4
-
-
-def test_without_scikit_learn_it_says_what_to_install():
-    code = "import sys; sys.modules['sklearn'] = None; import discreet; discreet.KMeans"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ImportError: KMeans follows scikit-learn" in run.stderr
-    assert "pip install 'discreet[learn]'" in run.stderr
 
 
 # --- Budgets ---------------------------------------------------------------------------------------------------------
