@@ -7,8 +7,9 @@ BIN    := $(VENV)/bin
 comma  := ,
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 # Three workers test at once, for two processors: often one waits for a server or a browser. Products of matrices on two
-# processors each would be in each other's way. conftest.py says which tests stay together.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3
+# processors each would be in each other's way. conftest.py says which tests stay together. Hundreds of processes are
+# started; none of them should have to compile what another has compiled.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3
 
 .PHONY: demo test test-long check bench serve clean
 
