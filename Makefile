@@ -19,8 +19,8 @@ demo: $(VENV)/.ready-base
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(PYTEST) -m "not long"
+	@$(BIN)/mypy & types=$$!; $(PYTEST) -m "not long"; tests=$$?; \
+	wait $$types || { echo "mypy has found something: see above, or make check"; exit 1; }; exit $$tests
 
 test-long: $(READY)
 	$(PYTEST) --hypothesis-profile=searching
