@@ -26,7 +26,7 @@ class Purse:
     """An amount of epsilon, for discrete Laplace noise, or of squared mu, for rounded Gaussian noise.
 
     Parts of it may be chosen by looking at what was released before: as long as they add up to the whole at most, all
-    of it together costs what `event` says. [RRUV16] for epsilon, [ST22; KTH23] for mu; proof: kmeans.md, Theorem 1
+    of it together costs what `event` says. [RRUV16] for epsilon, [ST22; KTH23] for mu; proof: kmeans.md, Theorem 2
     """
 
     noise: Noise
