@@ -50,7 +50,10 @@ if TYPE_CHECKING:
         Refusal,
         SealBroken,
         ServerFailed,
+        SourceChanged,
         SourceFailed,
+        SourceUnavailable,
+        TableChanged,
         TooLarge,
         TooMany,
     )
@@ -121,8 +124,11 @@ __all__ = [  # noqa: RUF022
     "Schema",
     "SealBroken",
     "ServerFailed",
+    "SourceChanged",
     "SourceFailed",
+    "SourceUnavailable",
     "Table",
+    "TableChanged",
     "TooLarge",
     "TooMany",
     "Unit",
@@ -176,8 +182,8 @@ _HOMES = {
     "curator": "Curator Release",
     "data": "load_adult",
     "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
-    "LedgerDamaged LedgerFailed Mistake NoEntropy NotAllowed Refusal SealBroken ServerFailed SourceFailed TooLarge "
-    "TooMany",
+    "LedgerDamaged LedgerFailed Mistake NoEntropy NotAllowed Refusal SealBroken ServerFailed SourceChanged "
+    "SourceFailed SourceUnavailable TableChanged TooLarge TooMany",
     "learn": "Holdout KMeans Leaderboard",
     "ledger": "Budget Ledger",
     "meaning": "explain",

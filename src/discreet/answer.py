@@ -30,8 +30,9 @@ class Answer:
     "bounded" if the error is guaranteed and "estimated" if it is thought to hold about that often. `remaining` is what
     is left of the budget afterwards.
 
-    `cost` is what was done to the table, from which its price in any currency follows; `neighbors` says whom it
-    protects; `columns` is the answer as a table, with the error of each number beside it.
+    `cost` is what was done to the table, from which its price in any currency follows; `price` is what that alone is,
+    as an epsilon at the table's delta; `neighbors` says whom it protects; `columns` is the answer as a table, with the
+    error of each number beside it.
     """
 
     value: Any
@@ -42,6 +43,7 @@ class Answer:
     columns: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False, compare=False)
     origin: str = "direct"
     remaining: Budget | None = None
+    price: float | None = None
 
     def to_arrow(self) -> Any:
         """The answer as a pyarrow Table."""

@@ -4,6 +4,7 @@
     ├── Refusal             the request is well formed; the answer is no
     │   ├── BudgetExceeded      it would cost more than is left
     │   ├── AnswerLost          it was charged under this key before, and no answer was kept
+    │   ├── TableChanged        its rows or its version are no longer what the ledger was told
     │   ├── TooLarge            it would need more memory or time than allowed
     │   ├── NotAllowed          whoever asks may not, or is not known
     │   └── TooMany             more requests than are served in this time
@@ -16,6 +17,8 @@
     └── Fault               the machine or the program failed; nothing was released
         ├── NoEntropy           the operating system gave no randomness
         ├── SourceFailed        the database or the file failed while it was read
+        │   ├── SourceUnavailable   it cannot be read now; nothing was spent
+        │   └── SourceChanged       it is no longer what was opened; nothing was spent
         ├── LedgerFailed        the ledger could not be read or written
         ├── LedgerDamaged       the ledger was edited, cut, reordered or restored from a backup
         ├── ServerFailed        a server could not be reached, or failed
@@ -45,6 +48,10 @@ class BudgetExceeded(Refusal):
 
 class AnswerLost(Refusal):
     """The question was charged under this key, and no answer was kept: it is not computed a second time."""
+
+
+class TableChanged(Refusal):
+    """The table is no longer what was asked: a newer version was declared, or should be. Nothing was spent."""
 
 
 class TooLarge(Refusal):
@@ -93,6 +100,14 @@ class NoEntropy(Fault):
 
 class SourceFailed(Fault):
     """The database or the file failed while it was read. What it said is not repeated: it may quote a row."""
+
+
+class SourceUnavailable(SourceFailed):
+    """The database or the file cannot be read now. Nothing was spent."""
+
+
+class SourceChanged(SourceFailed):
+    """The rows are no longer those of the table that was opened. Nothing was spent."""
 
 
 class LedgerFailed(Fault):

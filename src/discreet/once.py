@@ -88,9 +88,12 @@ def _answer(table: Table, select: Select, epsilon: Number, confidence: Number) -
     chosen = select.limit is not None or select.having != everyone
     rows = prod(table.domain[name].size for name in select.group)
     bars = [_bars(each, confidence, joint=rows * sum(map(len, asked)) if chosen else 1) for each in mechanisms]
+    table.touch()
+    with table.snapshot():
+        exact = [[table.evaluate(part) for part in parts] for parts in asked]
     released = [
-        [mechanism.release(table.evaluate(part)) for mechanism, part in zip(each, parts, strict=True)]
-        for each, parts in zip(mechanisms, asked, strict=True)
+        [mechanism.release(one) for mechanism, one in zip(each, parts, strict=True)]
+        for each, parts in zip(mechanisms, exact, strict=True)
     ]
     numbers = [
         _numbers(aggregate, table.domain, values, errors)

@@ -17,9 +17,21 @@ Number = int | float | Fraction | Decimal
 # Outside these a parameter is a slip of the pen, and arithmetic would meet numbers that no double can hold.
 SMALLEST, LARGEST = Fraction(1, 10**15), Fraction(10**15)
 
+# Bars that hold more often have no quantile in doubles once they are many; that hold hardly ever, no meaning.
+LEAST_CONFIDENCE, MOST_CONFIDENCE = Fraction(1, 1000), 1 - Fraction(1, 10**12)
+
 
 def _refuse(name: str, value: Any, rule: str, next_step: str) -> BadParameter:
-    return BadParameter(f"{name} is {value!r}; it must be {rule}. {next_step}")
+    return BadParameter(f"{name} is {_shown(value)}; it must be {rule}. {next_step}")
+
+
+def _shown(value: Any) -> str:
+    """A value for a sentence: Python does not print a number of some thousand digits, and nobody reads it."""
+    try:
+        shown = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return shown if len(shown) <= 200 else f"{shown[:200]}…"
 
 
 def rational(name: str, value: Any, *, next_step: str = "Give an int, a float or a Fraction.") -> Fraction:
@@ -72,6 +84,20 @@ def probability(name: str, value: Any, *, zero: bool = False, next_step: str = "
     if not (0 <= exact < 1) or (exact == 0 and not zero):
         raise _refuse(name, value, f"a probability {'from' if zero else 'above'} 0 and below 1", step)
     return exact
+
+
+def confidence_of(value: Any) -> float:
+    """How often an error must hold: a probability for which error bars can be computed.
+
+    >>> confidence_of(1e-17)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: confidence is 1e-17; it must be between 0.001 and 1 - 1e-12. Give one, say 0.95.
+    """
+    step = "Give one, say 0.95."
+    exact = probability("confidence", value, next_step=step)
+    if not LEAST_CONFIDENCE <= exact <= MOST_CONFIDENCE:
+        raise _refuse("confidence", value, "between 0.001 and 1 - 1e-12", step)
+    return float(exact)
 
 
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None, next_step: str = "") -> int:

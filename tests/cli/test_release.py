@@ -27,7 +27,7 @@ columns:
   hours: {type: integer, lower: 0, upper: 60}
 """
 FIRST = ("--epsilon", 0.5, "--delta", 1e-9, "--budget", 1)
-FILES = ["card.html", "card.json", "model.npz", "release.json", "rows.parquet", "schema.yaml"]
+FILES = ["card.html", "card.json", "known.npz", "model.npz", "release.json", "rows.parquet", "schema.yaml"]
 
 
 def call(*arguments):

@@ -112,9 +112,9 @@ class HeardLedger(Heard):
         self.session.calls.append(("reserve", event, why, sorted(named.items())))
         return super().reserve(event, why, **named)
 
-    def close_hold(self, hold):
+    def close_hold(self, hold, **named):
         self.session.calls.append(("close_hold", hold))
-        super().close_hold(hold)
+        super().close_hold(hold, **named)
 
 
 class Desk(Curator):
@@ -169,7 +169,7 @@ def use_up(desk, smallest=Fraction(10) ** 7):
     sigma = Fraction(1)
     while sigma < smallest:
         if desk._teller.fits(Gaussian(sigma, Fraction(1)), ANYONE):
-            desk.ledger.spend(Gaussian(sigma, Fraction(1)), "something else", table="data")
+            desk.ledger.spend(Gaussian(sigma, Fraction(1)), "something else", table=desk.table.identity)
         else:
             sigma *= Fraction(3, 2)
 

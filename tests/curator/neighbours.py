@@ -206,9 +206,9 @@ class HeardLedger(Ledger):
         self.session.calls.append(("spend", event, why, sorted(named.items())))
         return super().spend(event, why, **named)
 
-    def record(self, receipt, released):
+    def record(self, receipt, released, **named):
         self.session.calls.append(("record", receipt.sequence, released))
-        super().record(receipt, released)
+        return super().record(receipt, released, **named)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

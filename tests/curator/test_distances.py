@@ -49,7 +49,7 @@ def compare(domain, *, seed=0, times=3):
 
 def teller_of(table, ledger, budget=PLENTY):
     teller = Teller(HeardTable(table.schema, table.source, ledger.session), ledger)
-    teller.set_cap(budget)
+    teller.watch.open(budget, "anyone")
     return teller
 
 

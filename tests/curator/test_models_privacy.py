@@ -11,6 +11,7 @@ from curator.modelled import ALONE, DOMAIN, ERROR, NAMES, PLENTY, WISH, conjunct
 from curator.modelled import paired_rows as rows_of
 from curator.replayed import broken_promises
 from discreet.curator.models import Models
+from discreet.curator.stake import Stake, Stakes
 from discreet.query import Marginal
 from discreet.schema import Schema, Unit
 from discreet.source.exact import unseal
@@ -111,16 +112,16 @@ def number_of_rows(table):
 
 
 def test_a_toss_for_which_nothing_was_set_aside_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr(Models, "_held", lambda *_: 1)
+    monkeypatch.setattr(Stakes, "take", lambda self, coin, price, who: self._stakes.setdefault(who, Stake(1, price, 0)))
     assert "a toss before something is set aside" in broken_in(tmp_path)
 
 
 def test_a_toss_that_comes_before_its_hold_is_seen(tmp_path, monkeypatch):
     right = Models._held
 
-    def late(self, session, analyst):
+    def late(self, *arguments):
         self.teller.table.evaluate(Marginal(()))
-        return right(self, session, analyst)
+        return right(self, *arguments)
 
     monkeypatch.setattr(Models, "_held", late)
     assert broken_in(tmp_path) == ["evaluate before it is paid"]

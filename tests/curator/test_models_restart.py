@@ -102,7 +102,7 @@ with Desk(table_of(paired_rows()), sys.argv[1]) as desk:
 
 def test_another_process_has_the_same_model_to_the_bit(table, address):
     tests = Path(__file__).parents[1]
-    environment = os.environ | {"PYTHONHASHSEED": "77", "PYTHONPATH": str(tests)}
+    environment = os.environ | {"PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
     # Asked while we have the ledger open too.
     with Desk(table, address) as desk:
         ours = json.loads(json.dumps([said(desk), repr(desk.session)]))
@@ -176,7 +176,7 @@ def test_two_live_curators_share_the_session_and_each_has_its_own_hold(table, tm
         apart = [each for each in conjunctions(300, seed=22) if len({int(name[1]) // 2 for name in each.scope}) == 4]
         for desk in (one, other):
             assert desk.ask(apart[0], **WISH).origin == "model"
-        held = [set(desk._models._holds.values()) for desk in (one, other)]
+        held = [{stake.number for stake in desk._models.stakes._stakes.values()} for desk in (one, other)]
         assert [len(each) for each in held] == [1, 1]
         assert not held[0] & held[1]
         assert set(one.ledger.holds) == held[0] | held[1]

@@ -14,7 +14,7 @@ from discreet.known import bars
 from discreet.known.known import Known
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
-from discreet.query.product import Factor, Product, product
+from discreet.query.product import Factor, Product
 from discreet.query.residual import Residual
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
 
@@ -199,7 +199,7 @@ def random_product(rng, domain, *, wide=False):
         size = domain[name].size
         kinds = [rng.integers(0, 2, size=size), rng.integers(-3, 9, size=size), np.arange(size) + int(rng.integers(9))]
         factors.append(Factor((name,), kinds[rng.integers(3)]))
-    made = product(factors, int(rng.choice([-2, 1, 1, 3])))
+    made = Product(factors, int(rng.choice([-2, 1, 1, 3])))
     return made if made.coefficient else Product(())
 
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.known.family import energies_of
 from discreet.known.known import Known
 from discreet.known.lattice import variance_of
 from discreet.query import Linear, Marginal, Residual
 from discreet.query.axis import axis_of
 from discreet.query.measurement import Measurement
-from discreet.query.product import Factor, Product, box, product
+from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from known.dense import (
     Releases,
@@ -76,7 +77,7 @@ def test_the_energies_of_a_query_are_the_squared_lengths_of_its_projections(seed
     question = random_question(rng, space.domain)
     known = Known.nothing(space.domain, Unit())
     family = known.family(question)
-    energies = known.energies(family).reshape(family.size, *(axis.parts for axis in family.axes))
+    energies = energies_of(family).reshape(family.size, *(axis.parts for axis in family.axes))
     padded = space.queries(question) @ space.pad.T
     everything = (padded**2).sum(axis=1).max()
     # The total is measured once, not once for each cell: the constants of a column count for one cell and not for N.
@@ -265,8 +266,8 @@ def test_a_sum_of_a_wide_column_is_unknown_while_the_number_of_its_rows_is(top):
 def test_a_cell_in_which_the_weights_cancel_is_known_to_be_zero():
     rng, known = np.random.default_rng(0), known_of(())
     for _ in range(20):
-        ones = Linear([product([Factor(("age",), rng.integers(1, 9, size=5)), Factor(("city",), np.array([1, 3, 7]))])])
-        nothing = ones - Linear([product([Factor(("age", "city"), ones.table(DOMAIN))])])
+        ones = Linear([Product([Factor(("age",), rng.integers(1, 9, size=5)), Factor(("city",), np.array([1, 3, 7]))])])
+        nothing = ones - Linear([Product([Factor(("age", "city"), ones.table(DOMAIN))])])
         _, variances = estimate(Marginal(("age", "city"), nothing), known)
         assert np.all(variances == 0)
 

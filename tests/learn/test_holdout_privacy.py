@@ -2,22 +2,19 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from itertools import product
-from uuid import uuid4
 
 import numpy as np
 import pytest
 
-from curator.neighbours import HeardLedger, Release, Session, differences, listening, told
-from discreet import noise, verify
-from discreet.errors import DiscreetError
+from curator.neighbours import differences, told
+from discreet import verify
 from discreet.interval import ball, precision
 from discreet.learn import held, holdout, leaderboard, population, statistic
 from discreet.learn.design import Design, Terms
 from discreet.learn.holdout import Holdout
 from discreet.learn.leaderboard import Leaderboard
-from discreet.ledger import Budget
 from discreet.mechanism.protocol import BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
@@ -27,6 +24,7 @@ from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.renyi import ORDERS
 from discreet.source.exact import unseal
+from learn.heard import BUDGETS, heard_session
 
 STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
 
@@ -364,46 +362,6 @@ def test_log_odds_that_are_steeper_than_was_charged_are_noticed(coarse, monkeypa
 # --- Record and replay -----------------------------------------------------------------------------------------------
 
 
-def heard_coin(session, rng, first, heads):
-    """A toss is heard; in a second session it falls as it did in the first."""
-    session.calls.append(("toss",))
-    place = len(session.tosses)
-    if first is None:
-        session.tosses.append(rng.random() < float(heads().mid()))
-    else:
-        session.tosses.append(first.tosses[place] if place < len(first.tosses) else False)
-    return session.tosses[-1]
-
-
-def heard_session(train, held, asked, *, folder, budget, seed=0, first=None, board=False):
-    session, rng = Session(), np.random.default_rng(seed)
-    # A threshold is drawn before anything is opened.
-    session.releases.append(Release([], None, ()))
-    session.tosses = []
-    with (
-        listening(session, rng, first),
-        pytest.MonkeyPatch.context() as patch,
-        HeardLedger(folder / f"{uuid4().hex}.sqlite") as ledger,
-    ):
-        patch.setattr(noise, "coin", partial(heard_coin, session, rng, first))
-        ledger.session = session
-        ledger.cap(budget, table="held")
-        named = {"epsilon": 250, "ledger": ledger, "table": "held", "method": "coin" if budget is COINS else "best"}
-        if board:
-            desk = Leaderboard(held, submissions=50, step=0.1, **named)
-            ask = desk.submit
-        else:
-            desk = Holdout(train, held, queries=50, checks=6, threshold=0.1, **named)
-            ask = desk.estimate
-        for question in asked:
-            try:
-                outcome = told(ask(question))
-            except DiscreetError as refused:
-                outcome = str(refused)
-            session.calls.append(("outcome", outcome, repr(desk)))
-    return session
-
-
 def random_statistic(rng):
     cell, power, odd = int(rng.integers(0, 5)), float(rng.uniform(0.2, 3)), int(rng.integers(0, 4))
 
@@ -415,10 +373,6 @@ def random_statistic(rng):
         return np.clip(x / 4, 0, 1) ** power if odd == 3 else x == cell
 
     return judged
-
-
-COINS = Budget(epsilon=300, delta=1e-6, gate="renyi")
-BUDGETS = [Budget(epsilon=300), Budget(epsilon=300, delta=1e-6), COINS]
 
 
 def replayed(seed, folder, *, board=False):
@@ -455,7 +409,7 @@ def test_the_sessions_have_hits_and_passes(tmp_path):
         assert ("'toss'" in text) == (seed == 2)
 
 
-def _counting(stat, rows):
+def _counting(stat, rows, rows_per_call):
     """A broken twin: fails as a whole where one row fails."""
     moves = statistic.sum_sensitivity()
     try:
@@ -479,7 +433,7 @@ def test_a_session_that_looks_at_the_rows_is_noticed(twin, tmp_path, monkeypatch
     if twin == "peeks":
         monkeypatch.setattr(Holdout, "estimate", _peeking)
     else:
-        monkeypatch.setattr(holdout, "held_sums", _counting)
+        monkeypatch.setattr(held, "held_sums", _counting)
     caught = 0
     for seed in range(3):
         first, second = replayed(seed, tmp_path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curator.neighbours import HeardLedger, HeardTable, Session, listening
 from discreet import verify
-from discreet.errors import SealBroken
+from discreet.errors import BadQuery, SealBroken
 from discreet.learn import lecture, lloyd
 from discreet.learn.kmeans import KMeans
 from discreet.learn.lecture import lecture_round
@@ -84,6 +84,46 @@ def test_shrinking_is_exact_and_never_leaves_the_ball(vector, radius, norm):
     assert found == [(abs(v) * radius // max(length, radius)) * (1 if v >= 0 else -1) for v in vector]
     after = {"linf": max(map(abs, found)), "l1": sum(map(abs, found)), "l2": sum(v * v for v in found)}[norm]
     assert after <= (radius**2 if norm == "l2" else radius)
+
+
+def test_quotients_are_exact_up_to_the_edge_of_the_lemma():
+    """a/b is rounded down right for a + b ≤ 2^53, whatever a·b is: the products that are asked are far above 2^53."""
+    rng = np.random.default_rng(4)
+    for _ in range(3000):
+        below = int(2 ** rng.uniform(0.0, 51.0))
+        # Just below a multiple is where a quotient is nearest to being rounded up.
+        edge = 2**53 // below * below - below - 1
+        assert 0 < edge + below <= 2**53
+        for above in (edge, edge - below, int(rng.integers(2**53 - below))):
+            assert int(np.trunc(np.float64(max(above, 0)) / np.float64(below))) == max(above, 0) // below
+
+
+def test_a_quotient_beyond_the_edge_is_rounded_up():
+    """So the lemma needs its bound: here a is a double, and a + b is 2^54."""
+    above, below = 2**54 - 2, 3
+    assert float(above) == above
+    assert any(
+        int(np.trunc(np.float64(above - 2 * place) / np.float64(below))) != (above - 2 * place) // below
+        for place in range(20)
+    )
+
+
+def test_shrinking_is_exact_for_the_largest_vectors_and_radii_that_are_asked():
+    rng = np.random.default_rng(5)
+    for norm, radius in product(NORMS, (1, 3, 2**14 - 1, 2**16 - 1, 2**27 - 1)):
+        vectors = rng.integers(-(2**16), 2**16 + 1, (2**12, 8)).astype(np.float64)
+        vectors[:, 0] = 2**16
+        lengths, found = norms(vectors, norm), shrunk(vectors, radius, norm)
+        for vector, length, short in zip(vectors.T, lengths, found.T, strict=True):
+            whole = max(int(length), radius)
+            exact = [int(np.sign(place)) * (abs(int(place)) * radius // whole) for place in vector]
+            assert [int(place) for place in short] == exact
+
+
+def test_a_body_too_large_for_exact_sums_is_refused():
+    assert Clusters(Body((2 * GRID,)), ((0,),), 1).size == 2
+    with pytest.raises(BadQuery, match="exact"):
+        Clusters(Body((2 * GRID + 1,)), ((0,),), 1)
 
 
 @pytest.mark.parametrize("radius", [None, 5000])

@@ -1,6 +1,7 @@
 """The leaderboard: changes for improvements only, holds for the population, and is not climbed by learning it."""
 
 import copy
+import json
 import os
 import pickle
 
@@ -66,10 +67,11 @@ def test_a_worse_submission_is_no_hit_and_a_better_one_is(named):
 
 def test_statistics_and_predictions_are_scored_alike():
     rng = np.random.default_rng(2)
-    x, truth = np.zeros((ROWS, 2)), labels(rng)
+    truth = labels(rng)
     guess = right(rng, truth, 0.9)
+    x = np.stack([guess, 1 - guess], axis=1)
     one = board_of((x, truth)).submit(guess)
-    two = board_of((x, truth)).submit(lambda x, y: y == guess[: len(y)])
+    two = board_of((x, truth)).submit(lambda x, y: y == x[:, 0])
     assert abs(one.best - two.best) < 0.02
 
 
@@ -161,6 +163,20 @@ def test_it_is_paid_before_a_row_is_read_and_improvements_are_recorded(tmp_path)
         assert f'"value": {best}'.encode() in history[1].released
         with pytest.raises(Refusal, match="reopen=True"):
             board_of(truth, epsilon=1, ledger=ledger, table="labels")
+
+
+def test_what_is_recorded_is_the_best_and_never_a_value_below_it(tmp_path, monkeypatch):
+    """A hit whose noisy value is below the best says nothing: neither to who submits nor to who reads the ledger."""
+    truth, values = labels(np.random.default_rng(12)), iter([0.75, 0.25, 0.625, 1.0])
+    with dp.Ledger(tmp_path / "budget.sqlite") as ledger:
+        ledger.cap(dp.Budget(epsilon=500), table="labels")
+        board = board_of(truth, epsilon=400, start=0.5, step=0.01, ledger=ledger, table="labels", improvements=9)
+        monkeypatch.setattr(board._checks, "above", lambda exact, guess: int(next(values) * ROWS * 2**20), raising=True)
+        told = [board.submit(truth).best for _ in range(4)]
+        history = [one.released for one in ledger.history(table="labels")][1:]
+    recorded = [json.loads(one.partition(b"\n")[2])["value"] for one in history]
+    assert recorded == told == sorted(told)
+    assert [round(one, 2) for one in told] == [0.75, 0.75, 0.75, 1.0]
 
 
 def test_the_secret_is_not_copied_pickled_or_forked():

@@ -12,9 +12,9 @@ from discreet.learn.statistic import GRID, held_sums, read_rows, sum_sensitivity
 from discreet.source.exact import unseal
 
 
-def held(statistic, *parts):
+def held(statistic, *parts, rows_per_call=1):
     """What the sealed sums hold."""
-    above, below = held_sums(statistic, read_rows("held", parts))
+    above, below = held_sums(statistic, read_rows("held", parts), rows_per_call)
     total = int(unseal(above, sum_sensitivity())[0])
     assert int(unseal(below, sum_sensitivity())[0]) == -total
     return total / GRID
@@ -63,8 +63,10 @@ def test_a_statistic_that_breaks_the_rule_is_named_from_the_training_rows(statis
 
 
 def test_one_tie_that_rounding_decides_is_no_mistake():
-    rows = read_rows("train", np.arange(100) % 2)
-    assert training_sum(lambda y: np.r_[y[:-1], len(y) == 100], rows) == 50 * GRID
+    rows = read_rows("train", np.arange(100))
+    assert training_sum(lambda y: np.where(y == 99, len(y) == 100, np.array(y) % 2), rows) == 50 * GRID
+    with pytest.raises(BadParameter, match="by itself"):
+        training_sum(lambda y: np.where(y >= 98, len(y) == 100, np.array(y) % 2), rows)
 
 
 def test_held_rows_make_no_error_and_no_warning():
@@ -87,10 +89,10 @@ def test_held_rows_make_no_error_and_no_warning():
         assert held(lambda y: y, np.array([np.nan, 0.5, 3.0, -2.0])) == 1.5
 
 
-def worst_move(statistic, cells, rows=4):
+def worst_move(statistic, cells, rows=4, **named):
     """How far one row, exchanged for any other, moves the sum: over all pairs of tiny tables."""
     tables = np.array(np.meshgrid(*[cells] * rows)).reshape(rows, -1).T
-    sums = {tuple(table): held(statistic, table) for table in tables}
+    sums = {tuple(table): held(statistic, table, **named) for table in tables}
     return max(
         abs(total - sums[(*table[:at], other, *table[at + 1 :])])
         for table, total in sums.items()
@@ -111,9 +113,13 @@ def test_one_row_moves_a_sum_by_at_most_one(statistic):
 
 
 def test_counting_nothing_at_all_where_a_call_fails_is_noticed():
-    """The power of the test above: a failure that takes all rows with it moves the sum by more than one row may."""
+    """The power of the test above: a failure that takes all rows with it moves the sum by more than one row may.
+
+    In a call for each row it cannot: that holds whatever a statistic promises.
+    """
 
     def all_or_nothing(y):
         return np.zeros(len(y)) if (y == 2).any() else y
 
-    assert worst_move(all_or_nothing, (0.0, 1.0, 2.0)) > 1
+    assert worst_move(all_or_nothing, (0.0, 1.0, 2.0), rows_per_call=4) > 1
+    assert worst_move(all_or_nothing, (0.0, 1.0, 2.0)) == 1

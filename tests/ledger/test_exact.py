@@ -76,7 +76,7 @@ class Judged:
         fits, surely = self.truth.allows_cap(cap), self.truth.allows_cap(cap, slack=self.truth.slack)
         if before is not None:
             # Setting the same again is no mistake, and setting another is one.
-            fits = surely = before == cap
+            fits = surely = before._replace(first=None) == cap
         granted = self._judge(lambda: self.ledgers[which].cap(budget, **scope), fits=fits, surely_fits=surely)
         if granted and before is None:
             self.truth.set(cap)

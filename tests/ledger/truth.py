@@ -27,15 +27,15 @@ def loss(event, kind):
 
 
 @cache
-def limit(kind, epsilon, delta):
-    """What a budget allows in a currency, at each order."""
+def limit(kind, epsilon, delta, first):
+    """What a budget allows in a currency, at each order; delta is shared as by the `first` budget of the cap."""
     match kind:
         case "pure":
             return (epsilon,)
         case "gaussian":
             return (gaussian_limit(epsilon, delta),)
         case "renyi":
-            shares = delta_shares(epsilon, delta)
+            shares = [delta * share / first[1] for share in delta_shares(*first)]
             return tuple(divergence_limit(a - 1, epsilon, share) for a, share in zip(ORDERS, shares, strict=True))
 
 
@@ -63,10 +63,11 @@ class Cap(NamedTuple):
     kind: str
     epsilon: Fraction
     delta: Fraction
+    first: tuple[Fraction, Fraction] | None = None
 
     @property
     def limit(self):
-        return limit(self.kind, self.epsilon, self.delta)
+        return limit(self.kind, self.epsilon, self.delta, self.first or (self.epsilon, self.delta))
 
     @property
     def scope(self):
@@ -207,12 +208,17 @@ class Truth:
             return False
         if before and (before.kind != cap.kind or before.epsilon > cap.epsilon or before.delta > cap.delta):
             return False
-        return all(cap.allows(self.taken(cap, who), slack) for who in analysts)
+        return all(self.raised(cap).allows(self.taken(cap, who), slack) for who in analysts)
 
     # What happens.
 
     def set(self, cap):
-        self.caps[cap.scope] = cap
+        self.caps[cap.scope] = self.raised(cap)
+
+    def raised(self, cap):
+        """A cap with the shares of delta with which it began."""
+        before = self.caps.get(cap.scope)
+        return cap if before is None else cap._replace(first=before.first or (before.epsilon, before.delta))
 
     def pay(self, event, table, analyst):
         self.charges += 1

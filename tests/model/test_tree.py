@@ -18,7 +18,7 @@ from discreet.model.protocol import Look, Model
 from discreet.model.tree import Tree, fit_tree
 from discreet.query.axis import axis_of
 from discreet.query.linear import Linear
-from discreet.query.product import Factor, Product, product
+from discreet.query.product import Factor, Product
 from discreet.schema.column import Boolean, Categories, Integers
 from discreet.schema.domain import Domain
 
@@ -229,13 +229,13 @@ def test_answers_are_sums_over_the_joint_table(graph, few_cells, monkeypatch):
     queries = []
     for columns in (columns for size in range(len(NAMES) + 1) for columns in combinations(NAMES, size)):
         single = [Factor((name,), generator.integers(-2, 4, size=DOMAIN[name].size)) for name in columns]
-        queries.append(Linear([product(single, 3)]))
+        queries.append(Linear([Product(single, 3)]))
     pairs = [("job", "sex"), ("even", "late"), ("alone", "even")]
     for pair in pairs:
         weights = generator.integers(0, 3, size=[DOMAIN[name].size for name in pair])
         others = [name for name in NAMES if name not in pair][:2]
         single = [Factor((name,), generator.integers(0, 3, size=DOMAIN[name].size)) for name in others]
-        queries.append(Linear([product([Factor(pair, weights), *single]), Product(tuple(single), -2)]))
+        queries.append(Linear([Product([Factor(pair, weights), *single]), Product(tuple(single), -2)]))
     expected = [float(np.sum(table * query.table(DOMAIN, NAMES))) for query in queries]
     np.testing.assert_allclose(tree.answers(queries), expected, rtol=1e-9, atol=1e-7)
     np.testing.assert_allclose([tree.answer(query) for query in queries], expected, rtol=1e-9, atol=1e-7)
@@ -292,7 +292,7 @@ def test_columns_never_measured_are_uniform_and_cost_nothing():
     assert (nothing.cells, nothing.converged) == (0, True)
     np.testing.assert_allclose(joint(nothing), np.full([DOMAIN[name].size for name in NAMES], ROWS / DOMAIN.size))
     assert nothing.entropy == pytest.approx(log(DOMAIN.size))
-    assert nothing.answer(Linear([product([Factor(("sex",), np.array([1, 0]))])])) == pytest.approx(ROWS / 2)
+    assert nothing.answer(Linear([Product([Factor(("sex",), np.array([1, 0]))])])) == pytest.approx(ROWS / 2)
     assert {name: codes.size for name, codes in nothing.rows(10).items()} == dict.fromkeys(DOMAIN, 10)
 
 
@@ -408,7 +408,7 @@ def test_too_large_is_refused_before_it_is_made(monkeypatch):
         tree.marginal(names)
     heavy = Factor(tuple(names[:5]), np.ones((10,) * 5, dtype=np.int64) + np.arange(10))
     with pytest.raises(TooLarge, match="single columns"):
-        tree.answer(Linear([product([heavy])]))
+        tree.answer(Linear([Product([heavy])]))
     # Four columns far apart: the marginal has 10^4 cells, a table on the way 10^5.
     monkeypatch.setattr(elimination, "MOST_CELLS", 20_000)
     monkeypatch.setattr(np, "ones", None)
@@ -431,7 +431,7 @@ def test_a_conjunction_on_many_columns_needs_no_marginal():
     looks = [Look(pair, None, generator.uniform(0, 20, (10, 10)), 1.0) for pair in pairwise(names)]
     tree = fit_tree(domain, looks, total=ROWS, steps=3)
     masks = generator.random((40, 10)) < 0.9
-    query = Linear([product([Factor((name,), mask.astype(np.int64)) for name, mask in zip(names, masks, strict=True)])])
+    query = Linear([Product([Factor((name,), mask.astype(np.int64)) for name, mask in zip(names, masks, strict=True)])])
     state = tree.marginal(names[:1]) * masks[0]
     for at in range(39):
         pair = tree.marginal(names[at : at + 2])
@@ -500,4 +500,4 @@ def test_numbers_out_of_range_are_refused():
     with pytest.raises(BadQuery):
         tree.marginal(["job", "job"])
     with pytest.raises(BadQuery, match="other columns"):
-        tree.answer(Linear([product([Factor(("job",), np.array([1, 0]))])]))
+        tree.answer(Linear([Product([Factor(("job",), np.array([1, 0]))])]))

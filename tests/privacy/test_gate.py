@@ -1,7 +1,9 @@
 """The gates: never below the exact sum, never past the cap, whatever is asked in whatever order."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import cosh, exp, log
+from operator import le
 
 import pytest
 from hypothesis import given, settings
@@ -25,8 +27,8 @@ from discreet.privacy import (
     renyi_gate,
 )
 from discreet.privacy.accounting import total
-from discreet.privacy.concentrated import divergence_limit
-from discreet.privacy.gate import CLOSED, FULL, delta_shares
+from discreet.privacy.concentrated import divergence_delta, divergence_limit
+from discreet.privacy.gate import CLOSED, FULL, best_order, delta_shares, raised
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import accounting_for
 
@@ -259,3 +261,96 @@ def test_the_orders_of_a_renyi_gate_share_delta_and_each_limit_is_what_its_share
     for order, share, limit in zip(ORDERS, shares, renyi_gate(epsilon, delta).limit, strict=True):
         allowed = divergence_limit(order - 1, Fraction(epsilon), share)
         assert limit == (int(allowed // GRAIN) if allowed > 0 else CLOSED)
+
+
+# Raising a cap because of answers.
+
+
+def boundary(delta):
+    """Two epsilons next to each other, the best orders of which differ."""
+    low, high = Fraction(1), Fraction(2)
+    while high - low > Fraction(1, 10**4):
+        middle = (low + high) / 2
+        low, high = (middle, high) if best_order(middle, delta) == best_order(Fraction(1), delta) else (low, middle)
+    return low, high
+
+
+def delta_used(gates, epsilon):
+    """What an analyst could use of delta, if which of these gates holds at the end depends on the answers.
+
+    Each order gives what the largest of its limits allows at this epsilon: gates.md §4, with A_a over all transcripts.
+    """
+    most = map(max, zip(*(gate.limit for gate in gates), strict=True))
+    return sum(
+        divergence_delta(order - 1, limit * GRAIN, epsilon)
+        for order, limit in zip(ORDERS, most, strict=True)
+        if limit > 0
+    )
+
+
+def test_a_raise_that_depends_on_answers_uses_no_more_than_delta():
+    delta = Fraction(1, 10**6)
+    low, high = boundary(delta)
+    one, two = renyi_gate(low, delta), renyi_gate(high, delta)
+    assert delta_used([one, raised(one, two)], high) <= delta
+    # Shares of its own for the larger budget: who is not raised uses the old ones, who is uses the new ones.
+    assert delta_used([one, two], high) > Fraction(12, 10) * delta
+
+
+BUDGETS = st.tuples(st.fractions(Fraction(1, 4), 9), st.integers(3, 12).map(lambda digits: Fraction(1, 10**digits)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(first=BUDGETS, more=st.lists(BUDGETS, min_size=1, max_size=4))
+def test_limits_only_grow_whatever_a_cap_is_raised_to_and_all_paths_share_one_delta(first, more):
+    gate = now = renyi_gate(*first)
+    gates = [gate]
+    for epsilon, delta in more:
+        before, now = now, raised(now, renyi_gate(max(epsilon, now.epsilon), max(delta, now.delta)))
+        assert all(map(le, before.limit, now.limit))
+        # As it would be if it had been raised to that in one step.
+        at_once = raised(gate, renyi_gate(max(epsilon, first[0]), max(delta, first[1])))
+        gates += [now, at_once]
+    assert delta_used(gates, now.epsilon) <= now.delta
+
+
+def test_an_analyst_whose_cap_is_raised_on_tails_stays_within_the_larger_delta():
+    """The exact law of the attack above, with the old limits on heads and the raised ones on tails."""
+    delta = Fraction(1, 10**6)
+    low, high = boundary(delta)
+    one, two = renyi_gate(low, delta), renyi_gate(high, delta)
+    after = raised(one, two)
+
+    def attack(heads, tails, place, other, first):
+        limits = {ORDERS[place]: heads.limit[place], ORDERS[other]: tails.limit[other]}
+        return delta_of_attack(
+            lambda order: float(limits[order] * GRAIN),
+            epsilon=float(high),
+            first=first,
+            large=ORDERS[place],
+            small=ORDERS[other],
+        )
+
+    best = best_order(low, delta)
+    places = [(best, best - 1), (best - 1, best), (best + 2, best - 1)]
+    found = [attack(one, after, *both, first) for both in places for first in (0.005, 0.02, 0.05)]
+    assert 0 < max(found) < float(delta)
+    # With all of delta for every order after the raise, it would not.
+    naive = replace(after, limit=tuple(_naive_limit(order, high, delta) for order in ORDERS))
+    assert attack(naive, naive, best + 10, best - 1, 0.02) > float(delta)
+
+
+def _naive_limit(order, epsilon, delta):
+    return int(divergence_limit(order - 1, epsilon, delta) // GRAIN)
+
+
+def test_other_gates_are_raised_to_the_limit_of_the_larger_budget():
+    assert raised(pure_gate(1), pure_gate(2)) == pure_gate(2)
+    assert raised(gaussian_gate(1, 1e-6), gaussian_gate(2, 1e-6)) == gaussian_gate(2, 1e-6)
+
+
+def test_limits_that_follow_from_no_budget_are_not_raised():
+    gate = renyi_gate(1, 1e-6)
+    forged = replace(gate, limit=(*gate.limit[:-1], gate.limit[-1] + 1))
+    with pytest.raises(BadParameter, match="follow from no shares of delta"):
+        raised(forged, renyi_gate(2, 1e-6))

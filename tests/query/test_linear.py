@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Linear, Marginal, col, count, everyone, fraction, mean, total
 from discreet.query.box import MOST_BOXES, decompose, truth
-from discreet.query.product import Factor, interval_product, merge, product
+from discreet.query.product import Factor, Product, interval_product, merge
 from discreet.schema import Boolean, Categories, Domain, Integers
 from strategies import combined
 
@@ -225,7 +225,7 @@ def test_the_product_of_intervals_contains_every_product_and_reaches_its_ends(ra
 @given(st.lists(st.tuples(st.integers(-2, 2), *[st.lists(st.integers(-1, 1), min_size=2, max_size=2)] * 3), max_size=6))
 def test_merging_changes_no_weight(terms):
     products = [
-        product([Factor((name,), np.array(weights)) for name, weights in zip("xyz", rows, strict=True)], coefficient)
+        Product([Factor((name,), np.array(weights)) for name, weights in zip("xyz", rows, strict=True)], coefficient)
         for coefficient, *rows in terms
     ]
     bits = Domain({name: Boolean() for name in "xyz"})

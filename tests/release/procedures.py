@@ -113,7 +113,7 @@ class Desk:
 def desk_of(folder, *, unit=ADD, pure=False, table=None):
     with Ledger(folder / f"{uuid4().hex}.sqlite") as ledger:
         teller = Teller(table_of(unit) if table is None else table, ledger)
-        teller.set_cap(PURE if pure else GAUSSIAN)
+        teller.watch.open(PURE if pure else GAUSSIAN, "anyone")
         teller.known.pure = pure
         teller.tell_total()
         yield Desk(teller)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.known.family import energies_of
 from discreet.known.known import Known
 from discreet.known.lattice import inside, subsets
 from discreet.query.axis import axis_of_size
@@ -42,7 +43,7 @@ def by_hand(asked, domain, questions, weights):
     found = {columns: np.zeros_like(block) for columns, block in asked.split(np.zeros(asked.size)).items()}
     for question, weight in zip(questions, weights, strict=True):
         family = known.family(question)
-        energies = known.energies(family)
+        energies = energies_of(family)
         whole = energies.reshape(-1, *(axis.parts for axis in family.axes)).sum(axis=0)
         for chosen in subsets(family.columns):
             found[chosen] += weight * whole[inside(family.columns, chosen)]

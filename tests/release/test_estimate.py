@@ -56,7 +56,7 @@ def release(codes, tmp_path_factory):
     found = {}
     for name, units in (("poor", 1e-4), ("rich", 1e-1)):
         teller = Teller(table, Ledger(tmp_path_factory.mktemp(name) / "ledger.sqlite"))
-        teller.set_cap(Budget(epsilon=100, delta=1e-9))
+        teller.watch.open(Budget(epsilon=100, delta=1e-9), "anyone")
         model = run(
             pairs(teller.known, GOAL, units), lambda request, teller=teller: teller.answer(request, analyst="ana")
         )

@@ -1,5 +1,6 @@
 """MWEM: the composed law of whole runs, the calls it makes, and a model that is better than none."""
 
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -231,8 +232,19 @@ def test_the_batch_answers_what_the_model_answers(monkeypatch):
 
 
 class Unreadable:
+    """A source that can be reached, counts how often it is asked, and fails."""
+
     def __init__(self):
         self.asked = 0
+
+    def touch(self):
+        pass
+
+    def fingerprint(self):
+        return None
+
+    def snapshot(self):
+        return nullcontext()
 
     def evaluate(self, question):
         self.asked += 1

@@ -111,7 +111,7 @@ def test_what_was_heard_is_in_the_ledger_with_its_price_and_nothing_is_known_of_
 def test_it_is_paid_from_a_hold(tmp_path):
     with desk_of(tmp_path, table=few_rows()) as desk:
         request = SmallTable(cells_of_goal(GOAL), 3, Fraction(1, 3), "a small table")
-        held = desk.teller.ledger.reserve(Selection(Fraction(1, 2)), "a release", table="data", analyst="ana")
+        held = desk.teller.reserve(Selection(Fraction(1, 2)), "a release", analyst="ana")
         before = desk.teller.balance("ana").total_grains
         desk.teller.answer(request, analyst="ana", hold=held)
         # What was set aside is still counted, what was paid is part of it.

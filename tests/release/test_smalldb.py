@@ -1,5 +1,6 @@
 """SmallDB for people: the chosen rows follow the law on the true table, the theorem holds, nothing is paid for a no."""
 
+from contextlib import nullcontext
 from itertools import combinations_with_replacement
 from math import exp, log
 
@@ -39,6 +40,15 @@ class Unreadable:
 
     def __init__(self):
         self.asked = 0
+
+    def touch(self):
+        pass
+
+    def fingerprint(self):
+        return None
+
+    def snapshot(self):
+        return nullcontext()
 
     def evaluate(self, question):
         self.asked += 1

@@ -51,11 +51,30 @@ def test_the_budget_is_told_in_words_and_numbers(asked):
     assert found["cap"] == {"epsilon": 20.0, "delta": 1e-9, "gate": "gaussian"}
     shares = [point["share"] for point in found["over_time"]]
     assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1 - found["share_left"])
-    assert [row["analyst"] for row in found["by_analyst"]] == ["analyst"]
+    (mine,) = found["by_analyst"]
+    assert mine["analyst"] == "analyst"
+    assert shares[-1] == pytest.approx(mine["share"])
     owners = asked.call("GET", "/tables/people/budget", "owner").json()
     assert {row["analyst"] for row in owners["by_analyst"]} == {"analyst", "owner"}
-    assert sum(row["share"] for row in owners["by_analyst"]) == pytest.approx(shares[-1])
+    whole = [point["share"] for point in owners["over_time"]]
+    assert whole[-1] == pytest.approx(1 - owners["share_left"])
+    assert sum(row["share"] for row in owners["by_analyst"]) == pytest.approx(whole[-1])
+
+
+def test_what_others_spend_shows_in_what_is_left_and_nowhere_else(tmp_path):
+    with Inside(tmp_path) as inside:
+        inside.ask("hours >= 10", error=100)
+        before = inside.call("GET", "/tables/people/budget").json()
+        inside.ask("hours >= 20 AND sex = 'Male'", role="owner", error=50)
+        after = inside.call("GET", "/tables/people/budget").json()
+        assert len(after["over_time"]) == len(before["over_time"]) == 1
+        assert after["over_time"] == before["over_time"]
+        assert after["by_analyst"] == before["by_analyst"]
+        assert after["share_left"] < before["share_left"]
+
+
+def test_the_meaning_of_a_budget_is_told(asked):
+    found = asked.call("GET", "/tables/people/budget?error=50").json()
     titles = [each["title"] for each in found["meaning"]]
     assert len(titles) >= 4
 

@@ -180,8 +180,8 @@ def test_a_release_whose_maker_was_killed_is_made_from_the_ledger(tmp_path):
         spends = len(desk.history())
         # It had set budget aside, and could not give it back.
         why = held_for(job.describe, f"release {job.id}")
-        hold = desk.ledger.reserve(Gaussian(1, 1), why, table="people", analyst="ana")
-        other = desk.ledger.reserve(Gaussian(5, 1), "somebody else's", table="people", analyst="ana")
+        hold = desk.ledger.reserve(Gaussian(1, 1), why, table=desk.table.identity, analyst="ana")
+        other = desk.ledger.reserve(Gaussian(5, 1), "somebody else's", table=desk.table.identity, analyst="ana")
         assert set(desk.ledger.holds) == {hold, other}
     with Live(chosen) as live, live.web() as web:
         until = monotonic() + 60

@@ -46,6 +46,15 @@ class Notebook(Ledger):
     def __init__(self):
         self.calls, self.kept = [], []
 
+    def bind(self, identity, **named):
+        pass
+
+    def look(self, identity):
+        pass
+
+    def since(self, table):
+        return 0
+
     def spend(self, event, why, **named):
         self.calls.append(("spend", event, why))
         return Receipt(None, "", None)

@@ -239,6 +239,7 @@ def test_a_session_costs_what_it_says_and_no_question_costs_more(ledger):
 
 
 def test_a_session_that_does_not_fit_is_refused_and_nothing_is_paid_or_read(ledger):
+    ledger.bind(table_of().identity)
     notebook_before = ledger.head.sequence
     with pytest.raises(BudgetExceeded, match="epsilon"):
         PMW(table_of(), ledger=ledger, epsilon=50, updates=8)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from discreet.query import Marginal, count, prefixes, total
 from discreet.query.linear import Linear
 from discreet.query.predicate import col
-from discreet.query.product import Factor, Product, box, product
+from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers
 from discreet.source import Frame
 from discreet.source.bits import MOST_TERMS, Bits, terms
@@ -64,7 +64,7 @@ def linears(draw, most=2**9):
 
 
 def normal(products):
-    return Linear([product(each.factors, each.coefficient) for each in products])
+    return Linear([Product(each.factors, each.coefficient) for each in products])
 
 
 def as_given(products):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.place import ledger_of
 from discreet.cli.terminal import visible
 from discreet.cli.written import print_known, waiting, worst, write_csv, write_json
 from discreet.errors import BadParameter
@@ -39,7 +40,7 @@ At = Annotated[
         "--ledger",
         metavar="ADDRESS",
         help="The path of the ledger, or postgresql://host/database. Without it SCHEMA.ledger.sqlite, beside the "
-        "schema file: people.ledger.sqlite for people.yaml.",
+        "schema file: people.ledger.sqlite for people.yaml; of tables that share people, shared.ledger.sqlite.",
     ),
 ]
 Error = Annotated[float | None, typer.Option(help="The half-width that the answer may have, in its own unit.")]
@@ -186,15 +187,11 @@ def history(
     declared = _schema(schema)
     with _ledger(schema, ledger, declared):
         pass
-    show_history(_address(schema, ledger), table=declared.table, analyst=analyst, last=last, as_json=as_json)
+    show_history(ledger_of(schema, ledger), table=declared.table, analyst=analyst, last=last, as_json=as_json)
 
 
 def _text(question: str) -> str:
     return sys.stdin.read() if question == "-" else question
-
-
-def _address(schema: Path, ledger: str | None) -> str:
-    return str(schema.with_name(f"{schema.stem}.ledger.sqlite")) if ledger is None else ledger
 
 
 def _schema(schema: Path) -> "Schema":
@@ -217,9 +214,9 @@ def _ledger(schema: Path, ledger: str | None, declared: "Schema") -> "Ledger":
     """A ledger to look into; one that is not there is not begun."""
     from discreet.ledger import Ledger
 
-    address = _address(schema, ledger)
+    address = ledger_of(schema, ledger)
     if not _is_there(address):
-        raise _no_budget(address, declared.table)
+        raise _no_budget(address, declared)
     return Ledger(address, create=False)
 
 
@@ -227,11 +224,12 @@ def _is_there(address: str) -> bool:
     return "://" in address or Path(address).exists()
 
 
-def _no_budget(address: str, table: str) -> BadParameter:
+def _no_budget(address: str, declared: "Schema") -> BadParameter:
+    tables = " ".join(f"--table {visible(name)}" for name in (declared.table, *declared.shares_people_with))
     return BadParameter(
-        f'nothing may be spent on table "{visible(table)}" yet: it has no budget in {visible(address)}. Ask with '
-        f"--budget 1 --delta 1e-9 once, or: discreet ledger cap {visible(address)} --epsilon 1 --delta 1e-9 "
-        f"--table {visible(table)}"
+        f'nothing may be spent on table "{visible(declared.table)}" yet: it has no budget in {visible(address)}. Ask '
+        f"with --budget 1 --delta 1e-9 once, or: discreet ledger cap {visible(address)} --epsilon 1 --delta 1e-9 "
+        f"{tables}"
     )
 
 
@@ -245,14 +243,14 @@ def opened(
     from discreet.ledger.ledger import ANYONE
     from discreet.source.table import open as open_table
 
-    table, address = open_table(schema), _address(schema, ledger)
+    table, address = open_table(schema), ledger_of(schema, ledger)
     with ExitStack() as opened:
         book = None
         if _is_there(address) or (given is not None and not planning):
             book = opened.enter_context(Ledger(address, create=given is not None and not planning))
         if book is None or not _is_capped(book, table):
             if given is None:
-                raise _no_budget(address, table.name)
+                raise _no_budget(address, table.schema)
             if planning:
                 book = opened.enter_context(_thought())
         elif planning and given is not None:

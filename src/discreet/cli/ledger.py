@@ -155,7 +155,7 @@ def set_cap(
         begun = ledger.head.sequence == 1
         scope = scope_of(None, tuple(table or ()), analyst)
         before = ledger.head
-        ledger.cap(budget, tables=scope.tables or (), analyst=analyst, by=_user())
+        ledger.cap(budget, tables=scope.tables or (), analyst=analyst, by=user())
         same = ledger.head == before
     if begun:
         print(f"Began a new ledger{'' if '://' in address else f' in {visible(address)}'}.")
@@ -185,7 +185,7 @@ def raise_cap(
         if not yes:
             change = f"{visible(str(scope))}: from {before} to {budget}"
             typer.confirm(f"Raise the cap of {change}?", abort=True, err=True)
-        ledger.raise_cap(budget, tables=scope.tables or (), analyst=analyst, by=_user())
+        ledger.raise_cap(budget, tables=scope.tables or (), analyst=analyst, by=user())
     print(f"Raised: {_sentence(scope)} {budget}; it was {before}.")
 
 
@@ -199,8 +199,10 @@ def show_sessions(
         if close is not None:
             if close not in ledger.holds:
                 raise BadParameter(f"session {close} is not open. `discreet ledger sessions` shows those that are.")
+            paid = close in ledger.stakes
             ledger.close_hold(close)
-            print(f"Closed session {close}: what it had set aside is given back; what it has spent stays spent.")
+            outcome = "is paid, because it may have been used" if paid else "is given back"
+            print(f"Closed session {close}: what it had set aside {outcome}; what it has spent stays spent.")
             return
         for number, (table, analyst) in ledger.holds.items():
             print(f"{number:>6}  {visible(analyst)} on {visible(table)}")
@@ -230,7 +232,7 @@ def _kept_head(address: str, head: str | None) -> "Head | None":
     return kept
 
 
-def _user() -> str:
+def user() -> str:
     """The name of whoever runs this, as the system knows it and not as the environment says."""
     import os
     from getpass import getuser

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.terminal import write_new
+from discreet.cli.terminal import visible, write_new
 
 if TYPE_CHECKING:
     from discreet.schema import Column, Schema
@@ -66,6 +66,9 @@ def check_schema(
     schema = read_schema(file, table=table)
     console = Console(highlight=False)
     console.print(_schema_table(schema))
+    console.print(Text.assemble("Version    ", schema.version))
+    if schema.shares_people_with:
+        console.print(Text(f"People     shared with {', '.join(schema.shares_people_with)}: one budget for all"))
     console.print(Text.assemble("Protected  ", (schema.unit.describe, "bold")))
     console.print(f"Possible   {schema.domain.size:,} different rows")
     if schema.source is None or no_source:
@@ -75,6 +78,28 @@ def check_schema(
 
     open_table(file)
     console.print(Text(f"Source     {schema.source}, opened: every column is there"))
+
+
+@app.command("confirm")
+def confirm_schema(
+    file: Annotated[Path, typer.Argument(help="The schema file of a table whose source looks different.")],
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", metavar="ADDRESS", help="Its ledger, if it is not the usual one.")
+    ] = None,
+) -> None:
+    """Say that the rows are the same, although the file or the database looks different: it was copied, or touched.
+
+    If any row has changed, declare a new version in the schema instead. No row is compared.
+    """
+    from discreet.cli.ledger import user
+    from discreet.cli.place import ledger_of
+    from discreet.ledger import Ledger
+    from discreet.source.table import open as open_table
+
+    table = open_table(file)
+    with Ledger(ledger_of(file, ledger), create=False) as book:
+        book.bind(table.identity, by=user(), confirm=True)
+    print(f'Confirmed: table "{visible(table.name)}" still is version "{visible(table.schema.version)}".')
 
 
 def _schema_table(schema: "Schema") -> object:

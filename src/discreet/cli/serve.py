@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.place import ledger_of
 from discreet.cli.terminal import visible
 from discreet.errors import BadParameter
 
@@ -24,7 +25,7 @@ Ledger = Annotated[
         "--ledger",
         metavar="ADDRESS",
         help="The path of the ledger, or postgresql://host/database. Without it SCHEMA.ledger.sqlite, beside the "
-        "schema file.",
+        "schema file; of tables that share people, shared.ledger.sqlite.",
     ),
 ]
 
@@ -142,11 +143,10 @@ def needing_server() -> Iterator[None]:
 
 
 def _address(schemas: list[Path], ledger: str | None) -> str:
-    if ledger is not None:
-        return ledger
-    if len(schemas) > 1:
+    addresses = {ledger_of(schema, ledger) for schema in schemas}
+    if len(addresses) > 1:
         raise BadParameter("several tables share one ledger, and none is named. Say where: --ledger team.sqlite")
-    return str(schemas[0].with_name(f"{schemas[0].stem}.ledger.sqlite"))
+    return addresses.pop()
 
 
 def _there(schemas: list[Path], ledger: str | None) -> str:

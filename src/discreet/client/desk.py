@@ -21,7 +21,7 @@ from discreet.curator.wish import read_wish
 from discreet.errors import BadParameter, BadQuery, SourceFailed, did_you_mean
 from discreet.ledger import Budget, Spend
 from discreet.model.ensemble import Tell
-from discreet.parameter import Number, positive, probability, text
+from discreet.parameter import Number, confidence_of, positive, text
 from discreet.release.goal import Wanted
 from discreet.release.methods import AUTO, ReleasePlan, limits_of
 from discreet.schema.file import parse_schema
@@ -198,7 +198,7 @@ class RemoteCurator:
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """What can be answered for free now."""
-        chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+        chance = confidence_of(confidence)
         found = self._line.get(f"{self._path}/known", confidence=chance)
         return [wire.free_from_plain(each) for each in found]
 

@@ -1,20 +1,24 @@
 """What somebody asks, in whatever form, as parts that are counted or added up."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
 from discreet.errors import BadQuery
+from discreet.known.family import room_of
 from discreet.known.known import Question
+from discreet.known.shelf import Shelf
 from discreet.query.ask import count
+from discreet.query.check import MOST_NUMBERS, MOST_ROWS, check, require_numbers
 from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.normal import readable
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Asked, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
-from discreet.source.effect import Itself
+from discreet.source.effect import Itself, require_light
 
 Askable = str | Predicate | Select | Linear | Marginal | Ratio
 
@@ -37,6 +41,10 @@ class Part:
     def questions(self) -> tuple[Question, ...]:
         """What is measured for it."""
         return (self.total,) if self.values is None else (self.total, self.values)
+
+
+# Texts and what they ask, in numbers of eight bytes: 32 MB.
+_READ: "Shelf[tuple[str, Itself[Domain], str], Reading]" = Shelf(2**22)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,19 +78,22 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
     """The parts of a question; raises BadQuery if it makes no sense for this table."""
     match question:
         case str():
-            return _read_text(question, Itself(domain), table)
+            return _read_text(question, domain, table)
         case Predicate():
             counted = Part("count", count(domain, question))
             return Reading((counted,), (), repr(question), _counted(table, question))
         case Select():
             return _of_select(question, domain, repr(question))
         case Linear():
-            question.range(domain)
+            require_light([question], domain)
             return Reading((Part("value", question),), (), repr(question))
         case Marginal():
-            question.size(domain)
+            require_numbers(question.size(domain), MOST_ROWS)
+            if question.weight is not None:
+                require_light([question.weight], domain)
             return Reading((Part("value", question),), question.columns, repr(question))
         case Ratio(numerator, denominator):
+            require_light([numerator, denominator], domain)
             return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), repr(question))
     raise BadQuery(
         f'a {type(question).__name__} is not a question. Give SQL, a condition such as "age >= 65", a predicate made '
@@ -90,13 +101,31 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
     )
 
 
-@lru_cache(maxsize=4096)
-def _read_text(text: str, itself: Itself[Domain], table: str) -> Reading:
-    """SQL, or a condition as after WHERE."""
-    domain = itself.thing
-    if text.lstrip()[:6].lower() == "select":
-        return _of_select(parse(text, domain, table=table), domain, " ".join(text.split()))
-    return _of_select(_counted(table, parse_predicate(text, domain)), domain, " ".join(text.split()))
+def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> list[Reading]:
+    """The same of a batch, which has no more numbers together than one answer may have."""
+    readings: list[Reading] = []
+    numbers = 0
+    for each in questions:
+        readings.append(read_question(each, domain, table))
+        numbers += readings[-1].size(domain)
+        require_numbers(numbers, MOST_ROWS if len(readings) == 1 else MOST_NUMBERS)
+    return readings
+
+
+def _read_text(text: str, domain: Domain, table: str) -> Reading:
+    """SQL, or a condition as after WHERE. The same texts come back, so what they say is kept for a while."""
+    key = text, Itself(domain), table
+    found = _READ.get(key)
+    if found is None:
+        readable(text, "the question")
+        shown = " ".join(text.split())
+        if text.lstrip()[:6].lower() == "select":
+            found = _of_select(parse(text, domain, table=table), domain, shown)
+        else:
+            found = _of_select(_counted(table, parse_predicate(text, domain)), domain, shown)
+        questions = [question for part in found.parts for question in part.questions]
+        _READ.put(key, found, room=len(text) + sum(map(room_of, questions)))
+    return found
 
 
 def _counted(table: str, where: Predicate) -> Select:
@@ -104,6 +133,8 @@ def _counted(table: str, where: Predicate) -> Select:
 
 
 def _of_select(select: Select, domain: Domain, text: str) -> Reading:
+    # All that could fail once it is paid for fails here.
+    check(select, domain)
     questions = zip(select.aggregates, select.questions(domain), strict=True)
     parts = tuple(_part(aggregate, question, domain) for aggregate, question in questions)
     return Reading(parts, select.group, text, select)

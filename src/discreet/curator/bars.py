@@ -1,5 +1,7 @@
 """Means with error bars, from what is known of their parts."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -16,6 +18,13 @@ def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
     if part.values is None:
         return number_bars(part.total, known, confidence, joint)
     return _mean_bars(part, part.values, known, confidence, joint)
+
+
+def all_bars(parts: Sequence[Part], known: Known, confidence: float, joint: int) -> list[Bars]:
+    """The same of several parts. What is asked under two names is computed once."""
+    different = {replace(part, name=""): part for part in parts}
+    found = {key: bars_of(part, known, confidence, joint) for key, part in different.items()}
+    return [found[replace(part, name="")] for part in parts]
 
 
 def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
@@ -76,10 +85,11 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
         bounded = (a > 0) & (values > 0) & np.isfinite(total_variances)
         inside = np.clip(centre, low, high)
         reach = np.maximum(np.clip(highs, low, high) - inside, inside - np.clip(lows, low, high))
+        anywhere = np.maximum(high - inside, inside - low)
     some = values > 0
     means[some] = part.centre + inside[some]
     # Any mean at all is possible where the number of values may be zero.
-    errors[some] = np.maximum(high - inside, inside - low)[some]
+    errors[some] = anywhere[some]
     # An interval that misses the range of the column altogether says only that something unlikely has happened.
     bounded &= (lows <= high) & (highs >= low)
     errors[bounded] = np.maximum(reach, 0.0)[bounded]

@@ -2,47 +2,38 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from copy import copy
-from json import dumps
-from math import inf
 from types import TracebackType
 from typing import Any, overload
 
-import numpy as np
-
 from discreet.answer import Answer
-from discreet.curator.asked import Askable, Reading, read_question, single
-from discreet.curator.bars import bars_of
+from discreet.curator.asked import Askable, read_question, read_questions
+from discreet.curator.asking import Asking
 from discreet.curator.free import Free, free_now
+from discreet.curator.keyed import keyed
 from discreet.curator.models import Models
-from discreet.curator.promise import Plan, beyond, few_rows, next_steps, promised
+from discreet.curator.promise import Plan, promised
+from discreet.curator.rehearsal import rehearse
 from discreet.curator.release import Release
 from discreet.curator.releasing import Releasing
-from discreet.curator.reply import meets, reply
+from discreet.curator.reply import laid
 from discreet.curator.teller import Teller
-from discreet.curator.wish import Wish, modelled, read_wish, targets_of
-from discreet.errors import BadParameter, BudgetExceeded
-from discreet.known.bars import Bars
-from discreet.known.known import Known
+from discreet.curator.wish import read_wish
+from discreet.errors import BadParameter
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.ledger import ANYONE
 from discreet.model.ensemble import Tell
-from discreet.parameter import Number, probability, text, whole
-from discreet.picture import error_text
-from discreet.plan.plan import Steps, plan_steps
-from discreet.privacy.gate import Gate
-from discreet.query.wire import query_to_plain
+from discreet.parameter import Number, confidence_of, text, whole
 from discreet.release.goal import Wanted
 from discreet.release.methods import AUTO, ReleasePlan, limits_of
 from discreet.source.table import Table
 
-# How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
-_ROUNDS = 12
 # So many numbers are told at once.
 FEW = 500
 
 
-class Curator:
+class Curator(Asking):
     """Answers questions about one table, as many as there are, on one budget.
 
     Each question says how good the answer must be (`error`, a half-width that holds with probability `confidence`) or
@@ -88,8 +79,7 @@ class Curator:
         self._models = Models(self._teller, expected_questions)
         self._releasing = Releasing(self._teller)
         try:
-            if budget is not None:
-                self._teller.set_cap(budget)
+            self._teller.watch.open(budget, self.analyst)
             self._known.pure = self._gate().kind == "pure"
             with self._teller.turn():
                 self._teller.tell_total()
@@ -124,23 +114,15 @@ class Curator:
             return self.seen_by(analyst).ask(question, **mine, nonnegative=nonnegative, key=key)
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        with self._teller.looking():
-            if (answer := self._told(reading, wish, nonnegative)) is not None:
-                return answer
+        request = None if key is None else keyed(key, "ask", [reading], wish, nonnegative=nonnegative)
+        if not self._used(request):
+            with self._teller.looking():
+                if (found := self._told(reading, wish, nonnegative)) is not None:
+                    return laid(self._teller, reading, wish, found)
+        rehearse(reading, self.table.domain)
         with self._teller.turn():
-            # Somebody may have paid for it while we waited for our turn.
-            if (answer := self._told(reading, wish, nonnegative)) is not None:
-                return answer
-            checked, asked = None, modelled(reading, wish)
-            if asked is not None:
-                checked = self._models.ask(asked, wish.target, reading.text, self.analyst)
-            if checked is not None and checked.steps is None:
-                bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
-                return self._answer(reading, wish, [bar], (), origin="model")
-            paid = [] if checked is None or checked.steps is None else [checked.steps]
-            paid += self._meet(reading, wish, key)
-            cost = None if checked is None else checked.cost
-            return self._answer(reading, wish, self._bars(reading, wish), paid, nonnegative, cost=cost)
+            (found,) = self._once(request, lambda: [self._asked(reading, wish, nonnegative, request)])
+            return laid(self._teller, reading, wish, found)
 
     def told(
         self,
@@ -152,21 +134,29 @@ class Curator:
         joint: bool = False,
         nonnegative: bool = False,
         patient: bool = False,
+        key: str | None = None,
     ) -> Answer | None:
-        """The answer if it is known, and None if it must be paid for.
+        """The answer if it is known, and None if it must be paid for; of a `key` that was used, what was said then.
 
         A server asks it first, on the thread that serves everybody; so unless `patient` it is None too where it would
         take longer: where others have to be waited for, or where there are many numbers.
         """
         reading = read_question(question, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        found = None
+        if key is not None and self.ledger.used(key, analyst=self.analyst):
+            kept = self._kept(keyed(key, "ask", [reading], wish, nonnegative=nonnegative))
+            # Paid for, and not yet answered: whoever asks waits for it.
+            return None if kept is None else laid(self._teller, reading, wish, kept[0])
         if patient:
             with self._teller.looking():
-                return self._told(reading, wish, nonnegative)
+                found = self._told(reading, wish, nonnegative)
+                return None if found is None else laid(self._teller, reading, wish, found)
         if wish.nothing or reading.size(self.table.domain) > FEW or not self._teller.knowing.acquire(blocking=False):
             return None
         try:
-            return self._told(reading, wish, nonnegative) if self._teller.is_fresh else None
+            found = self._told(reading, wish, nonnegative) if self._teller.is_fresh else None
+            return None if found is None else laid(self._teller, reading, wish, found)
         finally:
             self._teller.knowing.release()
 
@@ -186,23 +176,15 @@ class Curator:
         """
         if analyst is not None:
             return self.seen_by(analyst).ask_many(questions, error=error, confidence=confidence, key=key)
-        readings = [read_question(each, self.table.domain, self.table.name) for each in questions]
+        readings = read_questions(questions, self.table.domain, self.table.name)
         wish = read_wish(error=error, confidence=confidence, epsilon=None, joint=False)
+        request = None if key is None else keyed(key, "ask many", readings, wish)
+        for reading in readings:
+            rehearse(reading, self.table.domain)
         with self._teller.turn():
-            paid: list[Steps] = []
-            certified = self._certified(readings, wish)
-            if certified is not None:
-                return certified
-            asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
-            steps = plan_steps(asked, self._known)
-            if steps.steps:
-                why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
-                if self._measure(steps, why, key, wish, readings):
-                    paid.append(steps)
-            # Means may need another look, now that the number of their values is known.
-            for reading in readings:
-                paid += self._meet(reading, wish, None)
-            return [self._answer(reading, wish, self._bars(reading, wish), paid) for reading in readings]
+            saids = self._once(request, lambda: self._asked_many(readings, wish, request))
+            both = zip(readings, saids, strict=True)
+            return [laid(self._teller, reading, wish, found) for reading, found in both]
 
     # fmt: off
     @overload
@@ -280,7 +262,7 @@ class Curator:
 
         Only the largest sets of columns are listed; what can be asked of them can be asked of fewer.
         """
-        chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+        chance = confidence_of(confidence)
         with self._teller.looking():
             return free_now(self._known, chance)
 
@@ -296,9 +278,8 @@ class Curator:
 
     def close(self) -> None:
         """Give back what was set aside for a model, and the ledger's files if this curator opened them."""
-        self._models.close()
-        if self._owned:
-            self.ledger.close()
+        with closing(self.ledger) if self._owned else nullcontext():
+            self._models.close()
 
     def __enter__(self) -> "Curator":
         return self
@@ -308,92 +289,3 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"<Curator: {self.table.name}; {self.remaining} left>"
-
-    # What may pay is below.
-
-    def _meet(self, reading: Reading, wish: Wish, key: str | None) -> list[Steps]:
-        """Measure until the wish is met. Only a mean takes more than one round."""
-        paid: list[Steps] = []
-        for _ in range(_ROUNDS):
-            if wish.nothing or meets(self._bars(reading, wish), wish):
-                break
-            if beyond(self._teller, self.analyst, reading, wish):
-                raise BudgetExceeded(f"{few_rows(wish)}{self._for_free([reading], wish)}")
-            steps = next_steps(self._teller, self.analyst, targets_of(reading, wish, self._known, self._gate()), wish)
-            if not steps.steps:
-                break
-            if self._measure(steps, reading.text, key, wish, [reading]):
-                paid.append(steps)
-            key = None
-            if wish.epsilon is not None:
-                break
-        return paid
-
-    def _measure(self, steps: Steps, why: str, key: str | None, wish: Wish, readings: Sequence[Reading]) -> bool:
-        """Take some steps. Whether something was paid: a repeated request is not."""
-        # The same request may be planned otherwise when it comes again: what counts is what was asked.
-        asked = [query_to_plain(each) for reading in readings for part in reading.parts for each in part.questions]
-        body = None if key is None else dumps([asked, repr(wish)]).encode()
-        try:
-            return self._teller.measure(steps, why, analyst=self.analyst, key=key, body=body, error=wish.error or None)
-        except BudgetExceeded as refused:
-            raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
-
-    def _certified(self, readings: Sequence[Reading], wish: Wish) -> list[Answer] | None:
-        """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
-        asked = [modelled(reading, wish) for reading in readings]
-        clear = [each for each in asked if each is not None]
-        found = self._models.certify(clear, len(asked), wish.target, self.analyst)
-        if found is None:
-            return None
-        return [
-            self._answer(reading, wish, [bar], origin="model", cost=found.cost)
-            for reading, bar in zip(readings, found.bars, strict=True)
-        ]
-
-    # What only looks is below.
-
-    def _told(self, reading: Reading, wish: Wish, nonnegative: bool) -> Answer | None:
-        """The answer if nothing need be paid for it, or nothing may be."""
-        asked = modelled(reading, wish)
-        if asked is not None and self._known.surely_unknown(asked):
-            return None
-        bars = self._bars(reading, wish)
-        if meets(bars, wish):
-            return self._answer(reading, wish, bars, (), nonnegative)
-        if wish.nothing:
-            return self._guess(reading, wish, bars) or self._answer(reading, wish, bars, (), nonnegative)
-        return None
-
-    def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
-        """What can be had without paying, as the end of a refusal."""
-        error = max(float(bar.errors.max()) for each in readings for bar in self._bars(each, wish))
-        if error < inf:
-            return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
-        if any(self._models.guess(asked) is not None for each in readings if (asked := single(each)) is not None):
-            return "\n    A model answers it for free, without any guarantee: ask without an error."
-        return "\n    Nothing that follows from earlier answers says more about it; see known()."
-
-    def _guess(self, reading: Reading, wish: Wish, bars: Sequence[Bars]) -> Answer | None:
-        """What a model says of a question of which nothing is known: its error is infinite, for it has no guarantee."""
-        asked = single(reading)
-        value = None if asked is None or bars[0].errors.min() < inf else self._models.guess(asked)
-        if value is None:
-            return None
-        return self._answer(reading, wish, [Bars(np.array([round(value)]), np.array([inf]))], (), origin="model")
-
-    def _bars(self, reading: Reading, wish: Wish) -> list[Bars]:
-        joint = wish.joint_of(reading, self.table.domain)
-        return [bars_of(part, self._known, wish.confidence, joint) for part in reading.parts]
-
-    def _answer(
-        self, reading: Reading, wish: Wish, bars: Sequence[Bars], paid: Sequence[Steps] = (), *more: bool, **facts: Any
-    ) -> Answer:
-        return reply(self._teller, self.analyst, reading, wish, bars, paid, *more, **facts)
-
-    def _gate(self) -> Gate:
-        return self._teller.gate(self.analyst)
-
-    @property
-    def _known(self) -> Known:
-        return self._teller.known

@@ -1,4 +1,4 @@
-"""A release in a folder: everything that makes it, and nothing that is not public."""
+"""A release in a folder: everything that makes it, nothing that is not public, and nothing of what others asked."""
 
 import json
 from base64 import b85decode, b85encode
@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.curator.fitted import Fitted, fitted_from_plain, fitted_to, fitted_to_plain
 from discreet.curator.release import Bill, Release
-from discreet.curator.released import Prints, from_bytes, learn
 from discreet.errors import BadData, BadParameter, DiscreetError
-from discreet.known.known import Known
 from discreet.model.kept import from_arrays, to_arrays
 from discreet.model.protocol import Numbers
 from discreet.release.brief import Forecast
@@ -21,12 +20,14 @@ from discreet.release.card import Card
 from discreet.release.goal import Goal
 from discreet.release.page import Counted, page
 from discreet.schema.file import read_schema, write_schema
+from discreet.schema.schema import Schema
 
-# The form of the folder; a reader refuses one that it does not know.
-FORM = "discreet release 1"
+# The form of the folder; a reader refuses one that it does not know. The first one had every question that was asked of
+# the table before; it is read still, and never written again.
+FORM, WITH_QUESTIONS = "discreet release 2", "discreet release 1"
 # The page shows pairs of up to so many cells, and looks for the most dependent among so many pairs.
 MOST_CELLS, MOST_PAIRS = 2**16, 1000
-_FILES = ("release.json", "model.npz", "schema.yaml", "card.json", "card.html")
+_FILES = ("release.json", "model.npz", "known.npz", "schema.yaml", "card.json", "card.html")
 
 
 def save(release: Release, folder: str | PathLike[str], *, force: bool = False) -> None:
@@ -35,6 +36,7 @@ def save(release: Release, folder: str | PathLike[str], *, force: bool = False) 
     if not force and any((place / name).exists() for name in _FILES):
         raise BadParameter(f'"{place}" has a release already. Give another folder, or force=True to write over it.')
     plain, arrays = to_arrays(release.model)
+    fitted, numbers = fitted_to_plain(release.fitted)
     said = {
         "form": FORM,
         "goal": [[list(columns), weight] for columns, weight in release.goal.weights],
@@ -42,7 +44,8 @@ def save(release: Release, folder: str | PathLike[str], *, force: bool = False) 
         "forecast": asdict(release.forecast),
         "pure": release.known.pure,
         "model": plain,
-        "records": [b85encode(record).decode() for record in release.records],
+        "known": fitted,
+        "own": [b85encode(record).decode() for record in release.fitted.own],
     }
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -50,6 +53,8 @@ def save(release: Release, folder: str | PathLike[str], *, force: bool = False) 
         write_schema(replace(release.schema, source=None), place / "schema.yaml")
         with (place / "model.npz").open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
+        with (place / "known.npz").open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **numbers)
         (place / "card.json").write_text(release.card.to_json(), encoding="utf-8")
         (place / "card.html").write_text(page(release.card, *_pictures(release)), encoding="utf-8")
         (place / "release.json").write_text(json.dumps(said), encoding="utf-8")
@@ -74,7 +79,7 @@ def load(folder: str | PathLike[str]) -> Release:
     place = Path(folder)
     try:
         said = json.loads((place / "release.json").read_text(encoding="utf-8"))
-        if said.get("form") != FORM:
+        if said.get("form") not in (FORM, WITH_QUESTIONS):
             raise BadData(f'"{place}" has the form {said.get("form")!r}; this version reads {FORM!r}.')
         return _read(place, said)
     except OSError as error:
@@ -90,13 +95,6 @@ def load(folder: str | PathLike[str]) -> Release:
 def _read(place: Path, said: dict[str, Any]) -> Release:
     schema = read_schema(place / "schema.yaml")
     card = Card.from_json((place / "card.json").read_text(encoding="utf-8"))
-    known = Known.nothing(schema.domain, schema.unit, pure=said["pure"])
-    records = tuple(b85decode(text) for text in said["records"])
-    prints = Prints(schema.domain)
-    for record in records:
-        released = from_bytes(record, schema.table, prints)
-        if released is not None:
-            learn(released, known)
     weights = tuple((tuple(columns), float(weight)) for columns, weight in said["goal"])
     with np.load(place / "model.npz", allow_pickle=False) as arrays:
         model = from_arrays(said["model"], dict(arrays), schema.domain)
@@ -111,4 +109,17 @@ def _read(place: Path, said: dict[str, Any]) -> Release:
         card.made,
     )
     goal = Goal(schema.domain, weights, said["describe"])
-    return Release(schema, goal, Forecast(**said["forecast"]), model, known, records, bill, card)
+    fitted = _fitted(place, said, schema)
+    known = fitted.known(schema)
+    if said["form"] == WITH_QUESTIONS:
+        # It answers with all that it has; if it is saved again, then without the questions of others.
+        fitted = fitted_to(known, goal)
+    return Release(schema, goal, Forecast(**said["forecast"]), model, known, fitted, bill, card)
+
+
+def _fitted(place: Path, said: dict[str, Any], schema: Schema) -> Fitted:
+    if said["form"] == WITH_QUESTIONS:
+        return Fitted(said["pure"], own=tuple(b85decode(text) for text in said["records"]))
+    with np.load(place / "known.npz", allow_pickle=False) as arrays:
+        own = (b85decode(text) for text in said["own"])
+        return fitted_from_plain(said["known"], dict(arrays), own, schema, said["pure"])

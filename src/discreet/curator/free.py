@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.known.bars import number_bars
+from discreet.known.bars import largest_error
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
 from discreet.query.linear import Marginal
@@ -34,7 +34,7 @@ def free_now(known: Known, confidence: float) -> list[Free]:
     found = []
     for columns in whole - covered:
         if known.family(Marginal(columns)) is not None:
-            error = float(number_bars(Marginal(columns), known, confidence).errors.max())
+            error = largest_error(Marginal(columns), known, confidence)
             cells = prod(known.domain[name].size for name in columns)
             found.append(Free(columns, cells, error, confidence))
     return sorted(found, key=lambda one: (one.error, one.columns))

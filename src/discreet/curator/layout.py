@@ -1,6 +1,7 @@
 """Numbers as the answer shows them: one number, an array, or columns of a table."""
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ def laid_out(reading: Reading, bars: Sequence[Bars], domain: Domain) -> tuple[An
     if reading.select is None:
         (bar,) = bars
         question = reading.parts[0].total
-        if not isinstance(question, Marginal):
+        # A marginal of no columns is one number.
+        if not isinstance(question, Marginal) or not question.columns:
             value, error = _number(bar.values[0]), float(bar.errors[0])
             return value, error, {"value": [value], "value_error": [error]}
         shape = question.shape(domain)
@@ -34,7 +36,7 @@ def laid_out(reading: Reading, bars: Sequence[Bars], domain: Domain) -> tuple[An
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return None if isnan(value) else float(value)
 
 
 def _shaped(reading: Reading, columns: dict[str, list[Any]], suffix: str) -> Any:

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from operator import le
 from typing import Any
 
 import numpy as np
 
 from discreet.curator.session import STEEPNESS, Session
+from discreet.curator.stake import OPENING, Stake, Stakes
 from discreet.curator.teller import Teller
-from discreet.errors import BudgetExceeded, Refusal
+from discreet.errors import BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import quantile
 from discreet.known.lattice import Columns, subsets
@@ -65,8 +67,8 @@ class Models:
     def __init__(self, teller: Teller, expected_questions: int | None) -> None:
         self.teller, self.expected_questions = teller, expected_questions
         self.stream = Stream()
-        self._holds: dict[str, int] = {}
-        self._passed: dict[Linear, int] = {}
+        self.stakes = Stakes(teller)
+        self._passed: dict[tuple[Fraction, Fraction, Linear], int] = {}
         self._fitted: tuple[Built, int, Tree | Mixture] | None = None
         self._checked_version = -1
 
@@ -75,16 +77,16 @@ class Models:
         session = self.teller.session
         if session is None:
             session = self._considered(question, target, analyst)
-        if session is None or not self._serves(session, question, target):
+        if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
             return None
         return self._check(session, question, why, analyst)
 
     def serves(self, question: Linear, target: Target, analyst: str) -> bool:
         """Whether the model that there is would answer, without a look at any row."""
         session = self.teller.session
-        if session is None or not self._serves(session, question, target) or not self._tossable(analyst):
+        if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
             return False
-        return self._holds.get(analyst) in self.teller.ledger.holds or self.teller.fits(self._worst(session), analyst)
+        return self.stakes.payable(session.coin, self._worst(session), analyst)
 
     def guess(self, question: Linear) -> float | None:
         """What the model says, unchecked; None if there is no model of these columns."""
@@ -125,9 +127,13 @@ class Models:
         checks = (session.coin.opening, self._worst(session)) if session.hits_left else ()
         return self.teller.fits(Compose((*checks, price)), analyst)
 
-    def _tossable(self, analyst: str) -> bool:
-        """Whether every cap over the analyst has a price for the coin."""
-        return all(account.gate.kind == "renyi" for account in self.teller.accounts(analyst))
+    def _tossable(self, analyst: str, session: Session | None = None) -> bool:
+        """Whether every cap over the analyst has a price for the coin: for any, or for that of a session."""
+        gates = [account.gate for account in self.teller.accounts(analyst)]
+        try:
+            return all(gate.kind == "renyi" and (session is None or gate.charge(session.coin.hit)) for gate in gates)
+        except BudgetExceeded:
+            return False
 
     def _draft(self, target: Target, to_come: int | None, analyst: str) -> Session:
         """A session for a target, with as many hits as are worth it; only a Rényi gate has a price for the coin."""
@@ -140,8 +146,11 @@ class Models:
         chance = Fraction(repr(target.confidence))
         return Session(Fraction(target.error), chance, self.teller.table.unit.contributions, hits, None)
 
-    def _open(self, session: Session, target: Target, analyst: str) -> Session:
-        """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again."""
+    def _open(self, session: Session, target: Target, analyst: str) -> Session | None:
+        """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again.
+
+        What another process has opened meanwhile is the session, and not ours.
+        """
         built = self._run(build(self.teller.known, target, self.stream), analyst)
         found = replace(session, built=built)
         if built is None:
@@ -151,11 +160,11 @@ class Models:
         else:
             try:
                 # Closes the orders at which a pass is not free, before the first toss.
-                self.teller.note(found, found.coin.opening, "a model answers, and a coin checks it", analyst=analyst)
+                self.teller.note(found, found.coin.opening, OPENING, analyst=analyst)
             except BudgetExceeded:
-                found = replace(found, hits_left=0)
-                self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
-        return found
+                batches = replace(found, hits_left=0)
+                self.teller.note(batches, Nothing(), "a model for batches of questions", analyst=analyst)
+        return self.teller.session
 
     def _run(self, procedure: Procedure[Done], analyst: str) -> Done | None:
         """What a procedure makes; None if the budget does not reach to its end."""
@@ -195,72 +204,80 @@ class Models:
     def _check(self, session: Session, question: Linear, why: str, analyst: str) -> Checked | None:
         assert session.built is not None, "only a session with a model serves"
         model = self._model(session.built)
-        passed = self._passed.get(question)
+        check = (session.error, session.confidence, question)
+        passed = self._passed.get(check)
         if passed is not None:
             return Checked(passed, float(session.error))
-        hold = self._held(session, analyst)
-        if hold is None:
+        # Before anything is staked: a source that is away must cost nothing.
+        self.teller.touch()
+        stake = self._held(session, question, analyst)
+        if stake is None:
             return None
         expected = max(0, round(model.answer(question)))
         with self.teller.reading():
-            passed_now = not session.coin.toss(self.teller.table.evaluate(question), expected)
+            # A source that fails is no toss.
+            exact = self.teller.table.evaluate(question)
+            self.stakes.begin(analyst)
+            passed_now = not session.coin.toss(exact, expected)
         if passed_now:
             if len(self._passed) >= MOST_PASSED:
                 self._passed.clear()
-            self._passed[question] = expected
+            self._passed[check] = expected
+            self.stakes.passed(analyst)
             return Checked(expected, float(session.error))
-        steps = self._hit(session, question, why, analyst, hold)
-        cost = Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
-        return Checked(expected, float(session.error), steps, cost)
+        steps = self._hit(session, question, why, analyst, stake)
+        return Checked(expected, float(session.error), steps, self._hit_event(session, steps))
 
-    def _held(self, session: Session, analyst: str) -> int | None:
-        """What was set aside for the next hit: without it no coin is tossed, for a hit must be paid."""
-        hold = self._holds.get(analyst)
-        if hold is not None and hold in self.teller.ledger.holds:
-            return hold
-        try:
-            hold = self.teller.ledger.reserve(
-                self._worst(session), "the next failed check", table=self.teller.table.name, analyst=analyst
-            )
-        except Refusal:
-            return None
-        self._holds[analyst] = hold
-        self.teller.refresh()
-        return hold
+    def _held(self, session: Session, question: Linear, analyst: str) -> Stake | None:
+        """What is set aside for the next hit: without it no coin is tossed, for a hit must be paid."""
+        price, event = self._worst(session), self._hit_event(session, self._surely(session, question))
+        for account in self.teller.accounts(analyst):
+            if not all(map(le, account.gate.charge(event), account.gate.charge_parts(price))):
+                return None
+        return self.stakes.take(session.coin, price, analyst)
+
+    def _hit_event(self, session: Session, steps: Steps) -> Event:
+        return Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
 
     def _worst(self, session: Session) -> Event:
         """What a hit and the measurement after it may cost: a count is always affordable then."""
         sigma = self._directly(session, Linear([])).sigma
         return Compose((session.coin.hit, Gaussian(sigma, Fraction(session.rows) ** 2)))
 
+    def _surely(self, session: Session, question: Linear) -> Steps:
+        """The measurement after a hit that its stake always pays."""
+        return Steps((self._directly(session, question),))
+
     def _directly(self, session: Session, question: Linear) -> Directly:
         sigma = exact_sigma(Target(float(session.error), session.after_hit))
         return Directly(question, sigma, float(session.rows**2 / sigma**2))
 
-    def _hit(self, session: Session, question: Linear, why: str, analyst: str, hold: int) -> Steps:
+    def _hit(self, session: Session, question: Linear, why: str, analyst: str, stake: Stake) -> Steps:
         """Pay, measure, learn. Which steps are taken depends on what is known and left, not on the rows."""
         target = Target(float(session.error), session.after_hit)
         steps = plan_steps([(question, target)], self.teller.known)
-        event = Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
-        # What was set aside pays for this, whatever else is spent meanwhile: a hit must not go unpaid.
-        sure = Steps((self._directly(session, question),))
-        if not steps.steps or not self.teller.fits(event, analyst):
-            steps = sure
-        after = replace(session, hits_left=session.hits_left - 1)
+        if not steps.steps or not self.teller.fits(self._hit_event(session, steps), analyst):
+            steps = self._surely(session, question)
         try:
-            self.teller.measure_after_hit(steps, after, why, analyst=analyst, hold=hold)
+            self.teller.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
         except BudgetExceeded:
-            steps = sure
-            self.teller.measure_after_hit(steps, after, why, analyst=analyst, hold=hold)
-        self.close(analyst)
-        self._learn(after, question, analyst)
+            steps = self._surely(session, question)
+            self.teller.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
+        self.stakes.close(analyst)
+        self._learn(question, analyst)
         return steps
 
-    def _learn(self, session: Session, question: Linear, analyst: str) -> None:
+    def _learn(self, question: Linear, analyst: str) -> None:
         """Let what a tree is most wrong about among the columns of a failed check join it."""
-        built = session.built
+        session = self.teller.session
+        built = None if session is None else session.built
         model = None if built is None else self._model(built)
-        if built is None or not isinstance(model, Tree):
+        if (
+            session is None
+            or built is None
+            or not isinstance(model, Tree)
+            or not set(question.scope) <= set(built.columns)
+        ):
             return
         target = Target(float(session.error), float(session.confidence))
         grown = self._run(mend(self.teller.known, built, model, question, target), analyst)
@@ -321,11 +338,11 @@ class Models:
         session = self._draft(target, None, analyst)
         if session.hits_left and not self._affordable(session, target, analyst):
             session = replace(session, hits_left=0)
-        return self._open(session, target, analyst).built if self._affordable(session, target, analyst) else None
+        if not self._affordable(session, target, analyst):
+            return None
+        opened = self._open(session, target, analyst)
+        return None if opened is None else opened.built
 
-    def close(self, analyst: str | None = None) -> None:
-        """Give back what was set aside."""
-        for name in [analyst] if analyst is not None else list(self._holds):
-            hold = self._holds.pop(name, None)
-            if hold is not None:
-                self.teller.ledger.close_hold(hold)
+    def close(self) -> None:
+        """Give back what was set aside and is unused, and pay what may have been used."""
+        self.stakes.close()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from discreet.curator.asked import Reading
-from discreet.curator.bars import bars_of
+from discreet.curator.bars import all_bars
 from discreet.curator.models import Models
 from discreet.curator.reply import meets, require_known
 from discreet.curator.teller import Teller
@@ -59,7 +59,7 @@ class Plan:
 def promised(teller: Teller, models: Models, analyst: str, reading: Reading, wish: Wish) -> Plan:
     """What would be done for a question now."""
     joint = wish.joint_of(reading, teller.table.domain)
-    bars = [bars_of(part, teller.known, wish.confidence, joint) for part in reading.parts]
+    bars = all_bars(reading.parts, teller.known, wish.confidence, joint)
     if wish.nothing:
         require_known(bars)
     by_model = modelled(reading, wish)

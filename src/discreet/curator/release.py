@@ -11,6 +11,7 @@ import numpy as np
 from discreet.answer import Answer
 from discreet.curator.asked import Askable, Part, read_question
 from discreet.curator.bars import separate_mean_bars
+from discreet.curator.fitted import Fitted
 from discreet.curator.layout import laid_out
 from discreet.curator.wish import read_wish
 from discreet.errors import BadQuery, TooLarge
@@ -46,8 +47,8 @@ _MEAN_ABSOLUTE = (2 / np.pi) ** 0.5
 class Bill:
     """What a release cost: the `budget` that was given, what was `spent` of it, and what was told of the table in all.
 
-    `cap` limits everything that is ever told of the table. `earlier` spends came before this one, and `entries` are
-    the numbers of its own in the ledger.
+    `cap` limits everything that is ever told of the table. `earlier` is 1 if something was told before this one, and
+    `entries` are the numbers of its own in the ledger.
     """
 
     budget: Budget
@@ -65,6 +66,7 @@ class Release:
     """What `Curator.release` makes. All of it is public: looking at it costs nothing, however often.
 
     `model` is the table as it is thought to be, `forecast` what was expected of the method, and `bill` what was paid.
+    `known` follows from what it was `fitted` to: numbers of its own columns, merged, without what anybody asked.
     """
 
     schema: Schema
@@ -72,7 +74,7 @@ class Release:
     forecast: Forecast
     model: Model
     known: Known
-    records: tuple[bytes, ...]
+    fitted: Fitted
     bill: Bill
     _card: Card | None = None
 

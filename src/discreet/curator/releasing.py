@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from functools import reduce
+from json import dumps
 from typing import Any
 
+from discreet.curator.fitted import fitted_to
 from discreet.curator.release import Bill, Release
 from discreet.curator.released import Released, learn
 from discreet.curator.teller import Paying, Teller, heard
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
 from discreet.ledger import Budget, Receipt
+from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget, budget_of, gate_of
 from discreet.ledger.state import plus
 from discreet.model.ensemble import Tell
@@ -59,12 +62,12 @@ class Releasing:
         require_method(method)
         teller = self.teller
         goal = goal_of(wanted, teller.table.domain)
-        body = repr((goal.describe, goal.weights, budget, method, limits)).encode()
         with teller.knowing:
             teller.refresh()
             brief = self._brief(goal, wanted, budget, analyst, teller.known)
             plan = foreseen(brief, limits=limits)
             require_possible(plan.best if method == AUTO else plan.of(method), limits)
+        body, older = _request(goal, budget, method, limits)
         with ExitStack() as stack:
             hold = None
             try:
@@ -74,24 +77,30 @@ class Releasing:
                 if key is None or not teller.ledger.has(key, analyst=analyst):
                     raise
             with teller.turn():
-                begun = teller.begin(f"a release for {goal.describe}", analyst=analyst, key=key, body=body)
-                known, records = teller.known_at(begun.sequence)
+                why = f"a release for {goal.describe}"
+                begun = teller.begin(why, analyst=analyst, key=key, body=body, older=older)
+                known = teller.known_at(begun.sequence)
+            # Copied now: the known grows while the release measures.
+            fitted = fitted_to(known, goal)
             brief = self._brief(goal, wanted, budget, analyst, known)
             maker = _Maker(teller, brief, Paying(analyst, hold, key))
             forecast, model = run(made(brief, method, limits, tell), maker.answer)
         with teller.knowing:
             bill = self._bill(begun, budget, maker, analyst)
-        told = (*records, *map(teller.written, maker.released))
-        return Release(teller.table.schema, goal, forecast, model, known, told, bill)
+        fitted = fitted.with_own(teller.written(each) for each in maker.released if each.steps)
+        schema = teller.table.schema
+        return Release(schema, goal, forecast, model, fitted.known(schema), fitted, bill)
 
     def _bill(self, begun: Receipt, budget: Budget, maker: "_Maker", analyst: str) -> Bill:
-        account, table = self.teller.balance(analyst), self.teller.table.name
+        entries, table = (begun.sequence, *maker.sequences), self.teller.table.name
+        # As it stood when the release was paid: the same for one that is repeated under its key.
+        account = narrowest(self.teller.ledger.balances(table=table, analyst=analyst, at=entries[-1]))
         gate = account.gate
         # Each request was rounded up when it was paid.
         grains = reduce(plus, map(gate.charge, maker.events), gate.nothing)
         before = [spend for spend in self.teller.ledger.history(table=table) if spend.sequence < begun.sequence]
-        earlier = sum(not isinstance(spend.event, Nothing) for spend in before)
-        entries = (begun.sequence, *maker.sequences)
+        # How many there were is the business of those who asked.
+        earlier = int(any(not isinstance(spend.event, Nothing) for spend in before))
         # By itself it keeps the budget that it was given, whatever the table's own is.
         spent = as_budget(gate_of(Budget(budget.epsilon, budget.delta, gate.kind)), grains)
         return Bill(budget, spent, grains, budget_of(gate), account.spent, earlier, entries, begun.at)
@@ -106,7 +115,7 @@ class Releasing:
         event: Event = Pure(brief.units) if brief.known.pure else Gaussian(Fraction(1), brief.units)
         ledger, table = self.teller.ledger, self.teller.table.name
         try:
-            hold = ledger.reserve(event, held_for(brief.goal.describe, key), table=table, analyst=analyst)
+            hold = self.teller.reserve(event, held_for(brief.goal.describe, key), analyst=analyst)
         except BudgetExceeded:
             left = ledger.remaining(table=table, analyst=analyst)
             raise BudgetExceeded(
@@ -150,6 +159,14 @@ class _Maker:
         if isinstance(request, Measure):
             learn(released, known)
         return heard(request, released)
+
+
+def _request(goal: Goal, budget: Budget, method: str, limits: Limits) -> tuple[bytes, tuple[bytes, ...]]:
+    """What a key is bound to: the workload, the budget, the method and the limits; and as it was written once."""
+    given = [str(budget.epsilon), str(budget.delta), budget.gate]
+    weights = [[list(columns), weight] for columns, weight in goal.weights]
+    plain = ["release", goal.describe, weights, given, method, [limits.seconds, limits.memory]]
+    return dumps(plain).encode(), (repr((goal.describe, goal.weights, budget, method, limits)).encode(),)
 
 
 def held_for(goal: str, key: str | None) -> str:

@@ -1,7 +1,7 @@
 """From numbers with bars to what an analyst gets."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,27 @@ from discreet.curator.teller import Teller
 from discreet.curator.wish import Wish
 from discreet.errors import BadParameter
 from discreet.known.bars import Bars
+from discreet.ledger.budget import Budget, as_budget
 from discreet.plan.plan import Origin, Steps
 from discreet.privacy.event import Event, Nothing
 
 
-def reply(
+class Said(NamedTuple):
+    """What is said to a question before it is laid out: numbers with bars, where they come from, and what they cost.
+
+    `price` is what the cost alone is, as an epsilon at the table's delta; `remaining` is what was left then.
+    """
+
+    bars: tuple[Bars, ...]
+    origin: str
+    cost: Event
+    remaining: Budget
+    price: float
+
+
+def said(
     teller: Teller,
     analyst: str,
-    reading: Reading,
     wish: Wish,
     bars: Sequence[Bars],
     paid: Sequence[Steps] = (),
@@ -27,21 +40,30 @@ def reply(
     *,
     origin: Origin | None = None,
     cost: Event | None = None,
-) -> Answer:
-    """The answer to a question, from its bars and what was paid for them."""
+) -> Said:
+    """What is said to a question, from its bars and what was paid for them."""
     if wish.nothing and origin is None:
         require_known(bars)
     if nonnegative:
         bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
     table = teller.table
-    value, error, columns = laid_out(reading, bars, table.domain)
     steps = Steps(tuple(step for each in paid for step in each.steps))
     if cost is None:
         cost = steps.event(table.domain, table.unit) if paid else Nothing()
     if analyst not in teller.left:
         teller.left[analyst] = teller.ledger.remaining(table=table.name, analyst=analyst)
-    facts: dict[str, Any] = {"origin": origin or steps.origin, "remaining": teller.left[analyst]}
-    return Answer(value, error, wish.confidence, cost, teller.neighbors, columns, **facts)
+    price = 0.0
+    if not isinstance(cost, Nothing):
+        gate = teller.gate(analyst)
+        price = float(as_budget(gate, gate.charge(cost)).epsilon)
+    return Said(tuple(bars), origin or steps.origin, cost, teller.left[analyst], price)
+
+
+def laid(teller: Teller, reading: Reading, wish: Wish, found: Said) -> Answer:
+    """What was said, as an analyst gets it."""
+    value, error, columns = laid_out(reading, found.bars, teller.table.domain)
+    facts: dict[str, Any] = {"origin": found.origin, "remaining": found.remaining, "price": found.price}
+    return Answer(value, error, wish.confidence, found.cost, teller.neighbors, columns, **facts)
 
 
 def require_known(bars: Sequence[Bars]) -> None:

@@ -1,6 +1,6 @@
 """A model that is checked at every answer: what it is for, how it is made, and how many hits it may still have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -47,6 +47,12 @@ class Session:
     def open(self) -> bool:
         """Whether it may still answer."""
         return self.built is not None and self.hits_left > 0
+
+    def after_one(self, now: "Session | None") -> "Session | None":
+        """What a hit of this session makes of the one that there is `now`; None if that is another."""
+        if now is None or (now.error, now.confidence, now.rows) != (self.error, self.confidence, self.rows):
+            return None
+        return replace(now, hits_left=max(0, now.hits_left - 1))
 
     def keeps(self, error: float, confidence: float) -> bool:
         """Whether its answers are as good as somebody wants them."""

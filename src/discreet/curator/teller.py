@@ -1,6 +1,6 @@
 """Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 from discreet.curator.measuring import mechanism_of
 from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
 from discreet.curator.session import Session
+from discreet.curator.watch import Watch
+from discreet.errors import BudgetExceeded, KeyReused
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
 from discreet.ledger import Balance, Budget, Ledger, Receipt
 from discreet.ledger.balance import narrowest
+from discreet.ledger.failed import reading_for
+from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.distance import farthest, noisy_distances
 from discreet.mechanism.parts import Parts
 from discreet.mechanism.protocol import Mechanism
@@ -35,6 +39,7 @@ from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table
 
+_FREE = Nothing()
 _SECONDS = "Give seconds, say 0.05, or 0 to take no longer than need be."
 
 
@@ -78,11 +83,12 @@ class Teller:
         self.session: Session | None = None
         # One pays at a time; and what is known is looked at or changed by one at a time. Who pays takes both, in this
         # order, and lets go of the second while rows are read: so what is known is told in the meantime.
-        self._paying, self.knowing = RLock(), RLock()
+        self.paying, self.knowing = RLock(), RLock()
         self._quantum = float(positive("quantum", quantum, next_step=_SECONDS)) if quantum else 0.0
         # What was left for each analyst when we last looked; emptied when something is spent.
         self.left: dict[str, Budget] = {}
         self._seen, self._prints = 0, Prints(table.domain)
+        self.watch = Watch(table, ledger, self._prints)
         # True values of questions that a procedure asks again and again, sealed: they are read once.
         self._sealed: tuple[tuple[Linear, ...], Exact] | None = None
         self._sealed_marginals: dict[Columns, Exact] = {}
@@ -90,7 +96,7 @@ class Teller:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """One's turn to pay, with all that is known by now."""
-        with self._paying, self.looking():
+        with self.paying, self.looking():
             yield
 
     @contextmanager
@@ -107,6 +113,15 @@ class Teller:
         It takes one quantum, or two, four, eight … of them: what can be learnt from a clock is at most which.
         """
         begun = monotonic()
+        with self._aside():
+            try:
+                yield
+            finally:
+                sleep(left_of(begun, self._quantum))
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """While we wait for the source, others may look at what is known."""
         try:
             self.knowing.release()
             held = True
@@ -115,44 +130,40 @@ class Teller:
         try:
             yield
         finally:
-            sleep(left_of(begun, self._quantum))
             if held:
                 self.knowing.acquire()
 
     @property
     def is_fresh(self) -> bool:
         """Whether all that the ledger has is known here."""
-        return self.ledger.head.sequence == self._seen
+        return self.watch.head() == self._seen
 
     def refresh(self) -> None:
         """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
-        if self.ledger.head.sequence == self._seen:
+        if self.watch.head() == self._seen:
             return
         for entry in self.ledger.entries(self._seen):
             self.left.clear()
-            if entry.released is not None:
-                released = from_bytes(entry.released, self.table.name, self._prints)
-                if released is not None:
-                    learn(released, self.known)
-                    self.session = released.session or self.session
+            released = self.watch.released(entry)
+            if released is not None:
+                learn(released, self.known)
+                self.session = released.session or self.session
             self._seen = entry.sequence
 
-    def known_at(self, sequence: int) -> tuple[Known, list[bytes]]:
-        """What was known after an entry of the ledger, and the records that it follows from: ours to change."""
+    def known_at(self, sequence: int) -> Known:
+        """What was known after an entry of the ledger: ours to change."""
         known = Known.nothing(self.table.domain, self.table.unit, pure=self.known.pure)
-        records = []
         for entry in self.ledger.entries():
             if entry.sequence > sequence:
                 break
-            released = None if entry.released is None else from_bytes(entry.released, self.table.name, self._prints)
-            if entry.released is not None and released is not None:
+            released = self.watch.released(entry)
+            if released is not None:
                 learn(released, known)
-                records.append(entry.released)
-        return known, records
+        return known
 
-    def begin(self, why: str, *, analyst: str, key: str | None, body: bytes) -> Receipt:
+    def begin(self, why: str, *, analyst: str, key: str | None, body: bytes, older: Sequence[bytes] = ()) -> Receipt:
         """Say that a release begins. Of a repeated one the receipt has `released`: it was said before."""
-        receipt = self.spend(Nothing(), why, analyst=analyst, key=key, body=body)
+        receipt = self.spend(Nothing(), why, analyst=analyst, key=key, body=body, older=older)
         self.release(receipt, lambda: Released((), np.zeros(0, dtype=np.int64), "release"))
         return receipt
 
@@ -170,15 +181,33 @@ class Teller:
         body: bytes | None = None,
         hold: int | None = None,
         error: float | None = None,
+        older: Sequence[bytes] = (),
     ) -> Receipt:
         """Pay, durably, or raise BudgetExceeded."""
+        table = self.table.identity
         return self.ledger.spend(
-            event, why, table=self.table.name, analyst=analyst, key=key, body=body, hold=hold, error=error
+            event, why, table=table, analyst=analyst, key=key, body=body, hold=hold, error=error, older=older
         )
+
+    def reserve(self, event: Event, why: str, *, analyst: str, stake: bool = False) -> int:
+        """Set budget aside, durably, or raise BudgetExceeded."""
+        return self.ledger.reserve(event, why, table=self.table.identity, analyst=analyst, stake=stake)
 
     def record(self, receipt: Receipt, released: Released) -> None:
         """Keep what was released, durably, before anybody is told."""
         self.ledger.record(receipt, self.written(released))
+
+    def _record_change(
+        self, receipt: Receipt, released: Released, change: Callable[[Session | None], Session | None]
+    ) -> None:
+        """Keep what was released, and what it makes of the session that there is then; None leaves it as it is."""
+        recorded = False
+        while not recorded:
+            # Another process may begin or change one at any time: what we say must be of the last.
+            self.refresh()
+            made = self.written(replace(released, session=change(self.session)))
+            recorded = self.ledger.record(receipt, made, after=self._seen)
+        self.refresh()
 
     def measure(
         self,
@@ -190,45 +219,61 @@ class Teller:
         body: bytes | None = None,
         hold: int | None = None,
         error: float | None = None,
+        older: Sequence[bytes] = (),
     ) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
-        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error)
-        self.release(receipt, partial(self._taken, steps, mechanisms))
+        self.touch(analyst, key)
+        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error, older=older)
+        self.release(receipt, partial(self._taken, steps, mechanisms), event=event, key=key)
         return receipt.released is None
 
-    def release(self, receipt: Receipt, draw: Callable[[], Released]) -> Released:
+    def touch(self, analyst: str = "", key: str | None = None) -> None:
+        """See before paying that the rows can be read; not for an answer that is kept."""
+        if key is None or not self.ledger.is_answered(key, analyst=analyst):
+            with self._aside():
+                self.table.touch()
+
+    def release(
+        self, receipt: Receipt, draw: Callable[[], Released], *, event: Event = _FREE, key: str | None = None
+    ) -> Released:
         """What is released for a receipt: drawn and recorded now, or what was recorded when its key was used before."""
         if receipt.released is not None:
             before = from_bytes(receipt.released, self.table.name, self._prints)
-            assert before is not None, "a key is of one table and one kind of request"
+            if before is None:
+                raise KeyReused(
+                    "this key came before with a request of another kind. Use a new key for every new question."
+                )
             self.refresh()
             return before
-        with self.reading():
+        with self.reading(), reading_for(self.ledger, receipt, event, key):
             released = draw()
         self.record(receipt, released)
         self.refresh()
         return released
 
     def measure_after_hit(self, steps: Steps, session: Session, why: str, *, analyst: str, hold: int) -> None:
-        """Pay for a hit, from what was set aside for it, and for the steps that the model did not save."""
+        """Pay for a hit of a session, from its stake, and for the steps that the model did not save."""
         mechanisms = self._mechanisms(steps)
         event = Compose((session.coin.hit, steps.event(self.table.domain, self.table.unit)))
-        # The owner may have closed the hold; the hit is paid all the same.
+        # An owner who closes a stake pays it.
         held = hold if hold in self.ledger.holds else None
         receipt = self.spend(event, why, analyst=analyst, hold=held)
-        with self.reading():
+        with self.reading(), reading_for(self.ledger, receipt, event, None):
             taken = self._taken(steps, mechanisms)
-        self.record(receipt, replace(taken, kind="hit", session=session))
-        self.refresh()
+        self._record_change(receipt, replace(taken, kind="hit"), session.after_one)
 
-    def note(self, session: Session, event: Event, why: str, *, analyst: str) -> None:
-        """Begin, change or end a session, for whoever reads the ledger."""
+    def note(self, session: Session | None, event: Event, why: str, *, analyst: str) -> None:
+        """Begin, change or end a session, for whoever reads the ledger; unless another process has changed it before.
+
+        Without a session only the event is paid.
+        """
+        before = self.session
         receipt = self.spend(event, why, analyst=analyst)
-        self.record(receipt, Released((), np.zeros(0, dtype=np.int64), "session", session))
-        self.refresh()
+        noted = Released((), np.zeros(0, dtype=np.int64), "session")
+        self._record_change(receipt, noted, lambda now: session if now == before else None)
 
     @overload
     def answer(
@@ -248,9 +293,10 @@ class Teller:
         match request:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
-                receipt = self._pay(steps.event(domain, unit), why, paying, repr(steps))
+                event = steps.event(domain, unit)
+                receipt = self._pay(event, why, paying, repr(steps))
                 draw = partial(self._taken, steps, mechanisms)
-                return receipt.sequence, self.release(receipt, draw)
+                return receipt.sequence, self.release(receipt, draw, event=event, key=paying.key)
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
@@ -279,9 +325,10 @@ class Teller:
         def draw() -> Released:
             return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
 
-        return receipt.sequence, self.release(receipt, draw)
+        return receipt.sequence, self.release(receipt, draw, event=mechanism.event, key=paying.key)
 
     def _pay(self, event: Event, why: str, paying: Paying, what: str) -> Receipt:
+        self.touch(paying.analyst, paying.key)
         body = None if paying.key is None else repr((event, why, what)).encode()
         return self.spend(event, why, analyst=paying.analyst, hold=paying.hold, key=paying.key, body=body)
 
@@ -292,9 +339,10 @@ class Teller:
 
     def _marginals(self, scopes: tuple[Columns, ...]) -> Parts:
         kept = self._sealed_marginals
-        for scope in scopes:
-            if scope not in kept:
-                kept[scope] = self.table.evaluate(Marginal(scope))
+        with self.table.snapshot():
+            for scope in scopes:
+                if scope not in kept:
+                    kept[scope] = self.table.evaluate(Marginal(scope))
         return Parts([kept[scope] for scope in scopes])
 
     def forget_sealed(self) -> None:
@@ -306,8 +354,10 @@ class Teller:
         return [mechanism_of(step, self.table) for step in steps.steps]
 
     def _taken(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> Released:
-        pairs = zip(steps.steps, mechanisms, strict=True)
-        numbers = [mechanism.release(self.table.evaluate(measured(step))) for step, mechanism in pairs]
+        # All from one state of the table, and no noise before all was read.
+        with self.table.snapshot():
+            exact = [self.table.evaluate(measured(step)) for step in steps.steps]
+        numbers = [mechanism.release(one) for mechanism, one in zip(mechanisms, exact, strict=True)]
         return Released(steps.steps, np.concatenate(numbers))
 
     def tell_total(self) -> None:
@@ -316,19 +366,12 @@ class Teller:
         moves = sensitivity_of(total, self.table.domain, self.table.unit)
         if moves.l1 > 0 or self.known.lattice.block(()).version:
             return
-        receipt = self.ledger.spend(Nothing(), "the number of rows, which is public", table=self.table.name)
+        self.touch()
+        receipt = self.spend(Nothing(), "the number of rows, which is public", analyst=ANYONE)
         with self.reading():
             rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
         self.record(receipt, Released((), rows))
         self.refresh()
-
-    def set_cap(self, budget: Budget) -> None:
-        """Cap what may be spent on the table, together with those that share people with it."""
-        shared = self.table.schema.shares_people_with
-        if shared:
-            self.ledger.cap(budget, tables=(self.table.name, *shared))
-        else:
-            self.ledger.cap(budget, table=self.table.name)
 
     # What only looks is below.
 
@@ -338,7 +381,11 @@ class Teller:
 
     def fits(self, event: Event, analyst: str) -> bool:
         """Whether an event can be paid now."""
-        return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self.accounts(analyst))
+        try:
+            return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self.accounts(analyst))
+        except BudgetExceeded:
+            # It has no price at all.
+            return False
 
     def balance(self, analyst: str) -> Balance:
         """The account of the table itself, or the narrowest over it."""

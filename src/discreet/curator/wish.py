@@ -1,24 +1,24 @@
 """What somebody wants of an answer: how good it must be, or what it may cost; and what that asks of each part."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import inf
+from math import exp, inf, log
 
 import numpy as np
 
 from discreet.curator.asked import Part, Reading, single
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter
-from discreet.known.bars import estimate, number_bars
+from discreet.known.bars import estimate, number_bars, with_told
 from discreet.known.known import Known, Question, quantile
-from discreet.parameter import Number, positive, probability
+from discreet.parameter import Number, confidence_of, positive
 from discreet.plan.plan import plan_steps
-from discreet.plan.target import Target
+from discreet.plan.target import MOST_NOISE, Target
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gate import GRAIN, Gate
-from discreet.privacy.gaussian import gaussian_limit
+from discreet.privacy.gaussian import epsilon_of, gaussian_limit
 from discreet.query.linear import Linear, Marginal
 from discreet.schema.domain import Domain
 from discreet.source.effect import sensitivity_of
@@ -29,6 +29,8 @@ Asked = list[tuple[Question, Target]]
 _GLANCE = 1e-4
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
 _ROUGH = 3
+# So many plans are made to find what a price buys.
+_GUESSES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,23 @@ def modelled(reading: Reading, wish: Wish) -> Linear | None:
     return None if wish.error is None or wish.joint else single(reading)
 
 
-@lru_cache(maxsize=1024, typed=True)
 def read_wish(*, error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
     """The wish, if it makes sense."""
+    try:
+        return _read(error, confidence, epsilon, bool(joint))
+    except TypeError:
+        # What cannot be hashed is no number: it is refused with a sentence.
+        return _read.__wrapped__(error, confidence, epsilon, bool(joint))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _read(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
     if error is not None and epsilon is not None:
         raise BadParameter(
             f"error is {error!r} and epsilon is {epsilon!r}; give one of them: how good the answer must be, or what it "
             "may cost."
         )
-    chance = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+    chance = confidence_of(confidence)
     half = None if error is None else float(positive("error", error, next_step="Give a half-width, say 100."))
     price = None if epsilon is None else float(positive("epsilon", epsilon, next_step="Give a price, say 0.01."))
     return Wish(half, chance, price, joint)
@@ -105,16 +115,21 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
         return Target(z * variance**0.5, wish.confidence, joint)
 
     whole, (rows, spread_of_rows) = _whole(counted), _rows(counted, known)
+    if rows <= 2 * _ROUGH * spread_of_rows < 0.5:
+        # Known to the unit, and none: of no values there is no mean, and a closer look would find no more.
+        return []
     if rows <= 2 * _ROUGH * spread_of_rows:
         least = inf if gate is None else _glance(gate, known)
         return [(whole, target(min(least, spread_of_rows**2 / 4)))]
     rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
     values, value_variances = estimate(counted, known).values, estimate(counted, known).variances
-    total_variances = estimate(part.total, known).variances
+    total = estimate(part.total, known)
     large = values >= min(rows, float(values.max()))
     errors = bars_of(part, known, wish.confidence, joint).errors[large]
     spread = _half_range(part)
-    if not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
+    # What is known of the total may say no more than the ends of the column do: as good as nothing.
+    vague = z**2 * float(with_told(part.total, total, known)[0].variances.max()) >= (spread * rows) ** 2
+    if vague or not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
         if known.pure:
             # Each part has its own bar; together they give a little more than the sum of both over the rows.
             both = 1 - (1 - wish.confidence) / 2
@@ -122,11 +137,13 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
             return [(each, Target(aim, both, joint)) for each, aim in zip((part.total, counted), aims, strict=True)]
         room = (wish.error * rows / z) ** 2
         return [(part.total, target(0.8 * room)), (counted, target(0.8 * room / spread**2))]
-    shrink = (wish.error / float(errors.max())) ** 2 * 0.98
-    if shrink >= 0.98:
+    worst = float(errors.max())
+    # Where each group has one value, its mean has no error at all.
+    if worst <= wish.error:
         return []
+    shrink = (wish.error / worst) ** 2 * 0.98
     return [
-        (part.total, target(float(total_variances.max()) * shrink)),
+        (part.total, target(float(total.variances.max()) * shrink)),
         (counted, target(float(value_variances.max()) * shrink)),
     ]
 
@@ -182,14 +199,60 @@ def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: in
         pairs = zip(questions, moves, strict=True)
         return [(each, Target(z * scale * max(move, 1e-9), wish.confidence, joint)) for each, move in pairs]
 
+    if budget < len(questions) * (2**-20 if known.pure else 2**-40):
+        _require_enough(plan_steps(asked(MOST_NOISE), known, ahead=False).price, budget, price, gate)
     low = 1 / budget / 64 if known.pure else budget**-0.5 / 64
     high = low * 2**24
+    below, above = _around(lambda scale: plan_steps(asked(scale), known, ahead=False).price, budget, low, high)
     for _ in range(40):
         middle = (low * high) ** 0.5
-        if plan_steps(asked(middle), known, ahead=False).price <= budget:
-            high = middle
+        # Less noise costs more, so what lies outside of the two is decided.
+        if middle >= above:
+            affordable = True
+        elif middle <= below:
+            affordable = False
         else:
-            low = middle
+            affordable = plan_steps(asked(middle), known, ahead=False).price <= budget
+        low, high = (low, middle) if affordable else (middle, high)
         if high / low < 1 + 1e-6:
             break
     return asked(high)
+
+
+def _require_enough(least: float, budget: float, price: Fraction, gate: Gate) -> None:
+    """Refuse a price for which there is no noise large enough."""
+    if least <= budget:
+        return
+    enough = least if gate.delta == 0 else epsilon_of(mu=least**0.5, delta=gate.delta)
+    raise BadParameter(
+        f"epsilon is {float(price):g}; for so little the noise would drown every answer, and the least for this "
+        f"question is {1.01 * enough:.3g}. Give that much or more, or an error."
+    )
+
+
+def _around(price_of: Callable[[float], float], budget: float, low: float, high: float) -> tuple[float, float]:
+    """Two near scales, of which the first costs more than the budget and the second does not.
+
+    A plan takes long where there are many pieces, and a price is nearly a power of the scale: a few guesses find what
+    would take thirty by halving.
+    """
+    below, above, guess, power = low, high, (low * high) ** 0.5, 2.0
+    last: tuple[float, float] | None = None
+    for _ in range(_GUESSES):
+        price = price_of(guess)
+        below, above = (below, guess) if price <= budget else (guess, above)
+        if above / below < 1 + 1e-7:
+            break
+        if price <= 0:
+            last, guess = None, (below * above) ** 0.5
+            continue
+        if last is not None and guess != last[0] and price != last[1]:
+            power = min(max(log(last[1] / price) / log(guess / last[0]), 0.5), 4.0)
+        last = guess, price
+        step = log(price / budget) / power
+        # A little further than it seems, so that the next one lies on the other side.
+        step += (0.02 * abs(step) + 2e-8) * (1 if price > budget else -1)
+        guess = guess * exp(step)
+        if not below < guess < above:
+            guess = (below * above) ** 0.5
+    return below, above

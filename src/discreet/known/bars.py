@@ -4,22 +4,25 @@ Where the noise is Gaussian so are the errors. Where it is discrete Laplace, the
 sums of noises that an answer is made of.
 """
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from math import inf, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.known.known import Estimate, Known, Question, Told, quantile
 from discreet.known.reading import Numbers
+from discreet.known.shelf import Shelf
 from discreet.known.tail import half_width
-from discreet.known.whole import noises
+from discreet.known.whole import are_few, noises
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
 
 # The bars of so many cells of a GROUP BY are computed one by one from everything that is known. Beyond, the answer
 # comes from the one best marginal, in which all cells look alike.
 MOST_APART = 64
+# The tail of more noises of different weights than this is bounded, not computed.
+MOST_TERMS = 2**14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +35,28 @@ class Bars:
 
 def number_bars(question: Question, known: Known, confidence: float, joint: int = 1) -> Bars:
     """The answer to one question, as good as it is known: infinite errors where it is not."""
-    found = estimate(question, known)
+    found, told = estimate(question, known), known.told.get(question)
     if known.pure:
         values, errors = laplace_bars(question, known, found, confidence, joint)
-        return _better(Bars(values, errors), known.told.get(question), confidence, joint)
-    z, told = quantile(confidence, joint), known.told.get(question)
+        return _better(Bars(values, errors), told, confidence, joint)
+    return _gaussian_bars(question, known, found, told, confidence, joint)
+
+
+def largest_error(question: Question, known: Known, confidence: float) -> float:
+    """The largest error of the cells of a GROUP BY. Where noise is Gaussian, the cells themselves are not computed."""
+    family = None if known.pure or weighs_nothing(question) else known.family(question)
+    if family is None:
+        return float(number_bars(question, known, confidence).errors.max())
+    told = known.told.get(question)
+    first = None if told is None else replace(told, values=told.values[:1])
+    found = Estimate(np.zeros(1), np.array([known.variance(family)]))
+    return float(_gaussian_bars(question, known, found, first, confidence, 1).errors[0])
+
+
+def _gaussian_bars(
+    question: Question, known: Known, found: Estimate, told: Told | None, confidence: float, joint: int
+) -> Bars:
+    z = quantile(confidence, joint)
     if told is None:
         return Bars(found.values, _bar(question, found.variances, z))
     if known.is_joined(question):
@@ -117,26 +137,58 @@ def laplace_bars(
     chance = 1 - (1 - confidence) / joint
     if not known.wholes or not np.isfinite(variances).all():
         return values, np.where(variances == 0, 0.0, inf)
+    places, size = _alike(question, known)
+    family = known.family(question)
+    if family is not None and not are_few(family, known, len(set(places))):
+        return _from_best(question, known, chance)
     if isinstance(question, Linear):
         return values, np.array([_one_bar(question, known, chance)])
-    if question.size(known.domain) <= MOST_APART:
-        cells = [_cell(question, known, place) for place in range(question.size(known.domain))]
-        return values, np.array([_one_bar(cell, known, chance) for cell in cells])
+    if size <= MOST_APART:
+        bars = {place: _one_bar(_cell(question, known, place), known, chance) for place in dict.fromkeys(places)}
+        return values, np.array([bars[place] for place in places])
     return _from_best(question, known, chance)
+
+
+def _alike(question: Question, known: Known) -> tuple[list[int], int]:
+    """For each of few cells of a GROUP BY the first whose error has the same law; and how many cells there are.
+
+    Whole marginals tell all parts of a column equally well, so exchanging two cells without weights changes no law.
+    """
+    if isinstance(question, Linear):
+        return [0], 1
+    shape = question.shape(known.domain)
+    if prod(shape) > MOST_APART:
+        return [0], prod(shape)
+    weighed = set() if question.weight is None else set(question.weight.scope)
+    codes = np.indices(shape).reshape(len(shape), prod(shape))
+    for place, name in enumerate(question.columns):
+        if name not in weighed:
+            codes[place] = 0
+    places: list[int] = np.ravel_multi_index(tuple(codes), shape).tolist() if shape else [0]  # type: ignore[assignment]
+    return places, prod(shape)
 
 
 def _one_bar(query: Linear, known: Known, confidence: float) -> float:
     family = known.family(query) if query.products else None
     if family is None:
         return 0.0
-    return _half_width(*(numbers.tobytes() for numbers in noises(family, known)), confidence)
+    return _half_width(*noises(family, known), confidence)
 
 
-@lru_cache(maxsize=4096)
-def _half_width(weights: bytes, scales: bytes, counts: bytes, confidence: float) -> float:
-    """Many questions are the same sum of noises."""
-    numbers = np.frombuffer(weights), np.frombuffer(scales), np.frombuffer(counts, dtype=np.int64)
-    return half_width(*numbers, confidence=confidence) if weights else 0.0
+# Many questions are the same sum of noises. In numbers of eight bytes: 8 MB.
+_WIDTHS: Shelf[tuple[bytes, bytes, bytes, float], float] = Shelf(2**20)
+
+
+def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], confidence: float) -> float:
+    if not weights.size:
+        return 0.0
+    key = weights.tobytes(), scales.tobytes(), counts.tobytes(), confidence
+    found = _WIDTHS.get(key)
+    if found is None:
+        exact = weights.size <= MOST_TERMS
+        found = (half_width if exact else _chernoff)(weights, scales, counts, confidence=confidence)
+        _WIDTHS.put(key, found, room=3 * weights.size + 50)
+    return found
 
 
 def _cell(question: Marginal, known: Known, place: int) -> Linear:
@@ -150,11 +202,11 @@ def _cell(question: Marginal, known: Known, place: int) -> Linear:
     return Linear(products)
 
 
-def _from_best(question: Marginal, known: Known, confidence: float) -> tuple[Numbers, Numbers]:
+def _from_best(question: Question, known: Known, confidence: float) -> tuple[Numbers, Numbers]:
     """Every cell from the one marginal that has all columns and the least noise in their cells."""
     scope = question.scope
+    size = question.size(known.domain) if isinstance(question, Marginal) else 1
     able = [whole for whole in known.wholes if set(scope) <= set(whole.columns)]
-    size = question.size(known.domain)
     if not able:
         return np.zeros(size), np.full(size, inf)
     best = max(able, key=lambda whole: whole.precision(scope))
@@ -164,21 +216,47 @@ def _from_best(question: Marginal, known: Known, confidence: float) -> tuple[Num
     if best.values is not None:
         dropped = tuple(axis for axis, name in enumerate(best.columns) if name not in scope)
         counts = best.values.reshape(best.shape).sum(axis=dropped).astype(np.float64)
-        values = (by_group(counts, question, known) * table).sum(axis=1)
-    scale = float(best.scale)
-    errors: dict[bytes, float] = {}
-    for row in table:
-        if row.tobytes() not in errors:
-            weights, often = np.unique(np.abs(row[row != 0]), return_counts=True)
-            scales = np.full(len(weights), scale)
-            times = (often * others).astype(np.int64)
-            errors[row.tobytes()] = _half_width(weights.tobytes(), scales.tobytes(), times.tobytes(), confidence)
-    return values, np.array([errors[row.tobytes()] for row in table])
+        rows = by_group(counts, question, known) if isinstance(question, Marginal) else counts.reshape(1, -1)
+        values = (rows * table).sum(axis=1)
+    kinds, which = np.unique(np.abs(table), axis=0, return_inverse=True)
+    if len(kinds) > MOST_APART:
+        # A larger weight does not always mean a larger tail, but always a larger moment: one bound for all cells.
+        largest, often = np.unique(kinds.max(axis=0), return_counts=True)
+        scales = np.full(len(largest), float(best.scale))
+        return values, np.full(size, _chernoff(largest, scales, often * others, confidence=confidence))
+    errors = np.array([_width_of(row, float(best.scale), others, confidence) for row in kinds])
+    return values, errors[which.reshape(-1)]
 
 
-def _table(question: Marginal, known: Known) -> Numbers:
+def _chernoff(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], *, confidence: float) -> float:
+    """A half-width of every sum of noises with weights up to these: (log E e^(sX) + log 2/(1 − confidence))/s.
+
+    It holds for each s for which the moment exists (tail.md, Lemma 1 and section 7), so for the best of some.
+    """
+    some = weights > 0
+    if not some.any():
+        return 0.0
+    weights, scales, counts = weights[some], scales[some], counts[some]
+    spread = 2 * np.exp(-1 / scales) / np.expm1(-1 / scales) ** 2
+    found = inf
+    for share in np.geomspace(1e-6, 0.999, max(20, min(200, 2**22 // weights.size))).tolist():
+        s = share / float((scales * weights).max())
+        moments = -np.log1p(-spread * (np.cosh(weights * s) - 1))
+        found = min(found, float(counts @ moments + np.log(2 / (1 - confidence))) / s)
+    return found
+
+
+def _width_of(row: Numbers, scale: float, times: int, confidence: float) -> float:
+    """The half-width of a sum of noises of one scale, each weight so many times."""
+    weights, often = np.unique(row[row > 0], return_counts=True)
+    return _half_width(weights, np.full(len(weights), scale), (often * times).astype(np.int64), confidence)
+
+
+def _table(question: Question, known: Known) -> Numbers:
     """The weights of the rest of the columns in each cell of the groups."""
     scope = question.scope
+    if isinstance(question, Linear):
+        return question.table(known.domain).astype(np.float64).reshape(1, -1)
     if question.weight is None:
         return np.ones((question.size(known.domain), 1))
     return by_group(question.weight.table(known.domain, scope).astype(np.float64), question, known)

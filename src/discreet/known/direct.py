@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.known.family import Family
 from discreet.known.lattice import Columns
-from discreet.known.reading import Numbers, Reading
+from discreet.known.reading import Listed, Numbers, Reading, as_listed
 
 # So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
 MOST_DIRECTS = 16
@@ -24,16 +24,24 @@ MOST_DIRECTS = 16
 FAINT = 1e-9
 # What rounding leaves of the unknown, relative to itself, when a direct has explained it.
 DOUBT = 3e-13
+# A direct that says less than this share of what the best one does is not joined: it would only cost digits.
+NEGLIGIBLE = 1e-10
+# What rounding may do to a variance, relative to the numbers of which it is the difference: it is added.
+ROUNDING = 2.0**-42
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
-    """One number that was measured: its question, what was released, and the variance of the noise."""
+    """One number that was measured: its question, what was released, and the variance of the noise.
+
+    `strength` is the precision with which it tells what was unknown when it was joined.
+    """
 
     question: Hashable
     family: Family
     value: float
     variance: float
+    strength: float
 
 
 @dataclass(slots=True, eq=False)
@@ -59,20 +67,47 @@ class Group:
         return self._pile
 
 
+def keep(groups: dict[Columns, Group], chosen: Columns, wanted: Callable[[Direct], bool], *, version: int) -> None:
+    """Part with the directs of a group that are not wanted; what they said themselves stays told."""
+    before = groups[chosen].directs
+    kept = [direct for direct in before if wanted(direct)]
+    if not kept:
+        del groups[chosen]
+    elif len(kept) < len(before):
+        groups[chosen] = Group(chosen, kept, version)
+
+
+def make_room(groups: dict[Columns, Group], strength: float, *, version: int) -> bool:
+    """Whether a direct of this strength is joined; those that are negligible beside it are parted with.
+
+    Numbers of very different precision cannot be joined in so many digits, and the faint ones would add nothing.
+    """
+    every = [direct.strength for group in groups.values() for direct in group.directs]
+    if strength < NEGLIGIBLE * max(every, default=0.0):
+        return False
+    if min(every, default=strength) < NEGLIGIBLE * strength:
+        for chosen in list(groups):
+            keep(groups, chosen, lambda direct: direct.strength >= NEGLIGIBLE * strength, version=version)
+    return True
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pile:
-    """Some queries of the same columns: for each column the means and units of all their products.
+    """Some queries of the same columns: for each column the readings of all their products.
 
     `mix` has a row for each query: the coefficients of its own products. With groups (`cells`), all queries have one
     product list and differ in the cells.
     """
 
     columns: Columns
-    means: tuple[Numbers, ...]
-    units: tuple[Numbers, ...]
+    readings: tuple[Reading, ...]
     starts: tuple[tuple[int, ...], ...]
     cells: tuple[int, ...]
     mix: Numbers
+
+    def listed(self, place: int) -> Listed:
+        """The reading of a column that is not grouped."""
+        return as_listed(self.readings[place])
 
 
 def piled(families: Sequence[Family]) -> Pile:
@@ -84,35 +119,23 @@ def piled(families: Sequence[Family]) -> Pile:
     for row, family in enumerate(families):
         mix[row, start : start + widths[row]] = family.coefficients
         start += widths[row]
-    columns = range(len(first.columns))
-    return Pile(
-        first.columns,
-        tuple(np.hstack([family.readings[place].vectors[:, 0] for family in families])[None, :] for place in columns),
-        tuple(np.vstack([family.readings[place].units for family in families])[None, :, :] for place in columns),
-        tuple(axis.starts for axis in first.axes),
-        first.cells,
-        mix,
+    readings = [_stacked([family.listed(place) for family in families]) for place in range(len(first.columns))]
+    return Pile(first.columns, tuple(readings), tuple(axis.starts for axis in first.axes), first.cells, mix)
+
+
+def _stacked(readings: Sequence[Listed]) -> Listed:
+    return Listed(
+        readings[0].axis,
+        np.vstack([each.vectors for each in readings]),
+        np.vstack([each.units for each in readings]),
+        np.vstack([each.energies for each in readings]),
     )
 
 
 def pile_of(family: Family) -> Pile:
     """One family, with its groups."""
-    products = family.products
-
-    def means(reading: Reading) -> Numbers:
-        return reading.vectors[:, 0].reshape(-1, products)
-
-    def units(reading: Reading) -> Numbers:
-        return reading.units.reshape(len(reading.units) // products, products, -1)
-
-    return Pile(
-        family.columns,
-        tuple(map(means, family.readings)),
-        tuple(map(units, family.readings)),
-        tuple(axis.starts for axis in family.axes),
-        family.cells,
-        family.coefficients[None, :],
-    )
+    starts = tuple(axis.starts for axis in family.axes)
+    return Pile(family.columns, family.readings, starts, family.cells, family.coefficients[None, :])
 
 
 def products_of_pieces(left: Pile, right: Pile) -> Numbers:
@@ -120,39 +143,26 @@ def products_of_pieces(left: Pile, right: Pile) -> Numbers:
 
     The right pile has no groups; the left may have them, and then has one query for each of their cells.
     """
-    tensor: Numbers = np.ones((1, 1, left.mix.shape[1], right.mix.shape[1]))
+    products = left.mix.shape[1]
+    tensor: Numbers = np.ones((1, 1, products, right.mix.shape[1]))
     for place, name in enumerate(left.columns):
-        means = left.means[place]
+        reading = left.readings[place]
         if name not in right.columns:
+            means = reading.means(products)
             tensor = (tensor[:, :, None] * means[None, None, :, :, None]).reshape(
                 tensor.shape[0], -1, *tensor.shape[2:]
             )
             continue
-        other = right.columns.index(name)
-        both = _column(means, left.units[place], right.means[other][0], right.units[other][0], left.starts[place])
+        both = reading.meet(right.listed(right.columns.index(name)), products)
         tensor = tensor[:, None, :, None] * both[None, :, None, :]
         tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, *tensor.shape[4:])
     for place, name in enumerate(right.columns):
         if name not in left.columns:
-            tensor = tensor * right.means[place][0]
+            tensor = tensor * right.listed(place).vectors[:, 0]
     mixed = tensor @ right.mix.T
     if len(left.mix) == 1:
         return np.asarray(left.mix[0] @ mixed)
     return np.asarray(left.mix @ mixed[:, 0])
-
-
-def _column(
-    means: Numbers, units: Numbers, other_means: Numbers, other_units: Numbers, starts: tuple[int, ...]
-) -> Numbers:
-    """For one column, the inner products of each part: (part, cell, product, product)."""
-    both = np.empty((len(starts), *means.shape, len(other_means)))
-    np.multiply(means[:, :, None], other_means, out=both[0])
-    if units.shape[0] * units.shape[1] == 1 and len(starts) > 2:
-        both[1:, 0, 0] = np.add.reduceat(units[0, 0] * other_units, starts[:-1], axis=1).T
-        return both
-    for part, (begin, end) in enumerate(pairwise(starts), start=1):
-        both[part] = units[:, :, begin:end] @ other_units[:, begin:end].T
-    return both
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,11 +245,13 @@ def _gain(covariance: Numbers, variances: Numbers, top: Numbers, before: Numbers
 
 def values_of(pile: Pile, vectors: Sequence[Numbers], values: Numbers) -> Numbers:
     """What an estimate says to each query of a pile: for each column the rows of its vectors, one for each product."""
-    products = pile.mix.shape[1]
-    left = np.broadcast_to(values.ravel(), (products, values.size))
-    for rows in vectors:
-        left = np.einsum("jr,jrx->jx", rows, left.reshape(products, rows.shape[1], -1))
-    return np.asarray(pile.mix @ left[:, 0])
+    said = np.empty(pile.mix.shape[1])
+    for product in range(len(said)):
+        left = values
+        for rows in vectors:
+            left = np.tensordot(rows[product], left, 1)
+        said[product] = left
+    return np.asarray(pile.mix @ said)
 
 
 def unmeasured(pile: Pile, missing: Numbers) -> list[int]:

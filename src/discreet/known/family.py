@@ -4,14 +4,14 @@ For each column there is a table of weights with an axis for the cells of the gr
 and one for the products. Nothing is ever multiplied out over the cells of several columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 import numpy as np
 
-from discreet.known.reading import Numbers, Reading, read, read_cells, read_factor
+from discreet.known.reading import Cells, Listed, Numbers, Reading, as_listed, read, read_factor
 from discreet.query.axis import Axis, axis_of
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Factor, Product
@@ -19,6 +19,10 @@ from discreet.schema.domain import Domain
 
 # A weight over several columns at once is taken apart into so many products at most.
 MOST_PRODUCTS = 512
+# The largest table that is made for a family, and the most multiplications for one of its numbers (`is_small`).
+MOST_TABLE, MOST_WORK = 2**22, 2**29
+# Below this share of the products that are added up, what is left of a piece is rounding, not a question.
+TINY = 1e-15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +30,7 @@ class Family:
     """Σ_j coefficient_j · Π over the columns of the weight of product j: one number, or one for each cell of groups.
 
     `readings[i]` is of column i: its rows are (cell of the group, product), the product varying fastest; `cells[i]` is
-    how many cells of the group the column has, or 1.
+    how many cells of the group the column has, or 1. A column that is not grouped has a `Listed` reading.
     """
 
     columns: tuple[str, ...]
@@ -45,9 +49,42 @@ class Family:
         """How many questions there are."""
         return prod(self.cells)
 
+    @property
+    def room(self) -> int:
+        """About how many numbers it holds."""
+        return sum(4 * self.products * axis.cells for axis in self.axes) + 10 * self.products
+
+    def listed(self, place: int) -> Listed:
+        """The reading of a column that is not grouped."""
+        return as_listed(self.readings[place])
+
+
+def is_small(products: int, axes: Sequence[Axis], cells: Sequence[int]) -> bool:
+    """Whether a sum of so many products can be read: no table on the way may be too large.
+
+    Of one product nothing is listed but its weights. Of a sum, the weights of every product on every column, what each
+    two products have in common in each piece of a column, and the energies of every piece of every cell.
+    """
+    if products == 1:
+        return True
+    pieces, numbers = prod(axis.parts for axis in axes), prod(1 + axis.starts[-1] for axis in axes)
+    both = products**2 * max((axis.parts * size for axis, size in zip(axes, cells, strict=True)), default=1)
+    half = len(axes) // 2
+    listed = [
+        products**2 * prod(axis.parts * size for axis, size in zip(axes[part], cells[part], strict=True))
+        for part in (slice(None, half), slice(half, None))
+    ]
+    return (
+        products * sum(axis.cells for axis in axes) <= MOST_TABLE
+        and max(both, *listed) <= MOST_TABLE
+        and prod(cells) * pieces <= MOST_TABLE
+        and products * numbers <= 4 * MOST_TABLE
+        and products**2 * prod(cells) * pieces <= MOST_WORK
+    )
+
 
 def family_of(question: Linear | Marginal, domain: Domain) -> Family | None:
-    """The family of a question, or None if it would need too many products."""
+    """The family of a question, or None if it would need too many products, or tables that are too large."""
     if isinstance(question, Linear):
         return _of_linear(question, domain)
     return _of_marginal(question, domain)
@@ -63,7 +100,7 @@ def _of_linear(query: Linear, domain: Domain) -> Family | None:
         readings = tuple(read_factor(axis, by_name[name]) for name, axis in zip(columns, axes, strict=True))
         return Family(columns, axes, readings, (1,) * len(columns), np.array([float(each.coefficient)]))
     products = _separated(query)
-    if products is None:
+    if products is None or not is_small(len(products), axes, (1,) * len(axes)):
         return None
     rows = [_rows(products, name, axis) for name, axis in zip(columns, axes, strict=True)]
     coefficients = np.array([float(each.coefficient) for each in products])
@@ -80,21 +117,20 @@ def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
     columns = question.scope
     axes = axes_of(domain, columns)
     products = (Product(()),) if question.weight is None else _separated(question.weight)
-    if products is None:
+    sizes = [axis.cells if name in question.columns else 1 for name, axis in zip(columns, axes, strict=True)]
+    if products is None or not is_small(len(products), axes, sizes):
         return None
-    readings, cells = [], []
+    readings: list[Reading] = []
+    cells: list[int] = []
     for name, axis in zip(columns, axes, strict=True):
         grouped = name in question.columns
         weights = _rows(products, name, axis)
         cells.append(axis.cells if grouped else 1)
-        if not grouped:
+        if not grouped or axis.cells == 1:
             readings.append(read(axis, weights))
-        elif len(products) == 1 and np.all(weights == 1):
-            readings.append(read_cells(axis))
         else:
-            # Row (cell, product): the weight of the product in that cell, and zero elsewhere.
-            spread = np.eye(axis.cells)[:, None, :] * weights[None, :, :]
-            readings.append(read(axis, spread.reshape(-1, axis.cells)))
+            alike = len(products) == 1 and np.all(weights == 1)
+            readings.append(Cells(axis, None if alike else weights))
     coefficients = np.array([float(each.coefficient) for each in products])
     return Family(columns, axes, tuple(readings), tuple(cells), coefficients)
 
@@ -142,3 +178,49 @@ def _split(each: Product) -> Iterator[Product]:
             here[cell] = 1
             pieces = (Factor((wide.columns[cut],), here), Factor(left, slab))
             yield from _split(Product((*others, *pieces), each.coefficient))
+
+
+def energies_of(family: Family) -> Numbers:
+    """The squared length of each piece of each question: an axis for each column's cells, then for its parts."""
+    depth = len(family.columns)
+    if family.products > 1:
+        return _energies_of_sums(family)
+    tensor = np.full((1,) * 0, family.coefficients[0] ** 2)
+    for reading in family.readings:
+        tensor = np.multiply.outer(tensor, reading.energies)
+    if depth > 1:
+        tensor = tensor.transpose([*range(0, 2 * depth, 2), *range(1, 2 * depth, 2)])
+    return tensor
+
+
+def _energies_of_sums(family: Family) -> Numbers:
+    """The same where products are added up: each two of them count.
+
+    The columns are taken in two halves: for each two products only the pieces of a half are ever listed.
+    """
+    middle = len(family.readings) // 2
+    left, right = (_pairs(each, family.products) for each in (family.readings[:middle], family.readings[middle:]))
+    mix = np.multiply.outer(family.coefficients, family.coefficients).ravel()
+    left = left * mix
+    energies = left.reshape(-1, len(mix)) @ right.reshape(-1, len(mix)).T
+    gross = np.abs(left).sum(axis=1) @ np.abs(right).sum(axis=1).T
+    energies = energies.reshape(*left.shape[:2], *right.shape[:2]).transpose(0, 2, 1, 3)
+    energies = np.where(energies > family.products * TINY * gross[:, :, None, None], energies, 0.0)
+    return energies.reshape(*family.cells, *(axis.parts for axis in family.axes))
+
+
+def _pairs(readings: Sequence[Reading], products: int) -> Numbers:
+    """The inner products of each piece of some columns, for each two products: (cell, piece, two products)."""
+    tensor: Numbers = np.ones((1, 1, products * products))
+    for reading in readings:
+        both = reading.gram(products).transpose(1, 0, 2, 3).reshape(-1, reading.axis.parts, products * products)
+        tensor = tensor[:, None, :, None] * both[None, :, None, :]
+        tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, products * products)
+    return tensor
+
+
+def room_of(question: Linear | Marginal) -> int:
+    """About how many numbers of eight bytes a question takes itself."""
+    linear = question.weight if isinstance(question, Marginal) else question
+    products = () if linear is None else linear.products
+    return 200 + sum(100 + factor.weights.size for each in products for factor in each.factors)

@@ -4,8 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
-from math import expm1, inf, log1p
+from math import expm1, inf, log1p, prod
 from statistics import NormalDist
 from typing import Any
 
@@ -16,16 +15,19 @@ from discreet.known.direct import (
     DOUBT,
     FAINT,
     MOST_DIRECTS,
+    ROUNDING,
     Direct,
     Group,
     Solution,
+    keep,
+    make_room,
     pile_of,
     products_of_pieces,
     solve,
     values_of,
 )
-from discreet.known.family import Family, family_of
-from discreet.known.lattice import MOST_NUMBERS, Columns, Lattice, View, subsets, variance_of
+from discreet.known.family import MOST_TABLE, Family, energies_of, family_of, room_of
+from discreet.known.lattice import MOST_NUMBERS, Columns, Lattice, View, among, variance_of
 from discreet.known.reading import Numbers
 from discreet.known.shelf import Shelf
 from discreet.known.whole import Whole, laplace_variance
@@ -39,8 +41,8 @@ from discreet.schema.unit import Unit
 
 Question = Linear | Marginal
 
-# Below this share of the products that are added up, what is left of a piece is rounding, not a question.
-TINY = 1e-15
+# So many sets of columns with directs, and so many directs, are taken into one answer.
+MOST_GROUPS, MOST_JOINED = 64, 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +101,7 @@ class Known:
     cost: float = 0.0
     version: int = 0
     _estimates: Shelf[Hashable, tuple[int, Estimate]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
+    _families: Shelf[Hashable, tuple[Family | None]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
     _solutions: Shelf[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
     _products: Shelf[tuple[Columns, Columns], tuple[object, Numbers]] = field(
         default_factory=lambda: Shelf(MOST_NUMBERS)
@@ -122,14 +125,18 @@ class Known:
 
     def remember(self, question: Question, found: Estimate) -> Estimate:
         """Keep an estimate until something is learnt."""
-        # A question itself takes about as much room as a hundred numbers.
-        self._estimates.put(question, (self.version, found), room=2 * found.values.size + 1000)
+        self._estimates.put(question, (self.version, found), room=2 * found.values.size + room_of(question))
         return found
 
     def family(self, question: Question) -> Family | None:
         """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
-        family = family_of(question, self.domain)
-        return None if family is None or self.lattice.view(family.columns) is None else family
+        if self.lattice.view(question.scope) is None:
+            return None
+        found = self._families.get(question)
+        if found is None:
+            found = (family_of(question, self.domain),)
+            self._families.put(question, found, room=room_of(question) + (found[0].room if found[0] else 0))
+        return found[0]
 
     def measured(self, measurement: Measurement, values: NDArray[np.int64] | None = None) -> None:
         """Learn pieces of the lattice; without values only how well they are known, to plan ahead."""
@@ -146,12 +153,7 @@ class Known:
     def _let_go(self, columns: Columns) -> None:
         """Part with directs whose pieces the lattice has measured by now: what they said themselves stays told."""
         for chosen in self._groups_in(columns):
-            group = self.groups[chosen]
-            kept = [direct for direct in group.directs if self._new(direct.family)]
-            if not kept:
-                del self.groups[chosen]
-            elif len(kept) < len(group.directs):
-                self.groups[chosen] = Group(chosen, kept, self.version)
+            keep(self.groups, chosen, lambda direct: self._new(direct.family) > 0, version=self.version)
 
     def measured_whole(
         self, columns: Columns, *, scale: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
@@ -179,12 +181,15 @@ class Known:
         numbers = np.zeros(1) if values is None else values.astype(np.float64)
         self._remember(question, numbers, variance, sigma)
         family = self.family(question) if isinstance(question, Linear) else None
-        if family is None or not family.columns or not self._new(family):
+        strength = 0.0 if family is None or not family.columns else self._new(family) / variance
+        if family is None or not strength or not make_room(self.groups, strength, version=self.version):
             return
         group = self.groups.setdefault(family.columns, Group(family.columns))
-        if len(group.directs) < MOST_DIRECTS:
-            group.add(Direct(question, family, float(numbers[0]), variance), version=self.version)
-            self._faint = min(self._faint, FAINT * self._new(family) / variance)
+        products = family.products + sum(direct.family.products for direct in group.directs)
+        pieces = prod(axis.parts for axis in family.axes)
+        if len(group.directs) < MOST_DIRECTS and pieces * products**2 <= MOST_TABLE:
+            group.add(Direct(question, family, float(numbers[0]), variance, strength), version=self.version)
+            self._faint = FAINT * min(each.strength for group in self.groups.values() for each in group.directs)
 
     def _remember(self, question: Question, numbers: Numbers, variance: float, sigma: Fraction) -> None:
         before = self.told.get(question)
@@ -224,55 +229,27 @@ class Known:
     def _new(self, family: Family) -> float:
         """How much of a query lies in pieces of all its columns that were never measured."""
         top: Any = (slice(1, None),) * len(family.columns)
-        energies = self.energies(family).reshape(tuple(axis.parts for axis in family.axes))
+        energies = energies_of(family).reshape(tuple(axis.parts for axis in family.axes))
         return float((energies * self._view(family.columns).unknown)[top].sum())
-
-    def energies(self, family: Family) -> Numbers:
-        """The squared length of each piece of each question: an axis for each column's cells, then for its parts."""
-        depth = len(family.columns)
-        if family.products == 1:
-            tensor = np.full((1,) * 0, family.coefficients[0] ** 2)
-            for reading in family.readings:
-                tensor = np.multiply.outer(tensor, reading.energies)
-            if depth > 1:
-                tensor = tensor.transpose([*range(0, 2 * depth, 2), *range(1, 2 * depth, 2)])
-            return tensor
-        return self._energies_of_sums(family)
-
-    def _energies_of_sums(self, family: Family) -> Numbers:
-        """The same where products are added up: each two of them count."""
-        pile, count = pile_of(family), family.products
-        mix = np.multiply.outer(family.coefficients, family.coefficients)
-        tensor = mix[None, None]
-        for place in range(len(family.columns)):
-            means, units, starts = pile.means[place], pile.units[place], pile.starts[place]
-            parts = [means[:, :, None] * means[:, None, :]]
-            parts += [units[:, :, a:b] @ units[:, :, a:b].transpose(0, 2, 1) for a, b in pairwise(starts)]
-            both = np.stack(parts, axis=1)
-            tensor = tensor[:, None, :, None] * both[None, :, None, :]
-            tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, count, count)
-        energies: Numbers = tensor.sum(axis=(2, 3))
-        gross = np.abs(tensor).sum(axis=(1, 2, 3))[:, None]
-        energies = np.where(energies > count * TINY * gross, energies, 0.0)
-        return energies.reshape(*family.cells, *(axis.parts for axis in family.axes))
 
     def estimate(self, family: Family) -> Estimate:
         """The value and the variance of each question."""
         view = self._view(family.columns)
-        groups = self._groups_in(family.columns)
+        groups = self._joined(family)
         if family.size == family.products == 1 and not groups:
             return self._estimate_one(family, view)
         values = self._values(family, view)
         if not groups:
             return Estimate(values, self._variances(family, view))
-        moved, variances = self._with_directs(family, self.energies(family), self._solution(groups))
+        moved, variances = self._with_directs(family, self._solution(groups))
         return Estimate(values + moved.reshape(values.shape), variances)
 
     def _estimate_one(self, family: Family, view: View) -> Estimate:
         """The usual case, quickly: one product, no group, no directs."""
         energies = np.ones(1)
         value = self._gathered(view)
-        for reading in family.readings:
+        for place in range(len(family.columns)):
+            reading = family.listed(place)
             energies = np.multiply.outer(energies, reading.energies[0]).ravel()
             value = np.tensordot(reading.vectors[0], value, 1)
         coefficient = float(family.coefficients[0])
@@ -283,10 +260,20 @@ class Known:
 
     def variance(self, family: Family) -> float:
         """The largest variance of the questions of a family."""
-        groups = self._groups_in(family.columns)
+        groups = self._joined(family)
         if groups:
-            return float(self._with_directs(family, self.energies(family), self._solution(groups))[1].max())
-        return float(self._variances(family, self._view(family.columns)).max())
+            return float(self._with_directs(family, self._solution(groups))[1].max())
+        view = self._view(family.columns)
+        if family.products > 1:
+            return float(self._variances(family, view).max())
+        # One number for each kind of cell: mostly all look alike.
+        known, unknown = (self._largest(family, weights) for weights in (view.inverse, view.unknown))
+        return inf if unknown > 0 else known
+
+    def _largest(self, family: Family, weights: Numbers) -> float:
+        for reading in family.readings:
+            weights = np.tensordot(weights, reading.kinds, axes=(0, 1))
+        return float(family.coefficients[0] ** 2 * weights.max())
 
     def _variances(self, family: Family, view: View) -> Numbers:
         """The variances by the lattice alone; infinite where a piece of the question was never measured."""
@@ -298,14 +285,14 @@ class Known:
     def _weighed(self, family: Family, weights: Numbers) -> Numbers:
         """The energies of each question, added up with a weight for each piece."""
         if family.products > 1:
-            energies, depth = self.energies(family), len(family.columns)
+            energies, depth = energies_of(family), len(family.columns)
             return np.asarray(np.tensordot(energies, weights, depth) if depth else energies * weights)
         for reading in family.readings:
             # One column after the other: no table of all pieces of all cells is made.
-            weights = np.tensordot(weights, reading.energies, axes=(0, 1))
+            weights = reading.weighed(weights)
         return np.asarray(family.coefficients[0] ** 2 * weights.reshape(family.cells))
 
-    def _with_directs(self, family: Family, energies: Numbers, solution: Solution) -> tuple[Numbers, Numbers]:
+    def _with_directs(self, family: Family, solution: Solution) -> tuple[Numbers, Numbers]:
         """By how much directs move each value, and the variance then: that of the lattice less what they explain."""
         pile = pile_of(family)
         count = len(solution.gain)
@@ -317,17 +304,17 @@ class Known:
             unknown[:, members] = np.tensordot(missing, pieces, 1)
             reach[:, members] = pieces[top].sum(axis=0)
         moves = reach @ solution.gain
-        depth = len(family.columns)
-        flat = energies.reshape(family.size, -1)
-        inverse, missing = self._inverses(family.columns)
-        certain = (
-            flat @ inverse - 2 * (moves * known).sum(axis=1) + np.einsum("bi,ij,bj->b", moves, solution.spread, moves)
+        view = self._view(family.columns)
+        before, missing = (
+            self._weighed(family, each).reshape(-1) for each in (view.inverse, view.unknown / self._faint)
         )
-        doubt = flat @ missing - 2 * (moves * unknown).sum(axis=1)
-        doubt += np.einsum("bi,ij,bj->b", moves, solution.unknown, moves)
-        certain = np.maximum(certain, 0.0)
-        variances = np.where(doubt > 1e-3 * certain + DOUBT * (flat @ missing), inf, certain)
-        return reach @ solution.moves, variances.reshape(energies.shape[: energies.ndim - depth])
+        certain = before - 2 * (moves * known).sum(axis=1) + ((moves @ solution.spread) * moves).sum(axis=1)
+        doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
+        # A difference of large numbers: what rounding may have taken from it is added, so a bar is only ever wider.
+        terms = np.sqrt(before) + np.abs(moves) @ np.sqrt(np.diag(solution.spread))
+        certain = np.maximum(certain, 0.0) + ROUNDING * terms**2
+        variances = np.where(doubt > 1e-3 * certain + DOUBT * missing, inf, certain)
+        return reach @ solution.moves, variances.reshape(family.cells)
 
     def _values(self, family: Family, view: View) -> Numbers:
         values = self._gathered(view)
@@ -335,13 +322,13 @@ class Known:
             return np.asarray(family.coefficients.sum() * values)
         if family.products == 1:
             for reading in family.readings:
-                values = np.tensordot(values, reading.vectors, axes=(0, 1))
+                values = reading.values(values, 0, 1)
             return np.asarray(family.coefficients[0] * values.reshape(family.cells))
         total = np.zeros(family.cells)
         for place, coefficient in enumerate(family.coefficients):
             part = values
             for reading in family.readings:
-                part = np.tensordot(part, reading.vectors[place :: family.products], axes=(0, 1))
+                part = reading.values(part, place, family.products)
             total += coefficient * part.reshape(family.cells)
         return total
 
@@ -357,9 +344,28 @@ class Known:
         return view.values
 
     def _groups_in(self, columns: Columns) -> tuple[Columns, ...]:
-        if not self.groups:
-            return ()
-        return tuple(chosen for chosen in subsets(columns) if chosen in self.groups)
+        """The sets of columns with directs, smaller ones first."""
+        return tuple(among(self.groups, columns)) if self.groups else ()
+
+    def _joined(self, family: Family) -> tuple[Columns, ...]:
+        """The groups of directs from which the answers of a family are learnt.
+
+        What is known is public, so we may leave some out, and do where it would be too much work: those on the fewest
+        columns first, which say least. If there are too many cells, all.
+        """
+        groups = self._groups_in(family.columns)
+        kept: list[Columns] = []
+        directs, work, every, most = 0, 0, 0, 1
+        for columns in reversed(groups[-MOST_GROUPS:]):
+            group = self.groups[columns]
+            products = sum(direct.family.products for direct in group.directs)
+            pieces = prod(axis.parts for axis in group.directs[0].family.axes)
+            directs, every, most = directs + len(group.directs), every + products, max(most, pieces)
+            work = max(work, pieces * products * family.products * family.size, directs * family.size)
+            if directs > MOST_JOINED or work > MOST_TABLE or most * every**2 > 8 * MOST_TABLE:
+                break
+            kept.append(columns)
+        return tuple(reversed(kept))
 
     def _solution(self, groups: tuple[Columns, ...]) -> Solution:
         """How the directs of some groups move the estimate now; smaller sets of columns come first."""
@@ -374,9 +380,7 @@ class Known:
 
     def _surprise(self, group: Group) -> Numbers:
         """What was released less what the lattice says, of each direct."""
-        families = [direct.family for direct in group.directs]
-        places = range(len(group.columns))
-        vectors = [np.vstack([family.readings[place].vectors for family in families]) for place in places]
+        vectors = [group.pile.listed(place).vectors for place in range(len(group.columns))]
         said = values_of(group.pile, vectors, self._gathered(self._view(group.columns)))
         return np.array([direct.value for direct in group.directs]) - said
 

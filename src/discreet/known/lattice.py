@@ -5,9 +5,11 @@ Functions on the cells of some columns S fall apart into orthogonal pieces, one 
 sum of theirs. The pieces of one set of columns, all of them not constant, lie together in a `Block`.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain, combinations, product
+from itertools import chain, combinations
 from math import prod
 from typing import Any
 
@@ -17,34 +19,35 @@ from numpy.typing import NDArray
 from discreet.known.family import axes_of
 from discreet.known.reading import Numbers
 from discreet.known.shelf import Shelf
+from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.query.axis import Axis
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.effect import sensitivity_of
 
 Columns = tuple[str, ...]
 
-# What is gathered for questions to come: numbers of eight bytes, so 128 MB.
-MOST_NUMBERS = 2**24
-# Views of more pieces or cells than this are not made: such questions are measured directly.
+# What is gathered for questions to come: numbers of eight bytes, so 32 MB.
+MOST_NUMBERS = 2**22
+# Views of more pieces or numbers than this are not made: such questions are measured directly.
 MOST_PIECES, MOST_CELLS = 2**13, 2**20
+# The subsets of up to so many columns are kept: they are at most 64.
+FEW = 6
 
 
 @dataclass(slots=True, eq=False)
 class Block:
     """What is known of the pieces of some columns in which none of them is constant.
 
-    `precision` and `uses` have an axis for each column with an entry for each of its parts: 1/variance, and how many
-    questions have paid for the piece. `price` is what a unit of precision costs (in squared mu). `values` estimates the
-    measuring matrices times the true marginal, all parts of a column one after the other.
+    `precision` has an axis for each column with an entry for each of its parts: 1/variance. `price` is what a unit of
+    precision costs (in squared mu). `values` estimates the measuring matrices times the true marginal, all parts of a
+    column one after the other.
     """
 
     columns: Columns
     axes: tuple[Axis, ...]
     price: Numbers
     precision: Numbers
-    uses: Numbers
     values: Numbers | None = None
     version: int = 0
 
@@ -66,11 +69,16 @@ class View:
 
 @dataclass(eq=False)
 class Lattice:
-    """Everything that was measured piece by piece. `domain` and `unit` say what a piece costs."""
+    """Everything that was measured piece by piece. `domain` and `unit` say what a piece costs.
+
+    There is a block for what was measured, and for nothing else: a look at what is known leaves nothing behind. `used`
+    has how many questions on some columns were paid for.
+    """
 
     domain: Domain
     unit: Unit
     blocks: dict[Columns, Block] = field(default_factory=dict)
+    used: Counter[Columns] = field(default_factory=Counter)
     views: Shelf[Columns, View] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
     version: int = 0
 
@@ -79,21 +87,20 @@ class Lattice:
         found = self.blocks.get(columns)
         if found is None:
             axes = axes_of(self.domain, columns)
-            shape = tuple(axis.parts - 1 for axis in axes)
-            price = price_of(columns, self.domain, self.unit)
+            every = price_of(axes, self.unit, droppable=self.domain.drops)
+            price = np.asarray(every[(slice(1, None),) * len(axes)])
             # What no person can move costs nothing; it is known once it is told.
-            found = Block(columns, axes, price, np.zeros(shape), np.zeros(shape))
-            self.blocks[columns] = found
+            found = Block(columns, axes, price, np.zeros(price.shape))
         return found
 
     def size(self, residual: Residual) -> int:
         """How many numbers a residual has."""
-        axes = self.block(residual.columns).axes
+        axes = axes_of(self.domain, residual.columns)
         return prod(axis.rows(part) for axis, (_, part) in zip(axes, residual.parts, strict=True))
 
     def add(self, residual: Residual, *, variance: float, values: NDArray[np.int64] | None) -> None:
         """Learn a measurement whose numbers have noise of this variance; without values only how well it is known."""
-        block = self.block(residual.columns)
+        block = self.blocks.setdefault(residual.columns, self.block(residual.columns))
         parts = tuple(part - 1 for _, part in residual.parts)
         gain = prod(axis.gain(part + 1) for axis, part in zip(block.axes, parts, strict=True))
         precision = gain / variance if variance else np.inf
@@ -118,57 +125,90 @@ class Lattice:
 
     def use(self, columns: Columns) -> None:
         """Count a question on these columns that was paid for: it has used all their pieces, raised or not."""
-        for chosen in subsets(columns):
-            self.block(chosen).uses += 1
+        self.used[columns] += 1
 
     def view(self, columns: Columns) -> View | None:
         """All pieces of some columns, or None if there are too many."""
+        axes = axes_of(self.domain, columns)
+        # Before anything else: what follows takes as long as there are pieces.
+        if not is_viewed(axes):
+            return None
         found = self.views.get(columns)
         if found is not None and found.checked == self.version:
             return found
-        stamp = self._stamp(columns)
+        measured = self._measured(columns)
+        stamp = sum(block.version for block, _ in measured)
         if found is not None and found.stamp == stamp:
             found.checked = self.version
             return found
-        axes = axes_of(self.domain, columns)
-        shape = tuple(axis.parts for axis in axes)
-        if prod(shape) > MOST_PIECES or prod(axis.cells for axis in axes) > MOST_CELLS:
-            return None
-        price, precision = np.empty(shape), np.empty(shape)
-        for chosen in subsets(columns):
-            block, places = self.block(chosen), inside(columns, chosen)
-            price[places], precision[places] = block.price, block.precision
+        price = price_of(axes, self.unit, droppable=self.domain.drops)
+        precision = np.zeros(price.shape)
+        for block, places in measured:
+            precision[places] = block.precision
         known = precision > 0
-        inverse = np.divide(1.0, precision, out=np.zeros(shape), where=known)
+        inverse = np.divide(1.0, precision, out=np.zeros(price.shape), where=known)
         view = View(
             columns, stamp, self.version, price, precision, inverse, (~known).astype(np.float64), not known.all()
         )
         # Four tensors, and the values when somebody asks for them.
-        room = 4 * price.size + prod(1 + axis.starts[-1] for axis in axes) + 64
+        room = 4 * price.size + numbers_in(axes) + 64
         self.views.put(columns, view, room=room)
         return view
 
     def uses_of(self, columns: Columns) -> Numbers:
-        """How many questions have paid for each piece of a view, now."""
-        uses = np.empty(tuple(axis.parts for axis in axes_of(self.domain, columns)))
-        for chosen in subsets(columns):
-            uses[inside(columns, chosen)] = self.block(chosen).uses
+        """How many questions have paid for each piece of a view, now: those on all columns in which it varies."""
+        axes = axes_of(self.domain, columns)
+        uses = np.zeros((2,) * len(axes))
+        for scope, times in self.used.items():
+            uses[tuple(int(name in scope) for name in columns)] += times
+        for place in range(len(axes)):
+            # What was paid for a column and more was paid for those others too.
+            constant, varying = np.take(uses, 0, axis=place), np.take(uses, 1, axis=place)
+            uses = np.stack([constant + varying, varying], axis=place)
+        for place, axis in enumerate(axes):
+            uses = np.repeat(uses, [1, axis.parts - 1], axis=place)
         return uses
 
     def gathered(self, view: View) -> Numbers:
         """The estimates of all pieces of a view: an axis for each column, its total first, then its measurements."""
         axes = axes_of(self.domain, view.columns)
         values = np.zeros(tuple(1 + axis.starts[-1] for axis in axes))
-        for chosen in subsets(view.columns):
-            block = self.blocks.get(chosen)
-            places = inside(view.columns, chosen)
-            if block is not None and block.values is not None:
+        for block, places in self._measured(view.columns):
+            if block.values is not None:
                 values[places] = block.values
         return values
 
-    def _stamp(self, columns: Columns) -> int:
-        blocks = self.blocks
-        return sum(blocks[chosen].version for chosen in subsets(columns) if chosen in blocks)
+    def _measured(self, columns: Columns) -> list[tuple[Block, tuple[Any, ...]]]:
+        """The blocks inside some columns of which something was measured, and where each lies in a view."""
+        return [(self.blocks[chosen], inside(columns, chosen)) for chosen in among(self.blocks, columns)]
+
+
+def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
+    """Those of some sets of columns that lie inside others, smaller ones first.
+
+    All subsets are looked up, or all sets are gone through, whichever are fewer: a question on forty columns has 2^40
+    subsets, of which next to none is known.
+
+    >>> among({("a", "b"): 1, ("b", "c"): 2, ("b",): 3}, ("a", "b", "d"))
+    [('b',), ('a', 'b')]
+    """
+    if 2 ** len(columns) <= len(known):
+        return [chosen for chosen in subsets(columns) if chosen in known]
+    names = frozenset(columns)
+    found = [chosen for chosen in known if names.issuperset(chosen)]
+    order = {name: place for place, name in enumerate(columns)}
+    return sorted(found, key=lambda chosen: (len(chosen), [order[name] for name in chosen]))
+
+
+def is_viewed(axes: Sequence[Axis]) -> bool:
+    """Whether a view of some columns is made: it has few enough pieces, cells and numbers."""
+    pieces, cells = prod(axis.parts for axis in axes), prod(axis.cells for axis in axes)
+    return pieces <= MOST_PIECES and cells <= MOST_CELLS and numbers_in(axes) <= 2 * MOST_CELLS
+
+
+def numbers_in(axes: Sequence[Axis]) -> int:
+    """How many numbers measure all pieces of some columns together."""
+    return prod(1 + axis.starts[-1] for axis in axes)
 
 
 def variance_of(sigma: float) -> float:
@@ -179,24 +219,48 @@ def variance_of(sigma: float) -> float:
     return sigma * sigma + 1 / 12
 
 
-@lru_cache(maxsize=1 << 16)
 def subsets(columns: Columns) -> tuple[Columns, ...]:
     """All subsets of some columns, in their order, the empty one first."""
+    return _few_subsets(columns) if len(columns) <= FEW else _subsets(columns)
+
+
+def _subsets(columns: Columns) -> tuple[Columns, ...]:
     return tuple(chain.from_iterable(combinations(columns, size) for size in range(len(columns) + 1)))
 
 
-@lru_cache(maxsize=1 << 18)
+_few_subsets = lru_cache(maxsize=1 << 12)(_subsets)
+
+
 def inside(columns: Columns, chosen: Columns) -> tuple[Any, ...]:
     """Where a block lies in a view: all parts but the constants of the chosen columns, the constants of the others."""
     return tuple(slice(1, None) if name in chosen else 0 for name in columns)
 
 
-def price_of(columns: Columns, domain: Domain, unit: Unit) -> Numbers:
-    """What a unit of precision of each piece of a block costs, in squared mu: sensitivity² over gain."""
-    axes = axes_of(domain, columns)
-    price = np.empty(tuple(axis.parts - 1 for axis in axes))
-    for place in product(*(range(1, axis.parts) for axis in axes)):
-        moves = sensitivity_of(Residual(tuple(zip(columns, place, strict=True))), domain, unit)
-        gain = prod(axis.gain(part) for axis, part in zip(axes, place, strict=True))
-        price[tuple(part - 1 for part in place)] = float(moves.l2_squared) / gain
+@lru_cache(maxsize=512)
+def price_of(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> Numbers:
+    """What a unit of precision of each piece costs, in squared mu: sensitivity² over gain (`residual_sensitivity`).
+
+    An axis for each column, with an entry for each part, the constants first: of them a piece has neither norm nor
+    gain. All factors are whole numbers, so that the price is rounded once.
+    """
+    sizes = [range(1, axis.parts) for axis in axes]
+    norms = _outer(np.multiply, [[1, *map(axis.squared_norm, parts)] for axis, parts in zip(axes, sizes, strict=True)])
+    gains = _outer(np.multiply, [[1, *map(axis.gain, parts)] for axis, parts in zip(axes, sizes, strict=True)])
+    if unit.neighbors == "replace_one":
+        # Two cells of a category of n, or the halves of a block, where n is 2, are 1 + 1/(n − 1) apart.
+        alike = [2.0 if axis.levels else float(axis.cells) for axis in axes]
+        least = _outer(np.minimum, [[np.inf, *([n] * len(parts))] for n, parts in zip(alike, sizes, strict=True)])
+        with np.errstate(invalid="ignore"):
+            norms = np.where(np.isinf(least), norms, norms * 2 * least / (least - 1))
+    price = np.array(unit.contributions**2 * norms / gains)
+    price[(0,) * len(axes)] = float(scalar_sensitivity(1, 1, unit, droppable=droppable).l2_squared)
+    price.setflags(write=False)
     return price
+
+
+def _outer(join: np.ufunc, rows: Sequence[Sequence[float]]) -> Numbers:
+    """All combinations of one number of each row."""
+    found = np.full((), np.inf if join is np.minimum else 1.0)
+    for row in rows:
+        found = join.outer(found, np.array(row, dtype=np.float64))
+    return np.array(found)

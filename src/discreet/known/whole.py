@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.known.family import Family, axes_of
-from discreet.known.reading import Numbers, Reading
+from discreet.known.reading import Listed, Numbers
+from discreet.query.measurement import measure_all, places_of
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 
@@ -40,17 +41,17 @@ class Whole:
         """
         axes = axes_of(domain, self.columns)
         variance = laplace_variance(self.scale)
+        measured = None if self.values is None else measure_all(self.values.reshape(self.shape), axes)
         for place in product(*(range(axis.parts) for axis in axes)):
             residual = Residual(tuple((name, part) for name, part in zip(self.columns, place, strict=True) if part))
             others = tuple(axis for axis, part in enumerate(place) if not part)
             # The measuring matrix multiplies the noise of each orthogonal direction by its gain.
             gain = prod(axis.gain(part) for axis, part in zip(axes, place, strict=True) if part)
             spread = variance * gain * prod(self.shape[axis] for axis in others)
-            if self.values is None:
+            if measured is None:
                 yield residual, spread, None
                 continue
-            counts = self.values.reshape(self.shape).sum(axis=others)
-            yield residual, spread, np.asarray(residual.measure(counts, domain)).ravel().astype(np.int64)
+            yield residual, spread, measured[places_of(self.columns, axes, residual)].ravel().astype(np.int64)
 
     def precision(self, chosen: Sequence[str]) -> float:
         """What it adds to the precision of each piece of some of its columns."""
@@ -67,12 +68,33 @@ def laplace_variance(scale: Fraction) -> float:
     return 2 * exp(-1 / float(scale)) / expm1(-1 / float(scale)) ** 2
 
 
+# What the noises of one question may take, in multiplications; a step of numpy counts as so many of them.
+MOST_WEIGHED, STEP = 2**27, 2**15
+
+
+def are_few(family: Family, known: "Known", questions: int = 1) -> bool:
+    """Whether the noises of so many questions of one form can be listed one by one, in a fraction of a second."""
+    sizes = {name: known.domain[name].size for name in family.columns}
+    shared = {_shared(family, whole) for whole in known.wholes}
+    cells = sum(STEP + prod(sizes[name] for name in each) for each in shared)
+    every = len(known.wholes) * max((STEP + prod(sizes[name] for name in each) for each in shared), default=0)
+    return questions * (family.products * (1 + len(family.columns)) * cells + every) <= MOST_WEIGHED
+
+
+def _shared(family: Family, whole: Whole) -> tuple[str, ...]:
+    return tuple(name for name in family.columns if name in whole.columns)
+
+
 def noises(family: Family, known: "Known") -> tuple[Numbers, Numbers, NDArray[np.int64]]:
     """The error of one question as a sum of noises: the weight and the scale of each, and how often it occurs."""
     weights, scales, counts = [], [], []
+    tables: dict[tuple[str, ...], Numbers] = {}
     for whole in known.wholes:
-        table = _weights(family, whole, known)
+        shared = _shared(family, whole)
+        if shared not in tables:
+            tables[shared] = _weights(family, shared, known)
         others = prod(size for name, size in zip(whole.columns, whole.shape, strict=True) if name not in family.columns)
+        table = tables[shared] / (laplace_variance(whole.scale) * others)
         # Rounding in the last places must not make a thousand weights of one.
         largest = float(np.abs(table).max(initial=0.0))
         kept, often = np.unique(
@@ -84,23 +106,25 @@ def noises(family: Family, known: "Known") -> tuple[Numbers, Numbers, NDArray[np
     return np.concatenate(weights), np.concatenate(scales), np.concatenate(counts).astype(np.int64)
 
 
-def _weights(family: Family, whole: Whole, known: "Known") -> Numbers:
-    """What the noise of each cell of a marginal weighs in the estimate of a question.
+def _weights(family: Family, shared: tuple[str, ...], known: "Known") -> Numbers:
+    """What the noise of each cell of a marginal weighs in the estimate of a question, were its precision in them 1.
 
-    It is the sum over the pieces of the question, each times the share of this marginal in what is known of the piece:
-    a table over the columns that both have, the same for all cells of the others.
+    It is the sum over the pieces of the question, each times the share of the marginal in what is known of the piece: a
+    table over the columns that both have, the same for all cells of the others. So it is the same for all marginals
+    that share these columns with the question, but for their precision.
     """
-    shared = tuple(name for name in family.columns if name in whole.columns)
     view = known.lattice.view(shared)
     assert view is not None, "fewer columns than a question that has a view"
-    shares = np.zeros(view.precision.shape)
-    for place in np.ndindex(*view.precision.shape):
-        chosen = [name for name, part in zip(shared, place, strict=True) if part]
-        shares[place] = whole.precision(chosen) / view.precision[place]
+    # What the marginal adds to the precision of each piece, by the cells of the columns that are constant there.
+    others = np.ones(())
+    for axis in axes_of(known.domain, shared):
+        others = np.multiply.outer(others, np.array([float(axis.cells), *([1.0] * (axis.parts - 1))]))
+    shares = 1 / others / view.precision
     total = np.zeros(tuple(known.domain[name].size for name in shared))
     for number, coefficient in enumerate(family.coefficients):
         table = shares * coefficient
-        for name, reading in zip(family.columns, family.readings, strict=True):
+        for place, name in enumerate(family.columns):
+            reading = family.listed(place)
             if name in shared:
                 table = np.tensordot(table, _functions(reading, number), axes=(0, 0))
             else:
@@ -109,7 +133,7 @@ def _weights(family: Family, whole: Whole, known: "Known") -> Numbers:
     return total
 
 
-def _functions(reading: Reading, row: int) -> Numbers:
+def _functions(reading: Listed, row: int) -> Numbers:
     """The parts of a weight as functions on the cells: (part, cell)."""
     axis = reading.axis
     functions = np.empty((axis.parts, axis.cells))

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from math import floor
 from threading import RLock
@@ -16,6 +18,8 @@ from discreet.mechanism.sparse_vector import Run
 from discreet.parameter import Number, positive, probability, text
 from discreet.privacy.event import Nothing
 from discreet.privacy.gate import Gate, gaussian_gate, pure_gate, renyi_gate
+from discreet.schema.identity import Identity
+from discreet.schema.unit import Unit
 from discreet.session.design import gate_for
 from discreet.source.exact import Exact
 
@@ -28,6 +32,8 @@ class Account:
 
     def __init__(self, ledger: Ledger | str | os.PathLike[str] | None, table: str, analyst: str = ANYONE) -> None:
         self.table, self.analyst = text("table", table), text("analyst", analyst)
+        # One held row is replaced by another: what else is paid for under this name must be so too.
+        self._identity = Identity(self.table, Unit(neighbors="replace_one"))
         self._owned = ledger is not None and not isinstance(ledger, Ledger)
         self.ledger = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
@@ -71,13 +77,13 @@ class Account:
     def open(self, design: Design, why: str, nats: float) -> None:
         """Pay for everything, durably; only then may a held row be read."""
         if self.ledger is not None:
-            receipt = self.ledger.spend(design.event, why, table=self.table, analyst=self.analyst)
+            receipt = self.ledger.spend(design.event, why, table=self._identity, analyst=self.analyst)
             self.ledger.record(receipt, self._said(opened=why, nats=nats))
 
     def keep(self, why: str, **said: object) -> None:
         """Record what is about to be told; it was paid for when the session opened."""
         if self.ledger is not None:
-            receipt = self.ledger.spend(Nothing(), why, table=self.table, analyst=self.analyst)
+            receipt = self.ledger.spend(Nothing(), why, table=self._identity, analyst=self.analyst)
             self.ledger.record(receipt, self._said(**said))
 
     def close(self) -> None:
@@ -98,7 +104,7 @@ class Checks:
 
     def __init__(self, design: Design, what: str, *, most: int) -> None:
         self.design, self.what, self._most = design, what, most
-        self.lock, self._process = RLock(), os.getpid()
+        self.lock, self._process, self._reading = RLock(), os.getpid(), False
         self._value, self._runs_left = design.value(), design.runs - 1
         self._coins = None if design.log_odds is None else (design.coin(), design.coin(shift=most))
         # A coin has no threshold to hide, and the same number of hits.
@@ -116,7 +122,19 @@ class Checks:
 
     def close(self) -> None:
         """Forget the threshold."""
-        self._run, self._runs_left = None, 0
+        with self.lock:
+            self.require_not_reading()
+            self._run, self._runs_left = None, 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Held rows are read: a statistic that asks meanwhile is refused, and if this ends early, all is over."""
+        run, self._run, self._reading = self._run, None, True
+        try:
+            yield
+        finally:
+            self._reading = False
+        self._run = run
 
     def apart(self, above: Exact, below: Exact, guess: int) -> int | None:
         """The sum with fresh noise if it is off the guess by more than the threshold, about; otherwise None."""
@@ -175,6 +193,14 @@ class Checks:
     def put_back(self, run: Run | None) -> None:
         """The threshold, as it was taken."""
         self._run = run
+
+    def require_not_reading(self) -> None:
+        """Refuse a statistic that, while it judges held rows, asks or ends the session that calls it."""
+        if self._reading:
+            raise Refusal(
+                f"this {self.what} is reading its rows for a question. Ask the next when that is answered, and not in "
+                "a statistic."
+            )
 
     def require_own_process(self) -> None:
         """Refuse a forked child."""

@@ -6,8 +6,18 @@ from typing import Any, Self
 from discreet.learn.checks import Account, Checks
 from discreet.learn.design import Design
 from discreet.learn.population import Bound, Population
-from discreet.learn.statistic import GRID, UNIT, Rows
+from discreet.learn.statistic import GRID, UNIT, Rows, Statistic, held_sums
+from discreet.parameter import whole
 from discreet.privacy.event import Event
+from discreet.source.exact import Exact
+
+# Rows that fail are judged again in calls of this size, one for each: so the work is bounded.
+MOST_ROWS_PER_CALL = 10_000
+
+
+def read_rows_per_call(given: int) -> int:
+    """How many held rows a statistic is given at once."""
+    return whole("rows_per_call", given, least=1, most=MOST_ROWS_PER_CALL)
 
 
 class Held:
@@ -19,6 +29,7 @@ class Held:
     _held: Rows
     _account: Account
     _checks: Checks
+    _rows_per_call: int
 
     @property
     def bound(self) -> Bound:
@@ -48,6 +59,11 @@ class Held:
 
     def __reduce__(self) -> Any:
         return self._checks.__reduce__()
+
+    def _sums(self, statistic: Statistic, rows: Rows) -> tuple[Exact, Exact]:
+        """The sealed sums over held rows. If a signal ends this early, the session is over before anyone hears."""
+        with self._checks.reading():
+            return held_sums(statistic, rows, self._rows_per_call)
 
     @property
     def _whole(self) -> int:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.checks import Account, Checks, steps_of
 from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
-from discreet.learn.held import Held
+from discreet.learn.held import Held, read_rows_per_call
 from discreet.learn.population import Bound, Population, population_of
-from discreet.learn.statistic import GRID, Statistic, held_sums, read_rows, sum_sensitivity, training_sum
+from discreet.learn.statistic import GRID, Statistic, read_rows, sum_sensitivity, training_sum
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, whole
@@ -56,7 +56,8 @@ class Holdout(Held):
     analyst could have computed; otherwise that of the held rows, with noise, and uses one of `checks`. Of at most
     `queries` answers all are within what they state, with probability `confidence`. All is paid at the start: the held
     rows have `epsilon`-DP (with a `delta`, or a ledger that has one, (epsilon, delta)-DP), one row being replaced. The
-    training rows are not protected.
+    training rows are not protected. Whoever sets `rows_per_call` above 1 promises, for every statistic, that of a call
+    with so many rows the number of each depends on that row and its place alone.
 
     >>> import numpy as np
     >>> labels = np.arange(20_000) % 2
@@ -85,6 +86,7 @@ class Holdout(Held):
         table: str = "holdout",
         analyst: str = ANYONE,
         reopen: bool = False,
+        rows_per_call: int = 1,
     ) -> None:
         self._train, self._held = read_rows("train", train), read_rows("held", held)
         if len(self._train.parts) != len(self._held.parts):
@@ -95,6 +97,7 @@ class Holdout(Held):
         self.confidence = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
         self._queries = whole("queries", queries, least=1, most=MOST_QUERIES)
         most = whole("checks", checks, least=1, most=MOST_CHECKS)
+        self._rows_per_call = read_rows_per_call(rows_per_call)
         failure = float(1 - Fraction(str(self.confidence)))
         self._account = Account(ledger, table, analyst)
         try:
@@ -122,15 +125,20 @@ class Holdout(Held):
         """The mean of a statistic over the population.
 
         `statistic(*rows)` gives a number from 0 to 1 for each row, and must judge each row by itself. What is wrong
-        with it is said from what it does to the training rows; a held row for which it fails counts 0.
+        with it is said from what it does to the training rows; a held row for which it fails counts 0. Held rows are
+        given to it one in a call, unless it needs no more than exact arithmetic (docs/holdout.md).
         """
         with self._checks.lock:
             self._checks.require_own_process()
+            self._checks.require_not_reading()
             self._require_open()
-            trained = training_sum(statistic, self._train)
+            trained = training_sum(statistic, self._train, self._rows_per_call)
+            # A statistic may have asked, or closed, while it judged training rows.
+            self._require_open()
             guess = steps_of(trained, self._train.size, self._held.size)
-            above, below = held_sums(statistic, self._held)
+            # Counted before a held row is read: however this ends, it was a question.
             asked, hits, self.asked = self.asked, self.design.checks - self._checks.left, self.asked + 1
+            above, below = self._sums(statistic, self._held)
             found = self._checks.apart(above, below, guess)
             if found is None:
                 return self._told(trained / (self._train.size * GRID), self.design.pass_error, "training", asked, hits)

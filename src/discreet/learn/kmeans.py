@@ -17,10 +17,12 @@ from discreet.learn import lecture, lloyd
 from discreet.learn.look import Look
 from discreet.learn.purse import Noise, Purse, purse_of
 from discreet.ledger import Ledger
+from discreet.ledger.failed import reading_for
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, text, whole
 from discreet.privacy.event import Event, Pure
 from discreet.query.body import Norm
+from discreet.schema.identity import Identity
 from discreet.schema.unit import Neighbors, Unit
 from discreet.source.points import Points, grid_of_bounds, grid_of_columns
 from discreet.source.table import Table
@@ -114,7 +116,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             unit = Unit(neighbors=self.neighbors)
             points = Points(rows, grid, unit)
             with self._book(self.ledger) as ledger:
-                self._fit(Look(grid, (), unit, points), ledger, self.table, self.analyst)
+                self._fit(Look(grid, (), unit, points), ledger, Identity(self.table, unit), self.analyst)
             self.labels_ = points.labels(self._centers)
             return self
         held = X.table if isinstance(X, Curator) else X
@@ -125,7 +127,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             raise BadParameter("bounds or norm are given, and X is a table; a table declares its own. Leave them out.")
         analyst = X.analyst if isinstance(X, Curator) and self.analyst == ANYONE else self.analyst
         with self._book(given) as ledger:
-            self._fit(Look(grid, columns, held.unit, held), ledger, held.name, analyst)
+            self._fit(Look(grid, columns, held.unit, held), ledger, held.identity, analyst)
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
         self.__dict__.pop("labels_", None)
@@ -174,8 +176,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """The ledger, closed again if it was given as a path."""
         return nullcontext(ledger) if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
-    def _fit(self, look: Look, ledger: Ledger | None, table: str, analyst: str) -> None:
-        purse = self._purse(look, ledger, table, analyst)
+    def _fit(self, look: Look, ledger: Ledger | None, table: Identity, analyst: str) -> None:
+        if ledger is not None:
+            ledger.bind(table)
+        purse = self._purse(look, ledger, table.table, analyst)
         event: Event = Pure(positive("epsilon", self.epsilon)) if self.algorithm == "lecture" else purse.event
         lloyd.require_drawable(look, self.n_clusters, purse)
 
@@ -220,22 +224,27 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         event: Event,
         release: Callable[[], lloyd.Fit],
         look: Look,
-        table: str,
+        table: Identity,
         analyst: str,
     ) -> lloyd.Fit:
         """What is released after it was paid for, or what was released before under this key."""
         if ledger is None:
-            return release()
+            look.touch()
+            with look.snapshot():
+                return release()
         why = f"{self.n_clusters} clusters of {', '.join(look.columns) or f'{look.body.dimensions} features'}"
         asked = [why, repr(event), repr(look.grid), repr(look.unit), self.algorithm, self.rounds, self.average]
         body = None if self.key is None else dumps(asked).encode()
         # Pay before reading: a crash now wastes budget; the other order would hide a loss.
+        if self.key is None or not ledger.is_answered(self.key, analyst=analyst):
+            look.touch()
         receipt = ledger.spend(event, why, table=table, analyst=analyst, key=self.key, body=body)
         if receipt.released is not None:
             kept = loads(receipt.released.removeprefix(MAGIC))
             path = tuple(tuple(map(tuple, centers)) for centers in kept["path"])
             return lloyd.Fit(tuple(map(tuple, kept["centers"])), path)
-        found = release()
+        with reading_for(ledger, receipt, event, self.key), look.snapshot():
+            found = release()
         ledger.record(receipt, MAGIC + dumps({"centers": found.centers, "path": found.path}).encode())
         return found
 

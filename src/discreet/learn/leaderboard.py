@@ -11,9 +11,9 @@ import numpy as np
 from discreet.errors import BadData, Refusal
 from discreet.learn.checks import Account, Checks
 from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
-from discreet.learn.held import Held
+from discreet.learn.held import Held, read_rows_per_call
 from discreet.learn.population import Bound, Population, population_of
-from discreet.learn.statistic import Rows, agreement, held_sums, read_rows, sum_sensitivity
+from discreet.learn.statistic import Rows, agreement, read_rows, sum_sensitivity
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, text, whole
@@ -88,9 +88,11 @@ class Leaderboard(Held):
         table: str = "leaderboard",
         analyst: str = ANYONE,
         reopen: bool = False,
+        rows_per_call: int = 1,
     ) -> None:
         self._held = read_rows("held", held)
         self.confidence = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
+        self._rows_per_call = read_rows_per_call(rows_per_call)
         self._failure = float(1 - Fraction(str(self.confidence)))
         self._queries = whole("submissions", submissions, least=1, most=MOST_QUERIES)
         first = probability("start", start, zero=True, next_step="Give the score of a guess, say 0.5.")
@@ -115,6 +117,7 @@ class Leaderboard(Held):
         self._checks = Checks(self.design, "leaderboard", most=self._whole)
         self.best, self._low = float(first), 0.0
         self._standings: list[Standing] = []
+        self.submitted = 0
         self._seen = 0.0
 
     def submit(self, submission: Any, *, name: str = "") -> Standing:
@@ -125,13 +128,17 @@ class Leaderboard(Held):
         label = text("name", name or f"submission {self.submitted + 1}", longest=200)
         with self._checks.lock:
             self._checks.require_own_process()
+            self._checks.require_not_reading()
             self._require_open()
-            exact, _ = held_sums(*self._scored(submission))
-            asked, hits = self.submitted, self.design.checks - self._checks.left
+            statistic, rows = self._scored(submission)
+            # Counted before a held row is read: however this ends, it was a submission.
+            asked, hits, self.submitted = self.submitted, self.design.checks - self._checks.left, self.submitted + 1
+            exact, _ = self._sums(statistic, rows)
             found = self._checks.above(exact, ceil(Fraction(self.best) * self._whole))
             improved = False
             if found is not None:
-                value = self.population.told(found)
+                # What is recorded is what is told: the best, which never falls. A value below it is told to nobody.
+                value = max(self.population.told(found), self.best)
                 improved = value > self.best
                 run = self._checks.taken()
                 self._account.keep("leaderboard: an improvement, paid when it was opened", asked=asked, value=value)
@@ -148,11 +155,6 @@ class Leaderboard(Held):
     def standings(self) -> tuple[Standing, ...]:
         """After each submission, in order."""
         return tuple(self._standings)
-
-    @property
-    def submitted(self) -> int:
-        """How many submissions there were."""
-        return len(self._standings)
 
     @property
     def improvements_left(self) -> int:
@@ -205,7 +207,11 @@ class Leaderboard(Held):
                 f"the predictions have shape {predicted.shape}; there must be one for each of {self._held.size} rows. "
                 "Predict every row, in order, or give a function of the rows."
             )
-        return agreement, Rows((predicted, self._held.parts[-1]), self._held.size)
+        labels = self._held.parts[-1]
+        # A column of numpy's own types becomes an array as it is; in others the type of all may depend on one.
+        if isinstance(getattr(labels, "dtype", None), np.dtype) and hasattr(labels, "to_numpy"):
+            labels = labels.to_numpy()
+        return agreement, Rows((predicted, labels), self._held.size)
 
     def _stands(self, name: str, improved: bool, asked: int, hits: int) -> Standing:
         off = max(self.design.pass_error / self._whole, self._off_told)
@@ -214,7 +220,7 @@ class Leaderboard(Held):
         self._seen = high = max(high, self._seen)
         error = max(self.best - self._low, high - self.best)
         return Standing(
-            self.submitted + 1,
+            self.submitted,
             name,
             self.best,
             improved,

@@ -1,5 +1,6 @@
 """Points that can be asked about: those of an array, or of columns of a table."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from discreet.privacy.sensitivity import Sensitivity
@@ -31,6 +32,15 @@ class Look:
         if isinstance(self.held, Points):
             return self.held.sensitivity(question)
         return sensitivity_of(question, self.held.domain, self.held.unit)
+
+    def touch(self) -> None:
+        """See before paying that the rows can be read; an array is always there."""
+        if isinstance(self.held, Table):
+            self.held.touch()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All that is evaluated within is read from one state of the rows."""
+        return self.held.snapshot() if isinstance(self.held, Table) else nullcontext()
 
     def evaluate(self, question: Boxes | Clusters) -> Exact:
         """The true integers, sealed."""

@@ -19,7 +19,7 @@ from discreet.ledger.request import require
 from discreet.ledger.scope import Scope
 from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded
 from discreet.ledger.store import Store
-from discreet.privacy.gate import charge_of
+from discreet.privacy.gate import charge_of, raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,12 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
 
 def _check_limit(entry: Entry, fields: Mapping[str, Any], caps: Caps, store: Store) -> None:
     gate = gate_of(Budget(Fraction(fields["epsilon"]), Fraction(fields["delta"]), fields["gate"]))
-    if gate.limit != tuple(fields["limit"]):
+    scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
+    # Older versions shared delta anew at a raise.
+    allowed = {gate.limit} if fields["is"] == "cap" else {gate.limit, raised(caps[scope], gate).limit}
+    if tuple(fields["limit"]) not in allowed:
         raise damaged(entry.sequence, "has a limit that does not follow from its budget")
     if fields["is"] == "cap":
-        scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
         earlier = takewhile(lambda other: other.sequence < entry.sequence, store.entries())
         if {who: tuple(amount) for who, amount in fields["spent"]} != spent_before(scope, gate, caps, earlier):
             raise damaged(entry.sequence, "begins a cap with another sum than what was spent before it")

@@ -14,7 +14,7 @@ from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import State, plus
 from discreet.parameter import text
 from discreet.privacy.event import Event
-from discreet.privacy.gate import Gate, Grains
+from discreet.privacy.gate import Gate, Grains, raised
 
 
 def scope_of(table: str | None, tables: tuple[str, ...], analyst: str | None) -> Scope:
@@ -33,7 +33,8 @@ def cap_draft(
     """A new cap, or nothing if it is there already."""
     gate, before = gate_of(budget), state.caps.get(scope)
     if before is not None:
-        if before != gate:
+        # Not the limits: those of a cap that was raised have the shares with which it began.
+        if budget_of(before) != budget:
             raise BadParameter(
                 f"the cap ({scope}) is {budget_of(before)!r} already, and not {budget!r}. "
                 "To raise it: `raise_cap`, or `discreet ledger raise`."
@@ -49,14 +50,16 @@ def cap_draft(
 
 def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
     """A higher limit for a cap that is there."""
-    gate, before = gate_of(budget), state.caps.get(scope)
+    asked, before = gate_of(budget), state.caps.get(scope)
     if before is None:
         raise BadParameter(f"there is no cap to raise ({scope}). Set one first.")
-    if before.kind != gate.kind or gate.epsilon < before.epsilon or gate.delta < before.delta:
+    if before.kind != asked.kind or asked.epsilon < before.epsilon or asked.delta < before.delta:
         raise BadParameter(
             f"the cap ({scope}) is {budget_of(before)!r}; it can be raised, and {budget!r} would lower it or count it "
             "otherwise. What was told cannot be taken back."
         )
+    # With shares of its own the new budget could have a lower limit at some order: ledger.md §2, Raising.
+    gate = raised(before, asked)
     for account in state.under(scope):
         _require_room(account, gate, state.total(account, gate))
     return Draft(_fields(state, "raise", scope, gate, by))

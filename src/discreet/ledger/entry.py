@@ -1,8 +1,8 @@
 """One entry of the log, and the chain that binds it to all entries before it.
 
-The body is a JSON text; its member "is" says what happened: open, cap, raise, spend, record, hold or close. What was
-released lies beside it as bytes. The hash of an entry covers the hash of the one before, so whoever knows the last hash
-knows that nothing before it was changed.
+The body is a JSON text; its member "is" says what happened: open, cap, raise, table, spend, record, hold, stake, close,
+or answer, which keeps what was said to a request with a key. What was released lies beside it as bytes. The hash of an
+entry covers the hash of the one before, so whoever knows the last hash knows that nothing before it was changed.
 """
 
 import json
@@ -75,12 +75,21 @@ def seal(previous: bytes, body: str, released: bytes | None) -> bytes:
     return digest.digest()
 
 
-def key_of(analyst: str, key: str) -> str:
-    """An analyst's idempotency key as it is looked up: keys of different analysts never meet."""
-    return sha256(f"{len(analyst)} {analyst}{key}".encode()).hexdigest()
+def key_of(analyst: str, key: str, attempt: int = 1) -> str:
+    """An analyst's idempotency key as it is looked up: keys of different analysts, and attempts, never meet."""
+    # The first begins with a digit, so that it is not one of the others.
+    again = "" if attempt == 1 else f"again {attempt} "
+    return sha256(f"{again}{len(analyst)} {analyst}{key}".encode()).hexdigest()
+
+
+def answer_of(analyst: str, key: str) -> str:
+    """The same for the answer that was kept under a key: beside what was paid under it, never in its place."""
+    return sha256(f"answer {len(analyst)} {analyst}{key}".encode()).hexdigest()
 
 
 def looked_up(fields: Mapping[str, Any]) -> tuple[str | None, int | None]:
     """The two things by which an entry is found again: its key, and the spend that it records."""
-    key = fields.get("key")
-    return (None if key is None else key_of(fields["analyst"], key)), fields.get("records")
+    key, attempt = fields.get("key"), fields.get("attempt", 1)
+    if key is not None and fields.get("is") == "answer":
+        return answer_of(fields["analyst"], key), None
+    return (None if key is None else key_of(fields["analyst"], key, attempt)), fields.get("records")

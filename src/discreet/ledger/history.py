@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.errors import BadData
 from discreet.ledger.entry import Entry
+from discreet.ledger.failed import FAILED
 from discreet.ledger.state import damaged
 from discreet.privacy.event import Event
 from discreet.privacy.wire import event_from_plain
@@ -16,7 +17,7 @@ from discreet.privacy.wire import event_from_plain
 class Spend:
     """One spend: who asked what of which table and why, what was done, and what was released for it.
 
-    `released` is None if no answer was kept: it is being computed, or a crash came between.
+    `released` is None if no answer was kept: it is being computed, the source failed, or a crash came between.
     """
 
     sequence: int
@@ -39,7 +40,7 @@ def spends(entries: Iterable[Entry]) -> list[Spend]:
                 said = {name: fields[name] for name in ("at", "table", "analyst", "why")}
                 event = event_of(entry, fields)
                 found[entry.sequence] = Spend(entry.sequence, **said, event=event, key=fields.get("key"))
-            case "record" if fields["records"] in found:
+            case "record" if fields["records"] in found and entry.released != FAILED:
                 found[fields["records"]] = replace(found[fields["records"]], released=entry.released)
     return list(found.values())
 

@@ -1,29 +1,35 @@
 """The ledger: spend or refuse, durably; remember what was released. The promises, and why they hold: ledger.md."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from json import dumps, loads
 from types import TracebackType
 from typing import Any
 
-from discreet.errors import AnswerLost, BadParameter, KeyReused
+from discreet.errors import BadParameter
 from discreet.ledger.balance import Balance, balances
+from discreet.ledger.binding import bind_draft, require_bound
+from discreet.ledger.bound import adds
 from discreet.ledger.budget import Budget, budget_of
 from discreet.ledger.cap import cap_draft, raise_draft, scope_of
-from discreet.ledger.entry import Appended, Draft, Entry, key_of
+from discreet.ledger.charge import charge_for, require_hold
+from discreet.ledger.entry import Appended, Draft, Entry, answer_of, key_of
+from discreet.ledger.failed import FAILED
 from discreet.ledger.head import Head
 from discreet.ledger.history import Spend, spends
+from discreet.ledger.keys import answered, bound, last_attempt, paid_before, same_request
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
 from discreet.ledger.refusal import refusal
 from discreet.ledger.request import request_of, require
 from discreet.ledger.scope import Scope
-from discreet.ledger.state import Charge, State, damaged, misfits
+from discreet.ledger.state import Hold, State, misfits, replayed
 from discreet.parameter import positive, text, whole
 from discreet.privacy.event import Event, Nothing
-from discreet.privacy.gate import Grains
+from discreet.schema.identity import Identity
 
 # An analyst without a name.
 ANYONE = "anyone"
@@ -39,11 +45,13 @@ class Receipt:
     """Proof that a spend is durable: only then may a row be read.
 
     `released` is set when the same request was answered before: these bytes are the answer, and nothing is drawn anew.
+    If its source failed then, `is_repeated` is: what was paid then pays for this, and an answer is drawn.
     """
 
     head: Head
     at: str
     released: bytes | None = None
+    is_repeated: bool = False
 
     @property
     def sequence(self) -> int:
@@ -65,6 +73,7 @@ class Ledger:
     >>> ledger.cap(Budget(epsilon=1), table="people")
     >>> receipt = ledger.spend(Laplace(scale=4, sensitivity=1), "how many smoke?", table="people", analyst="ana")
     >>> ledger.record(receipt, b"1207")
+    True
     >>> ledger.remaining(table="people")
     Budget(epsilon=0.75)
     >>> ledger.close()
@@ -109,25 +118,58 @@ class Ledger:
         require("budget", budget, Budget, _A_BUDGET)
         self._log.submit(lambda state: raise_draft(state, scope, budget, text("by", by)))
 
+    def bind(self, identity: Identity, *, by: str = "owner", confirm: bool = False) -> None:
+        """Bind a table to its unit and its version, or declare a new version of it, for all who use this ledger.
+
+        `spend` and `reserve` do it by themselves. Refuses another unit (BadSchema), and a version that was replaced or
+        a source that has changed under its version (TableChanged); with `confirm` the owner says that the rows of a
+        source that looks different are the same. Binding what is bound changes nothing.
+        """
+        require("identity", identity, Identity, "Give table.identity.")
+        self._log.submit(lambda state: bind_draft(state, identity, text("by", by), confirm=confirm))
+
+    def look(self, identity: Identity) -> Head:
+        """The last entry, if this table still is what is bound here; TableChanged or BadSchema otherwise."""
+        state = self._log.now()
+        require_bound(state, identity)
+        return head_of(state)
+
+    def since(self, table: str) -> int:
+        """The entry after which what was paid for is about the current version of a table."""
+        return self._log.now().since(table)
+
+    @property
+    def tables(self) -> Mapping[str, Identity]:
+        """The tables that are bound here, as they are now."""
+        return {name: bound.identity for name, bound in self._log.now().tables.items()}
+
+    def sharing(self, table: str) -> tuple[str, ...]:
+        """This table and all that share people with it, as far as this ledger was told."""
+        return tuple(sorted(self._log.now().people_of(table)))
+
     def spend(
         self,
         event: Event,
         why: str,
         *,
-        table: str,
+        table: str | Identity,
         analyst: str = ANYONE,
         key: str | None = None,
         body: bytes | None = None,
         hold: int | None = None,
         error: float | None = None,
+        older: Sequence[bytes] = (),
     ) -> Receipt:
         """Pay for an event, durably, or raise `BudgetExceeded` and change nothing. Read rows only after it returns.
 
+        `table` is `table.identity` of a table that has a schema; a name will do for one that was never bound (`bind`).
         `key` makes a request safe to repeat: the same key with the same `body` (what was asked; the event, the reason
         and the table if you do not say) is charged once. `hold` pays from what a session has set aside. `error` is
-        the half-width that the event gives, so that a refusal can say which error would fit.
+        the half-width that the event gives, so that a refusal can say which error would fit. `older` are the bodies
+        that earlier versions gave for the same request.
         """
-        request = request_of(event, why, table, analyst)
+        name = self._bound(table)
+        request = request_of(event, why, name, analyst)
         if error is not None:
             positive("error", error, next_step="Give the half-width of the answer, or leave it out.")
         if hold is not None:
@@ -139,30 +181,94 @@ class Ledger:
             request |= {"key": text("key", key), "asked": sha256(asked).hexdigest()}
 
         def propose(state: State) -> Draft | Receipt:
-            if key is not None and (before := self._log.store.find(key=key_of(analyst, key))):
-                return self._answered(state, before, request)
+            require_bound(state, table)
+            again: dict[str, Any] = {}
+            if key is not None and (found := last_attempt(self._log.store, analyst, key)):
+                attempt, before = found
+                receipt = Receipt(*answered(self._log.store, state, before, request, older))
+                if receipt.released != FAILED:
+                    return receipt
+                again = {"attempt": attempt + 1}
+                if paid := paid_before(self._log.store, before, request):
+                    free = request_of(Nothing(), why, name, analyst) | {"key": key, "asked": request["asked"]} | again
+                    free |= {"paid": paid, "charge": charge_for(state, Nothing(), name, analyst)}
+                    return Draft({**stamp(state, "spend"), **free})
             if hold is not None:
-                _require_hold(state, hold, table, analyst)
-            charge = _charge(state, event, table, analyst)
-            if full := list(misfits(state, table, analyst, charge, hold)):
+                require_hold(state, hold, name, analyst)
+            charge = charge_for(state, event, name, analyst)
+            if full := list(misfits(state, name, analyst, charge, hold)):
                 raise refusal(full, event, charge, error)
-            return Draft({**stamp(state, "spend"), **request, "charge": charge})
+            return Draft({**stamp(state, "spend"), **request, **again, "charge": charge})
 
         outcome: Appended | Receipt = self._log.submit(propose)
         if isinstance(outcome, Receipt):
             return outcome
-        return Receipt(Head(self._log.name, outcome.entry.sequence, outcome.entry.hash), outcome.fields["at"])
+        head = Head(self._log.name, outcome.entry.sequence, outcome.entry.hash)
+        return Receipt(head, outcome.fields["at"], is_repeated="paid" in outcome.fields)
 
     def has(self, key: str, *, analyst: str = ANYONE) -> bool:
         """Whether something was paid under this key, so that repeating it costs nothing."""
-        return self._log.store.find(key=key_of(analyst, text("key", key))) is not None
+        return self._log.find(key_of(analyst, text("key", key))) is not None
 
-    def record(self, receipt: Receipt, released: bytes) -> None:
-        """Keep what was released for a spend, durably. Send it only after this returns."""
+    def used(self, key: str, *, analyst: str = ANYONE) -> bool:
+        """Whether this key was ever paid with, or has an answer."""
+        label = text("key", key)
+        return self._log.find(answer_of(analyst, label)) is not None or self.has(key, analyst=analyst)
+
+    def kept(
+        self, key: str, *, table: str, analyst: str = ANYONE, body: bytes, older: Sequence[bytes] = ()
+    ) -> bytes | None:
+        """The answer that was kept for a request under this key; None if there is none yet.
+
+        Raises `KeyReused` if the key came before with another request or table.
+        """
+        request = bound(key, table, analyst, body)
+        if (paid := self._log.find(key_of(analyst, key))) is not None:
+            same_request(paid, request, older, since=self.since(table))
+        if (before := self._log.find(answer_of(analyst, key))) is None:
+            return None
+        same_request(before, request, older, since=self.since(table))
+        return before.released
+
+    def keep(self, answer: bytes, key: str, *, table: str | Identity, analyst: str = ANYONE, body: bytes) -> bytes:
+        """Keep the answer to a request about the current version, and give it; or the first. Send no other one."""
+        name = table.table if isinstance(table, Identity) else table
+        request = bound(key, name, analyst, body)
+        require("answer", answer, bytes, "Encode it first.")
+
+        def propose(state: State) -> Draft | Entry:
+            require_bound(state, table)
+            if (before := self._log.store.find(key=answer_of(analyst, key))) is not None:
+                same_request(before, request, since=state.since(name))
+                return before
+            return Draft({**stamp(state, "answer"), **request}, answer)
+
+        outcome: Appended | Entry = self._log.submit(propose)
+        return answer if isinstance(outcome, Appended) else outcome.released or b""
+
+    def is_answered(self, key: str, *, analyst: str = ANYONE) -> bool:
+        """Whether the answer to a request with this key is kept, so that repeating it reads no row."""
+        text("key", key)
+
+        def look(_: State) -> bool:
+            found = last_attempt(self._log.store, analyst, key)
+            record = None if found is None else self._log.store.find(records=found[1].sequence)
+            return record is not None and record.released != FAILED
+
+        answered: bool = self._log.submit(look)
+        return answered
+
+    def record(self, receipt: Receipt, released: bytes, *, after: int | None = None) -> bool:
+        """Keep what was released for a spend, durably. Send it only after this returns True.
+
+        With `after` it is kept only if that is the number of the last entry: False if somebody else was faster.
+        """
         require("receipt", receipt, Receipt, "Give what `spend` returned.")
         require("released", released, bytes, "Encode it first.")
 
-        def propose(state: State) -> Draft:
+        def propose(state: State) -> Draft | bool:
+            if after is not None and after != state.sequence:
+                return False
             if receipt.head.ledger != state.ledger:
                 raise BadParameter("this receipt is of another ledger. Use the ledger that gave it.")
             paid = self._log.store.find(sequence=receipt.sequence)
@@ -172,33 +278,49 @@ class Ledger:
                 raise BadParameter(f"spend {receipt.sequence} has its answer already; an answer is recorded once.")
             return Draft({**stamp(state, "record"), "records": receipt.sequence}, released)
 
-        self._log.submit(propose)
+        return self._log.submit(propose) is not False
 
-    def reserve(self, event: Event, why: str, *, table: str, analyst: str = ANYONE) -> int:
+    def reserve(
+        self, event: Event, why: str, *, table: str | Identity, analyst: str = ANYONE, stake: bool = False
+    ) -> int:
         """Set budget aside for a session, so that its spends cannot be refused: the number of the hold.
 
         The event is what the session may do at most, in the parts in which it will be paid, say `Repeat(one, 20)`.
 
         Nothing of it is spent: what the session does is paid when it happens (`spend(…, hold=)`), and the rest is given
         back by `close_hold`. It outlives a crash; whoever finds it in `holds` may go on with it, or close it.
+
+        A `stake` is set aside for one step whose outcome may be seen before it can be paid, say the toss of a coin.
+        Whoever took no such step may have it back (`close_hold(…, unused=True)`); for all others closing it pays it.
         """
-        request = request_of(event, why, table, analyst)
+        name = self._bound(table)
+        request = request_of(event, why, name, analyst)
 
         def propose(state: State) -> Draft:
-            charge = _charge(state, event, table, analyst, by_parts=True)
-            if full := list(misfits(state, table, analyst, charge)):
+            require_bound(state, table)
+            charge = charge_for(state, event, name, analyst, by_parts=True)
+            if full := list(misfits(state, name, analyst, charge)):
                 raise refusal(full, event, charge, None)
-            return Draft({**stamp(state, "hold"), **request, "charge": charge})
+            return Draft({**stamp(state, "stake" if stake else "hold"), **request, "charge": charge})
 
         outcome: Appended = self._log.submit(propose)
         return outcome.entry.sequence
 
-    def close_hold(self, hold: int) -> None:
-        """Give back what a session did not use. If the session still runs, its next spend is refused."""
+    def close_hold(self, hold: int, *, unused: bool = False) -> None:
+        """Give back what a session did not use. If the session still runs, its next spend is refused.
+
+        A stake from which nothing was paid is spent instead, because its step may have been seen, unless the process
+        that set it aside says that it is `unused`.
+        """
         whole("hold", hold, least=1, next_step=_A_HOLD)
 
         def propose(state: State) -> Draft | None:
-            return Draft({**stamp(state, "close"), "hold": hold}) if hold in state.holds else None
+            found = state.holds.get(hold)
+            if found is None:
+                return None
+            if found.stake and not unused:
+                return self._paid_out(state, hold, found)
+            return Draft({**stamp(state, "close"), "hold": hold})
 
         self._log.submit(propose)
 
@@ -212,6 +334,11 @@ class Ledger:
         """The open holds: of each number, the table and the analyst."""
         return {number: (hold.table, hold.analyst) for number, hold in self._log.now().holds.items()}
 
+    @property
+    def stakes(self) -> frozenset[int]:
+        """Those of the open holds that are stakes: closing one pays it."""
+        return frozenset(number for number, hold in self._log.now().holds.items() if hold.stake)
+
     def holds_for(self, why: str, *, table: str, analyst: str = ANYONE) -> list[int]:
         """The open holds that were set aside for this reason."""
         wanted = (table, analyst, text("why", why))
@@ -222,14 +349,18 @@ class Ledger:
         """The last entry, for you to keep elsewhere."""
         return head_of(self._log.now())
 
-    def balances(self, *, table: str | None = None, analyst: str | None = None) -> list[Balance]:
-        """What each account may spend, has spent, has set aside and has left."""
-        return balances(self._log.now(), table, analyst)
+    def balances(self, *, table: str | None = None, analyst: str | None = None, at: int | None = None) -> list[Balance]:
+        """What each account may spend, has spent, has set aside and has left; now, or after the entry `at`."""
+        if at is None:
+            return balances(self._log.now(), table, analyst)
+        last = whole("at", at, least=1, most=_LAST, next_step="Give the number of an entry.")
+        then = replayed(State(), takewhile(lambda entry: entry.sequence <= last, self.entries()))
+        return balances(then, table, analyst)
 
     def remaining(self, *, table: str, analyst: str = ANYONE) -> Budget:
         """What this analyst can still spend on this table: what is left of the tightest cap over it."""
         state = self._log.now()
-        _charge(state, Nothing(), text("table", table), text("analyst", analyst))
+        charge_for(state, Nothing(), text("table", table), text("analyst", analyst))
         return min((one.remaining for one in balances(state, table, analyst)), key=lambda left: left.epsilon)
 
     def history(self, *, table: str | None = None, analyst: str | None = None) -> list[Spend]:
@@ -251,50 +382,19 @@ class Ledger:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _answered(self, state: State, before: Entry, request: Mapping[str, Any]) -> Receipt:
-        """The receipt of the same request, with its answer; its key was found."""
-        said = loads(before.body)
-        if (said.get("analyst"), said.get("key")) != (request["analyst"], request["key"]):
-            raise damaged(before.sequence, "is found by another key than it says")
-        if said["asked"] != request["asked"]:
-            raise KeyReused(
-                f'key "{request["key"]}" came before with another request, at {said["at"]}. '
-                "Use a new key for every new question."
-            )
-        record = self._log.store.find(records=before.sequence)
-        if record is None:
-            raise AnswerLost(
-                f'the request with key "{request["key"]}" was charged at {said["at"]} and its answer is not recorded. '
-                "If it is still being computed, repeat it in a moment; otherwise the answer was lost in a crash, and "
-                "a new key asks, and pays, again."
-            )
-        if loads(record.body).get("records") != before.sequence:
-            raise damaged(record.sequence, "is found as the answer to another spend than it says")
-        return Receipt(Head(state.ledger, before.sequence, before.hash), said["at"], record.released)
+    def _bound(self, table: str | Identity) -> str:
+        """The name of a table, which is bound now if its identity says something new."""
+        if not isinstance(table, Identity):
+            return table
+        bound = self._log.seen.tables.get(table.table)
+        if bound is None or (adds(bound, table) and table.version not in bound.versions[:-1]):
+            self.bind(table)
+        return table.table
 
-
-def _require_hold(state: State, number: int, table: str, analyst: str) -> None:
-    hold = state.holds.get(number)
-    if hold is None:
-        raise BadParameter(f"hold {number} is not open; it was closed, perhaps by another process. Reserve anew.")
-    if (hold.table, hold.analyst) != (table, analyst):
-        raise BadParameter(f"hold {number} is of another analyst or table. Pay from a hold of your own.")
-
-
-def _charge(state: State, event: Event, table: str, analyst: str, *, by_parts: bool = False) -> Charge:
-    """What an event costs in the currency of each cap over it. There must be one that counts all analysts together.
-
-    `by_parts` rounds each part up on its own, as it will be when the parts are paid one by one.
-    """
-    accounts = state.caps.over(table, analyst)
-    if not any(scope.analyst is None for scope, _ in accounts):
-        raise BadParameter(
-            f'table "{table}" has no budget for all analysts together. '
-            f'Set one: ledger.cap(Budget(epsilon=1, delta=1e-9), table="{table}").'
-        )
-    # Most caps count in the same currency, and looking up a price takes longer than comparing names.
-    charge: dict[str, Grains] = {}
-    for _, gate in accounts:
-        if gate.kind not in charge:
-            charge[gate.kind] = gate.charge_parts(event) if by_parts else gate.charge(event)
-    return charge
+    def _paid_out(self, state: State, number: int, stake: Hold) -> Draft:
+        """A spend of all that is in a stake, which closes it: what it was set aside for may have been seen."""
+        entry = self._log.store.find(sequence=number)
+        assert entry is not None, "a hold that is open is in the log"
+        event = loads(entry.body)["event"]
+        said = {"table": stake.table, "analyst": stake.analyst, "why": stake.why, "event": event}
+        return Draft({**stamp(state, "spend"), **said, "hold": number, "closes": True, "charge": stake.left})

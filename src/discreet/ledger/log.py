@@ -16,7 +16,7 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerFailed, Refusal
-from discreet.ledger.entry import FORMAT, Appended, Draft, chained, looked_up
+from discreet.ledger.entry import FORMAT, Appended, Draft, Entry, chained, looked_up
 from discreet.ledger.head import Head, Witness
 from discreet.ledger.moment import stamp
 from discreet.ledger.state import State, folded, replayed
@@ -59,11 +59,21 @@ class Log:
         """The ledger's own name, given when it was begun."""
         return self._state.ledger
 
+    @property
+    def seen(self) -> State:
+        """The state as we last saw it, without a look at the store: others may have appended since."""
+        return self._state
+
     def now(self) -> State:
         """The state after all that anybody has appended."""
         with self._turn:
             self._refresh_or_reconnect()
             return self._state
+
+    def find(self, key: str) -> Entry | None:
+        """The entry with this key. Nobody else uses the connection meanwhile."""
+        with self._turn:
+            return self.store.find(key=key)
 
     def submit(self, propose: Propose, *, durable: bool = False) -> Any:
         """Append what is proposed, durably. A proposal is asked again if somebody else was faster.

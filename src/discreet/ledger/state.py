@@ -10,10 +10,12 @@ from operator import add, sub
 from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged, LedgerFailed
+from discreet.ledger.bound import Bound, bound_after, covered
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.ledger.scope import Scope
 from discreet.privacy.gate import ORDERS_OF, Gate, Grains
+from discreet.schema.identity import groups
 
 # What happens to whoever believes that an entry says what it should, if it does not.
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
@@ -23,12 +25,17 @@ Charge = Mapping[str, Grains]
 
 
 class Hold(NamedTuple):
-    """Budget that a session has set aside and not yet used."""
+    """Budget that a session has set aside and not yet used.
+
+    A `stake` is set aside for a step whose outcome may be seen before it is paid. Only the process that takes the step
+    knows whether it was; so for everybody else a stake is as good as spent.
+    """
 
     table: str
     analyst: str
     left: Charge
     why: str = ""
+    stake: bool = False
 
 
 class State(NamedTuple):
@@ -41,6 +48,16 @@ class State(NamedTuple):
     caps: Caps = Caps()
     spent: Mapping[Scope, Grains] = {}
     holds: Mapping[int, Hold] = {}
+    tables: Mapping[str, Bound] = {}
+    people: Mapping[str, frozenset[str]] = {}
+
+    def since(self, table: str) -> int:
+        """The entry after which what was paid for is about the current version of a table."""
+        return 0 if table not in self.tables else self.tables[table].since
+
+    def people_of(self, table: str) -> frozenset[str]:
+        """This table and all that share people with it, as far as anybody has said so."""
+        return self.people.get(table) or frozenset((table,))
 
     def under(self, scope: Scope) -> set[Scope]:
         """The accounts that a cap limits, as far as anything was spent or set aside in them."""
@@ -67,7 +84,7 @@ def rest_of(hold: Hold, charge: Charge) -> Hold:
         kind: tuple(max(0, have - need) for have, need in zip(amount, charge[kind], strict=True))
         for kind, amount in hold.left.items()
     }
-    return hold._replace(left=left)
+    return hold._replace(left=left, stake=False)
 
 
 def misfits(
@@ -112,23 +129,30 @@ def folded(state: State, entry: Entry, fields: Mapping[str, Any], *, fits: bool 
     """The state after an entry whose hash is known to be right, if no cap is passed; `fits` if that is known too."""
     try:
         caps, spent, holds, ledger = state.caps, state.spent, state.holds, state.ledger
+        tables, people = state.tables, state.people
         match fields["is"]:
-            case "record":
+            case "record" | "answer":
                 pass
             case "spend":
                 spent, holds = _paid(state, entry.sequence, fields, fits)
-            case "hold":
+            case "hold" | "stake":
                 holds = {**holds, entry.sequence: _held(state, entry.sequence, fields)}
             case "close":
                 holds = {number: hold for number, hold in holds.items() if number != fields["hold"]}
             case "cap" | "raise":
                 caps, spent = _capped(state, entry.sequence, fields)
+            case "table":
+                name = fields["table"]
+                tables = {**tables, name: bound_after(tables.get(name), entry.sequence, fields)}
+                people = groups({each: bound.identity.shares_people_with for each, bound in tables.items()})
             case "open" if entry.sequence == 1:
                 _require_format(fields["format"])
                 ledger = fields["ledger"]
             case _:
                 raise damaged(entry.sequence, "is of a kind that we do not know; upgrade discreet")
-        return State(entry.sequence, entry.hash, max(state.at, fields["at"]), ledger, caps, spent, holds)
+        return State(
+            entry.sequence, entry.hash, max(state.at, fields["at"]), ledger, caps, spent, holds, tables, people
+        )
     except UNREADABLE as error:
         raise damaged(entry.sequence, f"does not say what it should ({error!r}); upgrade discreet") from None
 
@@ -153,16 +177,22 @@ def _paid(
         raise damaged(sequence, "pays from a hold of somebody else")
     for account, _, _ in () if fits else misfits(state, table, analyst, charge, number):
         raise damaged(sequence, f"passes the cap ({account})")
+    # From a hold it was set aside before, perhaps before anybody said that people are shared.
+    alone = number is None and not fits and table in state.people
+    if alone and not covered(state.people[table], state.caps.over(table, analyst)):
+        raise damaged(sequence, "is about tables that share people, and no cap counts them together")
     spent = {**state.spent}
     for account, gate in state.caps.over(table, analyst):
         spent[account] = plus(spent.get(account) or gate.nothing, charge[gate.kind])
     if number is None:
         return spent, state.holds
+    if fields.get("closes"):
+        return spent, {other: hold for other, hold in state.holds.items() if other != number}
     return spent, {**state.holds, number: rest_of(state.holds[number], charge)}
 
 
 def _held(state: State, sequence: int, fields: Mapping[str, Any]) -> Hold:
-    hold = Hold(fields["table"], fields["analyst"], _charge(fields), fields["why"])
+    hold = Hold(fields["table"], fields["analyst"], _charge(fields), fields["why"], fields["is"] == "stake")
     for account, _, _ in misfits(state, hold.table, hold.analyst, hold.left):
         raise damaged(sequence, f"sets aside more than the cap allows ({account})")
     return hold

@@ -27,7 +27,7 @@ from discreet.plan.step import Lattice, lattice_step
 from discreet.plan.structure import MOST_CELLS, fitted, joined, surprising
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
-from discreet.query.product import Factor, product
+from discreet.query.product import Factor, Product
 
 Kind = Literal["tree", "mixture"]
 
@@ -207,7 +207,7 @@ def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, unit: float)
 def _character(columns: Columns) -> Linear:
     """+1 for rows with an even number of second cells, −1 for the others."""
     signs = np.array([1, -1], dtype=np.int64)
-    return Linear([product([Factor((name,), signs) for name in columns])])
+    return Linear([Product(tuple(Factor((name,), signs) for name in columns))])
 
 
 def run(procedure: Procedure[Done], answer: Callable[[Request], Any]) -> Done:

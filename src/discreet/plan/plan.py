@@ -1,23 +1,24 @@
 """A plan: what would be measured for some questions and what it costs. It reads nothing and spends nothing."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
-from math import inf
+from math import inf, prod
 from typing import Literal
 
 import numpy as np
 
+from discreet.errors import TooLarge
 from discreet.known.bars import number_bars, weighs_nothing
-from discreet.known.family import Family
-from discreet.known.known import Known, Question
-from discreet.known.lattice import Columns
+from discreet.known.family import Family, axes_of
+from discreet.known.known import Known, Question, quantile
+from discreet.known.lattice import MOST_PIECES, Columns, among
 from discreet.known.reading import Numbers
-from discreet.plan.fill import fill_jointly
+from discreet.plan.fill import Sparse, fill_many
 from discreet.plan.pure import Alone, Whole, pure_step
-from discreet.plan.step import Directly, Lattice, aimed, direct_step, kinds_of, lattice_step, step_for
-from discreet.plan.target import Target
+from discreet.plan.step import Directly, Lattice, aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
+from discreet.plan.target import MOST_NOISE, Target
 from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
@@ -31,8 +32,12 @@ Measured = Measurement | Question
 
 # So many equal events in a row are written as one.
 LONG_RUN = 8
-# A batch is planned jointly up to so many numbers in its table of energies.
-MOST_ENERGIES = 2**24
+
+
+# A batch is planned together up to so many pieces of its questions, counted with each of them, and up to so many
+# questions times sets of columns: each answer says what all of them cost. Where delta is 0 each answer has a noise of
+# each known marginal.
+MOST_TOGETHER, MOST_ANSWERED, MOST_NOISES = 2**12, 2**19, 2**11
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +95,31 @@ def event_of(step: Step, domain: Domain, unit: Unit) -> Event:
             return Laplace(step.scale, moves.l1)
 
 
+def require_few(questions: Sequence[Question], known: Known) -> None:
+    """Refuse a batch that is too large to be planned together, from what was asked and the schema alone."""
+    pieces = [prod(axis.parts for axis in axes_of(known.domain, question.scope)) for question in questions]
+    # What has too many pieces for the lattice is measured by itself.
+    every = sum(8 + (each if each <= MOST_PIECES else 0) for each in pieces)
+    sets = len({question.scope for question in questions}) + len(known.wholes)
+    most = MOST_NOISES if known.pure else MOST_ANSWERED
+    if len(questions) > 1 and (every > MOST_TOGETHER or sets * len(questions) > most):
+        raise TooLarge(
+            f"{len(questions)} questions on {sets} sets of columns, with {every} pieces, are too many together; the "
+            f"limits are {MOST_TOGETHER} pieces, and {most} questions times sets of columns. Nothing was measured for "
+            "them. Ask in several batches."
+        )
+
+
 def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool = True) -> Steps:
     """The cheapest way to answer some questions together: those that want the lattice share it.
 
     If it looks `ahead`, what is bought may be dearer and serve questions to come.
     """
-    asked = [(question, target) for question, target in dict.fromkeys(asked) if not weighs_nothing(question)]
+    asked = [
+        (question, _within(question, target, known))
+        for question, target in dict.fromkeys(asked)
+        if not weighs_nothing(question)
+    ]
     if known.pure:
         return Steps(_pure_steps(asked, known, ahead))
     needed = []
@@ -106,6 +130,20 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead:
     if len(needed) <= 1:
         return Steps(tuple(step for _, _, step in needed))
     return min(_ways(needed, known), key=lambda steps: steps.price)
+
+
+def _within(question: Question, target: Target, known: Known) -> Target:
+    """The target, or that of the most noise there is, where less is wanted and not known."""
+    most = MOST_NOISE * quantile(target.confidence, target.joint)
+    # Weights are whole numbers, so a sensitivity below 1 is 0.
+    if target.error <= most:
+        return target
+    moves = sensitivity_of(question, known.domain, known.lattice.unit)
+    most *= float(moves.l1) if known.pure else float(moves.l2_squared) ** 0.5
+    if most == 0 or target.error <= most:
+        return target
+    error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    return target if error <= target.error else replace(target, error=most)
 
 
 def _ways(needed: Sequence[tuple[Question, Target, Lattice | Directly]], known: Known) -> Iterator[Steps]:
@@ -147,42 +185,58 @@ def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known, ahead: b
 
 def _on_lattice(question: Question, target: Target, known: Known) -> bool:
     family = known.family(question)
-    return family is not None and aimed(family, target) > 0
+    return family is not None and can_buy(family) and aimed(family, target) > 0
 
 
 def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[Lattice] | None:
     """The measurements that serve several questions, each piece once; None if there are too many pieces."""
     families = [known.family(question) for question, _ in shared]
     places: dict[tuple[Columns, tuple[int, ...]], int] = {}
+    # Of each piece, in the order of their places: what a unit of precision costs, and how much there is.
+    market: list[tuple[float, float]] = []
     rows: list[tuple[list[int], Numbers]] = []
     aims: list[float] = []
     for family, (_, target) in zip(families, shared, strict=True):
         assert family is not None, "only what the lattice can answer is planned for it"
         for kind in kinds_of(family, known):
-            rows.append(_energies(family, kind, known, places))
+            rows.append(_energies(family, kind, known, places, market))
             aims.append(aimed(family, target))
-    if len(rows) * len(places) > MOST_ENERGIES:
-        return None
-    table = np.zeros((len(rows), len(places)))
-    for row, (indices, energies) in enumerate(rows):
-        table[row, indices] = energies
-    price = np.array([known.lattice.block(columns).price[parts] for columns, parts in places])
-    precision = np.array([known.lattice.block(columns).precision[parts] for columns, parts in places])
-    wanted = fill_jointly(table, price, precision, aims)
+    if len(rows) > 1 and not all(len(indices) for indices, _ in rows):
+        kept = [row for row, (indices, _) in enumerate(rows) if len(indices)]
+        rows, aims = [rows[row] for row in kept], [aims[row] for row in kept]
+    if not rows:
+        return []
+    lengths = [len(indices) for indices, _ in rows]
+    energies = Sparse(
+        np.concatenate([each for _, each in rows]),
+        np.concatenate([np.array(indices, dtype=np.int64) for indices, _ in rows]),
+        np.cumsum([0, *lengths[:-1]]),
+    )
+    price, precision = np.array(market).reshape(-1, 2).T
+    wanted = fill_many(energies, price, precision, aims)
     return _measurements(known, families, dict(zip(places, wanted.tolist(), strict=True)))
 
 
 def _energies(
-    family: Family, kind: Numbers, known: Known, places: dict[tuple[Columns, tuple[int, ...]], int]
+    family: Family,
+    kind: Numbers,
+    known: Known,
+    places: dict[tuple[Columns, tuple[int, ...]], int],
+    market: list[tuple[float, float]],
 ) -> tuple[list[int], Numbers]:
     """The energies of a kind of cell, and where its pieces stand among all."""
     energies = kind.reshape(tuple(axis.parts for axis in family.axes))
+    view = known.lattice.view(family.columns)
+    assert view is not None, "a family has a view"
     indices, values = [], []
     for place in np.argwhere(energies > 0).tolist():
         columns = tuple(name for name, part in zip(family.columns, place, strict=True) if part)
         parts = tuple(part - 1 for part in place if part)
-        if known.lattice.block(columns).precision[parts] < inf:
-            indices.append(places.setdefault((columns, parts), len(places)))
+        if view.precision[tuple(place)] < inf:
+            if (columns, parts) not in places:
+                places[columns, parts] = len(places)
+                market.append((float(view.price[tuple(place)]), float(view.precision[tuple(place)])))
+            indices.append(places[columns, parts])
             values.append(float(energies[tuple(place)]))
     return indices, np.array(values)
 
@@ -191,18 +245,19 @@ def _measurements(
     known: Known, families: Sequence[Family | None], wanted: dict[tuple[Columns, tuple[int, ...]], float]
 ) -> list[Lattice] | None:
     """One measurement for each set of columns, the largest first; a piece goes to the first that has it."""
-    left = dict(wanted)
+    left: dict[Columns, dict[tuple[int, ...], float]] = {}
+    for (columns, parts), precision in wanted.items():
+        left.setdefault(columns, {})[parts] = precision
     found: list[Lattice] = []
     scopes = sorted({family.columns for family in families if family is not None}, key=lambda each: (-len(each), each))
     for scope in scopes:
         view = known.lattice.view(scope)
         assert view is not None, "a family has a view"
         precisions = view.precision.copy()
-        for (columns, parts), precision in list(left.items()):
-            if set(columns) <= set(scope):
+        for columns in among(left, scope):
+            for parts, precision in left.pop(columns).items():
                 by_name = dict(zip(columns, parts, strict=True))
                 precisions[tuple(by_name[name] + 1 if name in by_name else 0 for name in scope)] = precision
-                del left[columns, parts]
         if np.any(precisions > view.precision):
             step = lattice_step(known, scope, precisions)
             if step is None:
@@ -223,4 +278,5 @@ __all__ = [
     "event_of",
     "measured",
     "plan_steps",
+    "require_few",
 ]

@@ -7,7 +7,7 @@ from discreet.model.protocol import Model, Numbers
 from discreet.model.uniform import roots_of_primes
 from discreet.plan.forecast import Stream
 from discreet.query.linear import Linear
-from discreet.query.product import Factor, product
+from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
 
 
@@ -29,7 +29,7 @@ def probes(stream: Stream, columns: Columns, model: Model, count: int) -> tuple[
             # The low bits of such a sequence hardly vary.
             turn = (turn * 1_103_515_245 + 12_345) % 2**31
             factors.append(choices[place][(turn >> 16) % len(choices[place])])
-        found.append(Linear([product(factors)]))
+        found.append(Linear([Product(tuple(factors))]))
     return tuple(found)
 
 

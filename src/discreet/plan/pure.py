@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.known.bars import by_group
+from discreet.known.family import axes_of
 from discreet.known.known import Known, Question
-from discreet.known.lattice import MOST_PIECES, Columns
+from discreet.known.lattice import Columns, is_viewed
 from discreet.known.reading import Numbers
 from discreet.known.tail import half_width
 from discreet.mechanism.laplace import half_width as single_half_width
+from discreet.parameter import SMALLEST
 from discreet.plan.target import Target
 from discreet.query.linear import Linear, Marginal
 from discreet.source.effect import sensitivity_of
@@ -29,6 +31,9 @@ PATIENCE = 2.0
 MOST_AHEAD = 2**14
 # The weights of a question are looked at one by one up to so many cells.
 MOST_CELLS = 2**20
+# Marginals of more pieces than this are not bought: each piece is learnt by itself. And where a question has more
+# different weights than this, the tail of their noises is not computed.
+MOST_LEARNT, MOST_TERMS = 2**11, 2**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ def pure_step(question: Question, target: Target, known: Known, *, ahead: bool =
     if weights is None:
         return alone
     found: Whole | None = None
-    for columns in _candidates(question.scope, known) if ahead else [question.scope]:
+    now = [question.scope] if can_learn(question.scope, known) else []
+    for columns in _candidates(question.scope, known) if ahead else now:
         spent = sum(paid for scope, paid in known.paid.items() if set(scope) <= set(columns))
         most = PATIENCE * (alone.price + spent) if ahead else alone.price
         found = _whole(columns, question, weights, target, known, most, ahead=ahead) or found
@@ -76,8 +82,14 @@ def _candidates(scope: Columns, known: Known) -> list[Columns]:
             break
     sizes = {columns: prod(known.domain[name].size for name in columns) for columns in unions}
     kept = [columns for columns in unions if columns == scope or sizes[columns] <= MOST_AHEAD]
-    kept = [columns for columns in kept if known.lattice.view(columns) is not None and 2 ** len(columns) <= MOST_PIECES]
+    kept = [columns for columns in kept if can_learn(columns, known)]
     return sorted(kept, key=lambda columns: (sizes[columns], columns))
+
+
+def can_learn(columns: Columns, known: Known) -> bool:
+    """Whether a marginal of these columns can be bought: it has few enough pieces and numbers."""
+    axes = axes_of(known.domain, columns)
+    return is_viewed(axes) and prod(axis.parts for axis in axes) <= MOST_LEARNT
 
 
 def _whole(
@@ -140,6 +152,8 @@ def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[n
         rows = by_group(full, question, known)
         table = rows[int((rows * rows).sum(axis=1).argmax())]
     values, counts = np.unique(np.abs(np.round(table, 12)), return_counts=True)
+    if len(values) > MOST_TERMS:
+        return None
     return values[values > 0], counts[values > 0].astype(np.int64)
 
 
@@ -153,7 +167,8 @@ def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Targe
 
     # Half-widths grow about like the scale.
     scale = 1000.0 * target.error / _half_width(weights, counts, 1000.0, confidence)
-    for _ in range(40):
+    # With less noise than can be drawn, a number is measured by itself: rounded, it then has none.
+    for _ in range(40 if scale >= float(SMALLEST) * 2 else 0):
         if fits(scale):
             break
         scale *= 0.995

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 
 from discreet.known.bars import number_bars, weighs_nothing
-from discreet.known.family import Family
-from discreet.known.known import TINY, Known, Question
-from discreet.known.lattice import Columns
+from discreet.known.family import TINY, Family, axes_of, energies_of
+from discreet.known.known import Known, Question
+from discreet.known.lattice import Columns, numbers_in
 from discreet.known.reading import Numbers
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.fill import fill, fill_jointly
@@ -22,6 +23,9 @@ from discreet.source.effect import sensitivity_of
 PATIENCE = 6.0
 # What is known helps a direct answer if its variance is less than so many times the wanted one.
 HELPFUL = 4.0
+# The lattice is not bought in more pieces than this at once, nor in more numbers than this or than four for each of the
+# answer: each is paid, drawn, written down and read again. Public, so such a question is measured by itself.
+MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
 # So many kinds of cells of a GROUP BY are planned for one by one.
 MOST_KINDS = 16
 
@@ -89,7 +93,7 @@ def exact_sigma(target: Target) -> Fraction:
 
 def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
     aim = aimed(family, target)
-    if not aim:
+    if not aim or not can_buy(family):
         return None
     view = known.lattice.view(family.columns)
     assert view is not None, "a family has a view"
@@ -100,6 +104,12 @@ def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
     else:
         wanted = fill_jointly(kinds, price, precision, [aim] * len(kinds))
     return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
+
+
+def can_buy(family: Family) -> bool:
+    """Whether all pieces of a family can be measured at once."""
+    pieces, numbers = prod(axis.parts for axis in family.axes), numbers_in(family.axes)
+    return pieces <= MOST_BOUGHT and numbers <= max(MOST_DRAWN, 4 * family.size)
 
 
 def aimed(family: Family, target: Target) -> float:
@@ -115,11 +125,11 @@ def kinds_of(family: Family, known: Known) -> Numbers:
     If there are many kinds, one that is at least as demanding in every piece stands for all.
     """
     if family.products > 1:
-        energies = known.energies(family).reshape(family.size, -1)
+        energies = energies_of(family).reshape(family.size, -1)
         return _few(significant(energies))
     rows = np.full((1, 1), family.coefficients[0] ** 2)
     for reading in family.readings:
-        each = _few(reading.energies)
+        each = _few(reading.kinds)
         rows = (rows[:, None, :, None] * each[None, :, None, :]).reshape(len(rows) * len(each), -1)
         rows = _few(rows)
     return significant(rows)
@@ -160,5 +170,5 @@ def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Lattice
 
 
 def _gains(known: Known, residual: Residual) -> list[int]:
-    block = known.lattice.block(residual.columns)
-    return [axis.gain(part) for axis, (_, part) in zip(block.axes, residual.parts, strict=True)]
+    axes = axes_of(known.domain, residual.columns)
+    return [axis.gain(part) for axis, (_, part) in zip(axes, residual.parts, strict=True)]

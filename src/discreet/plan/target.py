@@ -7,6 +7,9 @@ from discreet.known.known import quantile
 
 # A target is met a hair early, so that rounding does not turn what is known into what is not.
 HAIR = 1e-8
+# No question is measured with more noise than so many times its sensitivity, whatever error is enough: that costs a
+# squared mu of 2^-48, and numbers that say next to nothing are not joined to good ones.
+MOST_NOISE = 2.0**24
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ one addition and one comparison for each order. Amounts count grains of 10^-15 a
 included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -134,11 +134,7 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     [FZ21; Lec21]; proof: gates.md §4
     """
     exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
-    limits = (
-        divergence_limit(order - 1, exact, share)
-        for order, share in zip(ORDERS, delta_shares(exact, exact_delta), strict=True)
-    )
-    limit = tuple(_grains_down(most) if most > 0 else CLOSED for most in limits)
+    limit = _renyi_limit(exact, exact_delta, best_order(exact, exact_delta))
     if max(limit) <= 0:
         raise BadParameter(
             f"epsilon is {float(exact):g} with delta {float(exact_delta):g}; even our largest order, "
@@ -153,8 +149,54 @@ def delta_shares(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
     >>> sum(delta_shares(Fraction(1), Fraction(1, 10**6))) == Fraction(1, 10**6)
     True
     """
+    return _shares_around(best_order(epsilon, delta), delta)
+
+
+def best_order(epsilon: Fraction, delta: Fraction) -> int:
+    """The place of the order that lets most Gaussian noise through, if it has all of delta."""
     noise = [divergence_limit(order - 1, epsilon, delta) / order for order in ORDERS]
-    best = noise.index(max(noise))
+    return noise.index(max(noise))
+
+
+def raised(before: Gate, after: Gate) -> Gate:
+    """The gate of a larger budget with the shares of the one before, so that no limit is lower than it was.
+
+    Whoever raises may do so because of answers. With the shares of the larger budget itself, whose best order may be
+    another, some transcripts would use one set of shares, some the other, and together more than delta.
+
+    >>> one, two = renyi_gate(1.19, 1e-6), renyi_gate(1.2, 1e-6)
+    >>> all(map(le, one.limit, two.limit)), all(map(le, one.limit, raised(one, two).limit))
+    (False, True)
+
+    proof: ledger.md §2, Raising
+    """
+    if after.kind != "renyi":
+        return after
+    limit = _renyi_limit(after.epsilon, after.delta, _order_of_shares(before))
+    # Both are rounded down, perhaps not by the same.
+    return replace(after, limit=tuple(map(max, before.limit, limit)))
+
+
+@lru_cache(maxsize=256)
+def _order_of_shares(gate: Gate) -> int:
+    """The order with half of delta, from the limits: they have no place for it, and a raised gate has kept it."""
+    natural = best_order(gate.epsilon, gate.delta)
+    for place in sorted(range(len(ORDERS)), key=lambda place: abs(place - natural)):
+        if _renyi_limit(gate.epsilon, gate.delta, place) == gate.limit:
+            return place
+    raise BadParameter(
+        f"the limits of a cap with epsilon {float(gate.epsilon):g} and delta {float(gate.delta):g} follow from no "
+        "shares of delta. Another version of discreet may have written them: raise the cap with that."
+    )
+
+
+def _renyi_limit(epsilon: Fraction, delta: Fraction, best: int) -> Grains:
+    shares = _shares_around(best, delta)
+    limits = (divergence_limit(order - 1, epsilon, share) for order, share in zip(ORDERS, shares, strict=True))
+    return tuple(_grains_down(most) if most > 0 else CLOSED for most in limits)
+
+
+def _shares_around(best: int, delta: Fraction) -> tuple[Fraction, ...]:
     weights = [Fraction(1, (place - best) ** 2) if place != best else Fraction(0) for place in range(len(ORDERS))]
     weights[best] = sum(weights, Fraction(0))
     return tuple(delta * weight / (2 * weights[best]) for weight in weights)

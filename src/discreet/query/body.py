@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, BadSchema
+from discreet.query.normal import Value, integer_of
 from discreet.schema.column import Bins, Integers
 from discreet.schema.domain import Domain
 
@@ -23,7 +24,7 @@ MOST_DIMENSIONS = 2**12
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class Body(Value):
     """Integer vectors z with |z_j| ≤ reach_j for every j, and for "l1" and "l2" with a norm of at most the radius.
 
     The radius of a ball is its reach, the same along every axis.
@@ -36,6 +37,7 @@ class Body:
     norm: Norm = "linf"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "reach", tuple(integer_of(each, "reach") for each in self.reach))
         if self.norm not in get_args(Norm):
             raise BadParameter(f'norm is {self.norm!r}; it must be "linf", "l1" or "l2". Leave it out for a box.')
         if not 1 <= len(self.reach) <= MOST_DIMENSIONS:

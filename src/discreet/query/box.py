@@ -19,18 +19,34 @@ from numpy.typing import NDArray
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.cells import Mask, column_of, mask_of
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or, Predicate, columns_of
-from discreet.query.product import Factor, Product, box, merge, product
+from discreet.query.product import Factor, Product, box, merge
 from discreet.schema.domain import Domain
 
 # Above this many boxes one dense table is faster; above this many cells it would fill a machine (8 bytes each).
 MOST_BOXES = 256
 MOST_CELLS = 2**22
+# Masks that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
+# looked up, one for each comparison and cell.
+MOST_CUTS, MOST_TRUTHS = 2**18, 2**28
 
 Box = dict[str, Mask]
 
 
 class _TooManyBoxesError(Exception):
     """The decomposition has grown past its limit; nothing is wrong, another form is needed."""
+
+
+class _Cuts:
+    """How much work there was so far: what an analyst sends decides it, so it is counted and bounded."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def add(self, *boxes: Box) -> None:
+        """Count a comparison of some boxes."""
+        self.made += sum(1 + mask.size // 1024 for each in boxes for mask in each.values())
+        if self.made > MOST_CUTS:
+            raise _TooManyBoxesError
 
 
 def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
@@ -50,7 +66,7 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
     for name in scope:
         column_of(domain, name)
     try:
-        return merge(map(box, _boxes(predicate, domain)))
+        return merge(map(box, _boxes(predicate, domain, _Cuts())))
     except _TooManyBoxesError:
         cells = prod(domain[name].size for name in scope)
         if cells > MOST_CELLS:
@@ -58,7 +74,29 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
                 f"the predicate needs more than {MOST_BOXES} disjoint boxes, and the {cells} cells of its columns "
                 f"{', '.join(scope)} are more than {MOST_CELLS}. Ask about fewer columns, or in several questions."
             ) from None
-        return (product([Factor(scope, truth(predicate, domain).astype(np.int64))]),)
+        return (Product((Factor(scope, _bounded_truth(predicate, domain).astype(np.int64)),)),)
+
+
+def _bounded_truth(predicate: Predicate, domain: Domain) -> NDArray[np.bool_]:
+    """The truth in every cell, if there are not too many comparisons for so many cells."""
+    scope, atoms = columns_of(predicate), _atoms(predicate)
+    cells = prod(domain[name].size for name in scope)
+    if atoms * cells > MOST_TRUTHS:
+        raise TooLarge(
+            f"the predicate has {atoms} comparisons, on {cells} cells of {', '.join(scope)}: together more than "
+            f"{MOST_TRUTHS} to look at. Use IN, or ask about fewer columns, or in several questions."
+        )
+    return truth(predicate, domain)
+
+
+def _atoms(predicate: Predicate) -> int:
+    """How many comparisons there are."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return sum(map(_atoms, parts))
+        case Not(part):
+            return _atoms(part)
+    return 1
 
 
 def _one_box(atoms: Iterable[Any], domain: Domain) -> tuple[Product, ...]:
@@ -92,21 +130,22 @@ def truth(predicate: Predicate, domain: Domain, scope: Sequence[str] | None = No
     raise BadQuery(f"{predicate!r} is not a predicate.")
 
 
-def _boxes(predicate: Predicate, domain: Domain) -> list[Box]:
+def _boxes(predicate: Predicate, domain: Domain, cuts: _Cuts) -> list[Box]:
     scope = columns_of(predicate)
     if len(scope) == 1:
-        mask = truth(predicate, domain)
+        mask = _bounded_truth(predicate, domain)
         return [{scope[0]: mask}] if mask.any() else []
     match predicate:
         case Everyone():
             return [{}]
         case And(parts):
-            return reduce(_both, (_boxes(part, domain) for part in _one_per_column(And, parts)))
+            found = (_boxes(part, domain, cuts) for part in _one_per_column(And, parts))
+            return reduce(lambda left, right: _both(left, right, cuts), found)
         case Or(parts):
-            pieces = (_boxes(part, domain) for part in _one_per_column(Or, parts))
-            return reduce(lambda before, new: _limited([*before, *_without(new, before)]), pieces)
+            pieces = (_boxes(part, domain, cuts) for part in _one_per_column(Or, parts))
+            return reduce(lambda before, new: _limited([*before, *_without(new, before, cuts)]), pieces)
         case Not(part):
-            return _without([{}], _boxes(part, domain))
+            return _without([{}], _boxes(part, domain, cuts), cuts)
     raise BadQuery(f"{predicate!r} is not a predicate.")
 
 
@@ -119,23 +158,24 @@ def _one_per_column(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> l
     return [group[0] if len(group) == 1 else kind(tuple(group)) for group in groups.values()]
 
 
-def _both(left: list[Box], right: list[Box]) -> list[Box]:
-    return _limited([met for a in left for b in right if (met := _intersection(a, b)) is not None])
+def _both(left: list[Box], right: list[Box], cuts: _Cuts) -> list[Box]:
+    return _limited([met for a in left for b in right if (met := _intersection(a, b, cuts)) is not None])
 
 
-def _intersection(a: Box, b: Box) -> Box | None:
+def _intersection(a: Box, b: Box, cuts: _Cuts) -> Box | None:
+    cuts.add(a, b)
     met = {**a, **{name: (a[name] & mask if name in a else mask) for name, mask in b.items()}}
     return met if all(mask.any() for mask in met.values()) else None
 
 
-def _without(boxes: list[Box], removed: list[Box]) -> list[Box]:
+def _without(boxes: list[Box], removed: list[Box], cuts: _Cuts) -> list[Box]:
     for hole in removed:
-        boxes = _limited([piece for each in boxes for piece in _difference(each, hole)])
+        boxes = _limited([piece for each in boxes for piece in _difference(each, hole, cuts)])
     return boxes
 
 
-def _difference(whole: Box, hole: Box) -> list[Box]:
-    if _intersection(whole, hole) is None:
+def _difference(whole: Box, hole: Box, cuts: _Cuts) -> list[Box]:
+    if _intersection(whole, hole, cuts) is None:
         return [whole]
     pieces, rest = [], whole
     for name, mask in hole.items():

@@ -73,10 +73,10 @@ def _cell(name: str, column: Column, value: Any) -> int:
         return column.inside + column.extra.index(value)
     if not isinstance(column, Bins):
         return _equal(name, column, value)
-    labels = column.labels
-    if value not in labels:
-        raise BadQuery(f'column "{name}" has no bin {_shown(value)}; {did_you_mean(value, labels)}')
-    return labels.index(value)
+    cell = column.cells_by_label.get(value)
+    if cell is None:
+        raise BadQuery(f'column "{name}" has no bin {_shown(value)}; {did_you_mean(value, column.labels)}')
+    return cell
 
 
 def _equal(name: str, column: Column, value: Any) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
-from discreet.query.body import Body, Norm, Points, shrunk
+from discreet.query.body import GRID, Body, Norm, Points, shrunk
+from discreet.query.normal import Value, integer_of, names_of
 
 Rows = NDArray[np.int64]
 
@@ -24,7 +25,7 @@ CHUNK = 2**14
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Value):
     """How many points are in each box of a regular grid, `bins[j]` of them along axis j.
 
     A point z is in the box floor((z_j + reach_j)·bins_j/(2·reach_j + 1)) along axis j: integer arithmetic. With one bin
@@ -39,6 +40,8 @@ class Boxes:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "bins", tuple(integer_of(each, "bins") for each in self.bins))
+        object.__setattr__(self, "columns", names_of(self.columns))
         if len(self.bins) != self.body.dimensions or min(self.bins) < 1:
             raise BadQuery(f"bins is {self.bins}; there is one number of at least 1 for each coordinate.")
 
@@ -69,7 +72,7 @@ class Boxes:
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Value):
     """The counts and sums of the points nearest to each of some centres: k times 1 + d integers.
 
     A point z belongs to the centre c_j with the least Σ (z − c_j)², the first of several. There it adds `weight` to the
@@ -89,9 +92,16 @@ class Clusters:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        centers = tuple(tuple(integer_of(place, "centers") for place in center) for center in self.centers)
+        object.__setattr__(self, "centers", centers)
+        object.__setattr__(self, "weight", integer_of(self.weight, "weight"))
+        object.__setattr__(self, "radius", None if self.radius is None else integer_of(self.radius, "radius"))
+        object.__setattr__(self, "columns", names_of(self.columns))
         shaped = self.centers and all(len(center) == self.body.dimensions for center in self.centers)
         # Vectors to a centre are squared as they are; products with a centre far away still fit.
         most = max(self.body.reach) if self.radius is not None else FARTHEST
+        if max(self.body.reach) > 2 * GRID:
+            raise BadQuery(f"reach is {max(self.body.reach)}; it is at most {2 * GRID}, so that all sums are exact.")
         if not shaped or max(abs(place) for center in self.centers for place in center) > most:
             raise BadQuery(f"centers must be integer vectors of {self.body.dimensions} numbers up to {most}.")
         if not 1 <= self.weight <= LARGEST or not (self.radius is None or 1 <= self.radius <= LARGEST):

@@ -1,6 +1,6 @@
 """What may be asked: sums over the rows of an integer weight that depends on the row's cell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.box import MOST_CELLS
+from discreet.query.normal import Value, names_of
 from discreet.query.product import Product, Weights, merge
 from discreet.schema.domain import Domain
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Linear:
+class Linear(Value):
     """A linear query: q(table) = Σ over the rows of w(row), with w a sum of products of small tables.
 
     Queries are added, subtracted and multiplied by integers; equal means made of the same products.
@@ -62,14 +63,39 @@ class Linear:
         Exact for one product, for sums of products on different columns, for disjoint products, and wherever the
         columns that hang together have few enough cells for a table; otherwise an interval that contains it.
         """
-        self._check(domain)
-        ranges = [_range(group, domain) for group in _independent(self.products)]
-        return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+        found: tuple[Domain, tuple[int, int]] | None = self.__dict__.get("_range")
+        # One plan looks at it dozens of times, mostly with the same domain.
+        if found is None or found[0] is not domain:
+            self._check(domain)
+            ranges = [_range(group, domain) for group in _independent(self.products)]
+            found = domain, (sum(low for low, _ in ranges), sum(high for _, high in ranges))
+            self.__dict__["_range"] = found
+        return found[1]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.products)
 
     def table(self, domain: Domain, columns: Sequence[str] | None = None) -> Weights:
-        """The weight of every cell of `columns` (the scope, if not given; or more, sorted), as a dense array."""
+        """The weight of every cell of `columns` (the scope, if not given; or more, in any order), as a dense array."""
         self._check(domain)
-        return _table(self.products, self.scope if columns is None else columns, domain)
+        names = self.scope if columns is None else names_of(columns)
+        if not set(self.scope) <= set(names):
+            raise BadQuery(f"the query is on {self.scope} and its table was asked for on {names}. Name all of them.")
+        return _table(self.products, names, domain)
+
+    def weigh(self, codes: Mapping[str, NDArray[np.integer[Any]]]) -> Weights:
+        """The weight of each row, from the code of its cell in each column of the scope: q is the sum of these."""
+        total = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
+        for each in self.products:
+            weights = np.full(len(total), each.coefficient, dtype=np.int64)
+            for factor in each.factors:
+                weights *= factor.weights[tuple(codes[name] for name in factor.columns)]
+            total += weights
+        return total
 
     def answer(self, marginal: NDArray[Any], columns: Sequence[str] | None = None) -> int:
         """The exact value, from the counts of all cells of `columns` (the scope, if not given; or more).
@@ -104,15 +130,22 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(Value):
     """One linear query divided by another: a fraction, or a mean. It is answered from both."""
 
     numerator: Linear
     denominator: Linear
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.numerator, Linear) or not isinstance(self.denominator, Linear):
+            raise BadQuery(
+                f"a ratio was given a {type(self.numerator).__name__} and a {type(self.denominator).__name__}; it is "
+                "of two Linear, say count(domain, where) and count(domain)."
+            )
+
 
 @dataclass(frozen=True, slots=True)
-class Marginal:
+class Marginal(Value):
     """The vector query of all cells of some columns, the last column varying fastest; of none, one number.
 
     In each cell it counts the rows or, with a `weight`, adds up that linear query over the rows of the cell: what SQL
@@ -126,11 +159,7 @@ class Marginal:
     weight: Linear | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, str) or not all(isinstance(name, str) for name in self.columns):
-            raise BadQuery(f'columns is {self.columns!r}; it must be a list of names. Write ["age", "sex"].')
-        object.__setattr__(self, "columns", tuple(self.columns))
-        if len(set(self.columns)) < len(self.columns):
-            raise BadQuery(f"columns is {self.columns!r}; each column is named once. Remove one.")
+        object.__setattr__(self, "columns", names_of(self.columns))
         if self.weight is not None and not isinstance(self.weight, Linear):
             raise BadQuery(f"weight is a {type(self.weight).__name__}; it must be a Linear, say count(domain, where).")
 
@@ -162,8 +191,7 @@ def _table(products: Iterable[Product], scope: Sequence[str], domain: Domain) ->
     for each in products:
         term = np.array(each.coefficient, dtype=np.int64)
         for factor in each.factors:
-            # The axes of a factor are sorted like those of the scope, so it only needs new axes of length 1.
-            term = term * factor.weights.reshape([domain[n].size if n in factor.columns else 1 for n in scope])
+            term = term * factor.spread(scope)
         table += term
     return table
 
@@ -188,7 +216,7 @@ def _range(group: list[Product], domain: Domain) -> tuple[int, int]:
         return group[0].range
     scope = sorted({name for each in group for name in each.columns})
     cells = prod(domain[name].size for name in scope)
-    if _disjoint(group, scope, domain):
+    if _disjoint(group, scope):
         ranges = [each.range_on_support() for each in group]
         if sum(each.support_size(scope, domain) for each in group) < cells:
             ranges.append((0, 0))
@@ -199,12 +227,14 @@ def _range(group: list[Product], domain: Domain) -> tuple[int, int]:
     return sum(each.range[0] for each in group), sum(each.range[1] for each in group)
 
 
-def _disjoint(group: list[Product], scope: Iterable[str], domain: Domain) -> bool:
+def _disjoint(group: list[Product], scope: Iterable[str]) -> bool:
     """Whether no cell has a weight from two of the products: each two are kept apart by some column."""
     meet = np.ones((len(group), len(group)), dtype=np.bool_)
+    np.fill_diagonal(meet, False)
     for name in scope:
-        everywhere = np.ones(domain[name].size, dtype=np.bool_)
-        supports = [each.support(name) for each in group]
-        masks = np.array([everywhere if mask is None else mask for mask in supports], dtype=np.float32)
-        meet &= masks @ masks.T > 0
-    return not np.any(meet & ~np.eye(len(group), dtype=np.bool_))
+        # A product that does not name the column is not kept apart by it: no row of ones is needed for it.
+        found = [(place, mask) for place, each in enumerate(group) if (mask := each.support(name)) is not None]
+        places, masks = [place for place, _ in found], np.array([mask for _, mask in found], dtype=np.float32)
+        # How many cells two supports share, rounded: of one or more it is not zero.
+        meet[np.ix_(places, places)] &= masks @ masks.T > 0
+    return not meet.any()

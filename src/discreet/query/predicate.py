@@ -10,11 +10,15 @@ in an extra cell ("other", "missing") satisfies no comparison, so it satisfies t
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from math import isinf
 from typing import Any, Literal, NoReturn
 
 from discreet.errors import BadQuery
 from discreet.schema.value import Readable, Reading, plain, read
+
+# A value of more digits is a slip of the pen.
+DIGITS = 450
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 
@@ -215,12 +219,20 @@ def _parts(kind: type[And] | type[Or], *predicates: Predicate) -> tuple[Predicat
     )
 
 
+def _is_long(number: Any) -> bool:
+    """Whether a number has more digits than any value of a column: Python would not print it."""
+    exact = Fraction(number)
+    return max(exact.numerator.bit_length(), exact.denominator.bit_length()) > DIGITS * 10 // 3
+
+
 def _askable(column: str, value: Any) -> Any:
     value = plain(value)
     match read(value):
         case ("missing", _):
             raise BadQuery(f'"{column}" is compared with {value!r}; nothing equals a missing value. Use .is_missing().')
-        case ("number", number) if isinf(number):
+        case ("number", number) if not isinstance(number, float) and _is_long(number):
+            raise BadQuery(f'"{column}" is compared with a number of more than {DIGITS} digits. Give a shorter one.')
+        case ("number", float() as number) if isinf(number):
             raise BadQuery(f'"{column}" is compared with {value!r}; a value is finite. Leave that side open.')
         case ("date", _) if isinstance(value, datetime):
             raise BadQuery(

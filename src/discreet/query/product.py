@@ -15,35 +15,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
+from discreet.query.normal import LARGEST, Value, all_of, integer_of, integers_of, names_of, shown, unwritable
 from discreet.schema.domain import Domain
 
 Weights = NDArray[np.int64]
 
 
+# Factors that share columns are multiplied into one. Where none of them has all the columns, up to so many cells.
+MOST_COMBINED = 2**12
+# So many multiplications are done for one product; more if one of its factors is large.
+MOST_MULTIPLIED = 2**16
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Factor:
-    """An integer weight for each cell of some columns. Compared and hashed by its numbers.
+class Factor(Value):
+    """An integer weight for each cell of some columns, which are sorted. Compared and hashed by its numbers.
+
+    The columns may be given in any order, with the axes of the weights in that order.
 
     >>> Factor(("sex",), np.array([1, 0, 0])) == Factor(("sex",), np.array([1, 0, 0]))
     True
+    >>> Factor(("sex", "age"), [[1, 2, 3], [4, 5, 6]])
+    Factor(('age', 'sex'), [[1, 4], [2, 5], [3, 6]])
     """
 
     columns: tuple[str, ...]
     weights: Weights
 
     def __post_init__(self) -> None:
-        weights = np.array(self.weights, dtype=np.int64)
-        if weights.ndim != len(self.columns) or 0 in weights.shape:
+        columns, weights = names_of(self.columns), integers_of(self.weights, "weights")
+        if weights.ndim != len(columns) or 0 in weights.shape:
             raise BadQuery(
-                f"the weights of {self.columns} have shape {weights.shape}; there is one axis for each column, "
+                f"the weights of {shown(columns)} have shape {weights.shape}; there is one axis for each column, "
                 "with a number for each cell."
             )
-        weights.setflags(write=False)
+        order = sorted(range(len(columns)), key=columns.__getitem__)
+        if order != list(range(len(columns))):
+            weights = unwritable(weights.transpose(order))
+        object.__setattr__(self, "columns", tuple(columns[axis] for axis in order))
         object.__setattr__(self, "weights", weights)
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
-        return (self.columns, self.weights.shape, blake2b(np.ascontiguousarray(self.weights).data).digest())
+        return (self.columns, self.weights.shape, blake2b(self.weights.data).digest())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Factor) and self._identity == other._identity
@@ -59,17 +73,48 @@ class Factor:
         """The lowest and the highest weight."""
         return int(self.weights.min()), int(self.weights.max())
 
+    @property
+    def largest(self) -> int:
+        """The largest absolute weight."""
+        return max(map(abs, self.range))
+
+    def spread(self, columns: Sequence[str]) -> Weights:
+        """The weights with an axis for each of these columns, in their order, of length 1 for those not named here."""
+        axes = {name: axis for axis, name in enumerate(self.columns)}
+        shape = [self.weights.shape[axes[name]] if name in axes else 1 for name in columns]
+        return self.weights.transpose([axes[name] for name in columns if name in axes]).reshape(shape)
+
     def __repr__(self) -> str:
         shown = np.array2string(self.weights, threshold=8, edgeitems=3, separator=", ").replace("\n", "")
         return f"Factor({self.columns!r}, {shown})"
 
 
 @dataclass(frozen=True)
-class Product:
-    """`coefficient` times the factors, which are on different columns; columns not named weigh 1."""
+class Product(Value):
+    """`coefficient` times the factors; columns not named weigh 1.
+
+    However it is given, it is held in normal form: the factors are on different columns, none of them is constant, they
+    are sorted, and there are none if the coefficient is 0. Given factors that share a column are multiplied.
+
+    >>> Product([Factor(("sex",), [0, 2]), Factor(("city",), [3, 3]), Factor(("sex",), [5, 1])])
+    Product(factors=(Factor(('sex',), [0, 2]),), coefficient=3)
+    """
 
     factors: tuple[Factor, ...]
     coefficient: int = 1
+
+    def __post_init__(self) -> None:
+        coefficient, given = integer_of(self.coefficient, "coefficient"), all_of(Factor, self.factors, "factors")
+        kept = []
+        for factor in _apart(given) if coefficient else ():
+            low, high = factor.range
+            if low == high:
+                coefficient *= low
+            else:
+                kept.append(factor)
+        factors = tuple(sorted(kept, key=lambda factor: factor.columns)) if coefficient else ()
+        object.__setattr__(self, "factors", factors)
+        object.__setattr__(self, "coefficient", coefficient)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -79,7 +124,7 @@ class Product:
     @cached_property
     def magnitude(self) -> int:
         """The largest absolute weight."""
-        return abs(self.coefficient) * prod(max(map(abs, factor.range)) for factor in self.factors)
+        return abs(self.coefficient) * prod(factor.largest for factor in self.factors)
 
     @cached_property
     def range(self) -> tuple[int, int]:
@@ -119,14 +164,7 @@ class Product:
 
     def times(self, name: str, weights: Weights) -> "Product":
         """The product of this and of a weight for each cell of one column."""
-        for factor in self.factors:
-            if name in factor.columns:
-                shape = [-1 if column == name else 1 for column in factor.columns]
-                if max(map(abs, factor.range)) * max(abs(int(weights.min())), abs(int(weights.max()))) >= 2**63:
-                    raise TooLarge(f'the weights of column "{name}" do not fit in 64 bits. Declare a smaller range.')
-                merged = Factor(factor.columns, factor.weights * weights.reshape(shape))
-                return product([merged, *(other for other in self.factors if other is not factor)], self.coefficient)
-        return product([*self.factors, Factor((name,), weights)], self.coefficient)
+        return Product((*self.factors, Factor((name,), weights)), self.coefficient)
 
 
 def interval_product(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -142,16 +180,55 @@ def interval_product(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return low, high
 
 
-def product(factors: Iterable[Factor], coefficient: int = 1) -> Product:
-    """The product in normal form: sorted factors, none constant."""
-    kept = []
+def _apart(factors: Sequence[Factor]) -> list[Factor]:
+    """The same product in factors of which no two share a column."""
+    apart: list[Factor] = []
+    left = max(MOST_MULTIPLIED, 4 * max((factor.weights.size for factor in factors), default=0))
     for factor in factors:
-        low, high = factor.range
-        if low == high:
-            coefficient *= low
-        else:
-            kept.append(factor)
-    return Product(tuple(sorted(kept)) if coefficient else (), coefficient)
+        met = [other for other in apart if not set(other.columns).isdisjoint(factor.columns)]
+        if met:
+            apart = [other for other in apart if all(other is not each for each in met)]
+            factor = _multiplied([*met, factor])
+            left -= (len(met) + 1) * factor.weights.size
+            if left < 0:
+                raise TooLarge(
+                    f"{len(factors)} factors share columns; to multiply them takes more than {MOST_MULTIPLIED:,} "
+                    "multiplications. Give factors on different columns, or one on all of them."
+                )
+        apart.append(factor)
+    return apart
+
+
+def _multiplied(factors: Sequence[Factor]) -> Factor:
+    """One factor on all columns of several, exactly; refuses what has too many cells or leaves 64 bits."""
+    sizes = _sizes(factors)
+    cells = prod(sizes.values())
+    if cells > max(MOST_COMBINED, *(factor.weights.size for factor in factors)):
+        raise TooLarge(
+            f"factors that share columns have {cells} cells together; the limit is {MOST_COMBINED}. Give factors on "
+            "different columns, or one on all of them."
+        )
+    if prod(factor.largest for factor in factors) > LARGEST:
+        names = ", ".join(sizes)
+        raise TooLarge(f'the weights of column "{names[:60]}" do not fit in 64 bits. Declare a smaller range.')
+    columns = tuple(sorted(sizes))
+    weights = np.ones([sizes[name] for name in columns], dtype=np.int64)
+    for factor in factors:
+        weights *= factor.spread(columns)
+    return Factor(columns, weights)
+
+
+def _sizes(factors: Iterable[Factor]) -> dict[str, int]:
+    """How many cells each column has: the same in every factor, or else numpy would stretch one to fit the other."""
+    sizes: dict[str, int] = {}
+    for factor in factors:
+        for name, size in zip(factor.columns, factor.weights.shape, strict=True):
+            if sizes.setdefault(name, size) != size:
+                raise BadQuery(
+                    f'column "{name[:60]}" has {sizes[name]} cells in one factor and {size} in another; it has as many '
+                    "as the schema declares. Make the query again for this table."
+                )
+    return sizes
 
 
 def box(masks: Mapping[str, NDArray[np.bool_]]) -> Product:
@@ -160,14 +237,15 @@ def box(masks: Mapping[str, NDArray[np.bool_]]) -> Product:
     >>> box({"sex": np.array([True, False])})
     Product(factors=(Factor(('sex',), [1, 0]),), coefficient=1)
     """
-    return product([Factor((name,), mask.astype(np.int64)) for name, mask in masks.items()])
+    return Product(tuple(Factor((name,), mask.astype(np.int64)) for name, mask in masks.items()))
 
 
 def merge(products: Iterable[Product]) -> tuple[Product, ...]:
     """The same sum in fewer products: those that differ in one factor are added up, f·g + f·h = f·(g + h)."""
-    current = [each for each in products if each.coefficient]
+    current = [each for each in all_of(Product, products, "products") if each.coefficient]
     if len(current) == 1:
         return tuple(current)
+    _sizes(factor for each in current for factor in each.factors)
     while True:
         merged = _merge_once(current)
         if len(merged) == len(current):
@@ -176,27 +254,36 @@ def merge(products: Iterable[Product]) -> tuple[Product, ...]:
 
 
 def _merge_once(products: list[Product]) -> list[Product]:
+    # Numbers stand for factors: hundreds of products are compared on dozens of columns.
+    numbers: dict[Factor, int] = {}
+
+    def named(each: Product) -> dict[tuple[str, ...], int]:
+        return {factor.columns: numbers.setdefault(factor, len(numbers)) for factor in each.factors}
+
+    current = [(each, named(each)) for each in products]
     for columns in sorted({factor.columns for each in products for factor in each.factors} | {()}):
-        groups: dict[tuple[Factor, ...] | Product, list[Product]] = {}
-        for each in products:
-            others = tuple(factor for factor in each.factors if factor.columns != columns)
-            alone = len(others) == len(each.factors)
-            groups.setdefault(Product(others) if alone else others, []).append(each)
-        products = [total for group in groups.values() for total in _sum(columns, group)]
-    return products
+        groups: dict[tuple[bool, tuple[int, ...]], list[tuple[Product, dict[tuple[str, ...], int]]]] = {}
+        for each, names in current:
+            others = tuple([number for name, number in names.items() if name != columns])
+            groups.setdefault((columns in names, others), []).append((each, names))
+        current = []
+        for group in groups.values():
+            if len(group) == 1:
+                current += group
+            else:
+                current += [(total, named(total)) for total in _sum(columns, [each for each, _ in group])]
+    return [each for each, _ in current]
 
 
 def _sum(columns: tuple[str, ...], group: list[Product]) -> list[Product]:
     """The sum of products that are alike except for the factor on `columns` and the coefficient."""
-    if len(group) == 1:
-        return group
     changing = [[factor for factor in each.factors if factor.columns == columns] for each in group]
     others = [factor for factor in group[0].factors if factor.columns != columns]
     if not changing[0]:
         coefficient = sum(each.coefficient for each in group)
-        return [product(others, coefficient)] if coefficient else []
+        return [Product(tuple(others), coefficient)] if coefficient else []
     if sum(each.magnitude for each in group) >= 2**63:
         return group
     summed = sum(each.coefficient * factor.weights for each, (factor,) in zip(group, changing, strict=True))
-    total = product([*others, Factor(columns, np.asarray(summed))])
+    total = Product((*others, Factor(columns, np.asarray(summed))))
     return [total] if total.coefficient else []

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.axis import Axis, axis_of
+from discreet.query.normal import Value, names_of
 from discreet.schema.domain import Domain
 
 # Cells of the marginal that is measured. No entry of a measuring matrix is larger than the number of its cells.
@@ -17,7 +18,7 @@ MOST_COUNTED = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(Value):
     """The vector query that measures one cell of the lattice: what a marginal says that its own marginals do not.
 
     `parts` has a pair (column, part) for each named column, sorted; of none, it is the total. The measuring matrix is
@@ -38,10 +39,9 @@ class Residual:
                 f"parts is {self.parts!r}; it must be pairs of a column and the number of a part, 1 or more. "
                 'Write [("age", 1), ("sex", 1)].'
             )
-        ordered = tuple(sorted((name, int(part)) for name, part in self.parts))
-        if len({name for name, _ in ordered}) < len(ordered):
-            raise BadQuery(f"parts is {self.parts!r}; each column is named once. Remove one.")
-        object.__setattr__(self, "parts", ordered)
+        names = names_of([name for name, _ in self.parts], "parts")
+        parts = zip(names, (int(part) for _, part in self.parts), strict=True)
+        object.__setattr__(self, "parts", tuple(sorted(parts)))
 
     @property
     def columns(self) -> tuple[str, ...]:

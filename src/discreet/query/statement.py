@@ -6,9 +6,7 @@ so they cost nothing and reveal nothing more.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
-from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
 import numpy as np
@@ -17,9 +15,10 @@ from numpy.typing import NDArray
 from discreet.errors import BadQuery
 from discreet.query.ask import count, mean, total
 from discreet.query.box import MOST_BOXES, decompose
-from discreet.query.cells import column_of, mask_of
+from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal, Ratio
-from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or, Predicate, everyone
+from discreet.query.output import Output
+from discreet.query.predicate import Predicate, everyone
 from discreet.schema.column import Categories, Column, Integers
 from discreet.schema.domain import Domain
 
@@ -30,8 +29,6 @@ Asked = Linear | Ratio | Marginal | tuple[Marginal, Marginal]
 
 # Released: one number for each cell of the groups, None where there is none.
 Numbers = Sequence[float | None] | NDArray[Any]
-
-_COMPARE = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,10 @@ class Select:
 
     def questions(self, domain: Domain) -> tuple[Asked, ...]:
         """One question for each aggregate: with groups a Marginal, without a Linear; for an average two of them."""
-        return tuple(self._question(each, domain) for each in self.aggregates)
+        # What is asked twice, under two names, is one question.
+        asked = {(each.kind, each.column): each for each in self.aggregates}
+        found = {key: self._question(each, domain) for key, each in asked.items()}
+        return tuple(found[each.kind, each.column] for each in self.aggregates)
 
     def _question(self, asked: Aggregate, domain: Domain) -> Asked:
         match asked:
@@ -120,11 +120,11 @@ class Select:
         """
         shape = tuple(domain[name].size for name in self.group)
         cells = dict(zip(self.group, np.unravel_index(np.arange(prod(shape)), shape), strict=True)) if shape else {}
-        output = _Output(domain, prod(shape), cells, self._columns("", values, prod(shape)))
+        output = Output(domain, prod(shape), cells, self._columns("", values, prod(shape)))
         beside = {} if errors is None else self._columns("_error", errors, prod(shape))
         kept = np.flatnonzero(output.holds(self.having)).tolist()
         for order in reversed(self.order):
-            kept.sort(key=output.keys(order).__getitem__)
+            kept.sort(key=output.keys(order.name, descending=order.descending).__getitem__)
         kept = kept[: self.limit]
         columns = {}
         for item in self.items:
@@ -147,44 +147,6 @@ class Select:
         return {asked.name + suffix: each for asked, each in zip(self.aggregates, lists, strict=True)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """All rows of a table before HAVING, ORDER BY and LIMIT: the cell of each group column and the released numbers."""
-
-    domain: Domain
-    rows: int
-    cells: dict[str, NDArray[np.intp]]
-    numbers: dict[str, list[Any]]
-
-    def keys(self, order: Order) -> list[tuple[bool, Any]]:
-        """What the rows are sorted by: first whether there is no value, so that these come last either way."""
-        sign = -1 if order.descending else 1
-        if order.name in self.numbers:
-            return [(value is None, 0 if value is None else sign * value) for value in self.numbers[order.name]]
-        inside = self.domain[order.name].inside
-        return [(cell >= inside, cell if cell >= inside else sign * cell) for cell in self.cells[order.name].tolist()]
-
-    def holds(self, having: Predicate) -> NDArray[np.bool_]:
-        """Whether each row satisfies a predicate on the output."""
-        match having:
-            case Everyone():
-                return np.ones(self.rows, dtype=np.bool_)
-            case And(parts) | Or(parts):
-                join = np.logical_and if isinstance(having, And) else np.logical_or
-                return reduce(join, map(self.holds, parts))
-            case Not(part):
-                return ~self.holds(part)
-            case Compare() | IsIn() | IsMissing() if having.column in self.cells:
-                return mask_of(having, self.domain)[self.cells[having.column]]
-            case Compare(name, operator, against) if name in self.numbers:
-                compare = _COMPARE[operator]
-                truths = [value is not None and compare(value, against) for value in self.numbers[name]]
-                return np.array(truths, dtype=np.bool_)
-            case IsIn(name, among) if name in self.numbers:
-                return np.array([value in among for value in self.numbers[name]], dtype=np.bool_)
-        raise BadQuery(f"{having!r} is about no column of the output. Name an aggregate or a group column.")
-
-
 def shown_values(column: Column) -> list[Any]:
     """What a table shows for each cell: numbers and booleans as they are, None where missing; otherwise labels.
 
@@ -195,7 +157,7 @@ def shown_values(column: Column) -> list[Any]:
     match column:
         case Integers() if "other" not in column.extra:
             return [*range(column.lower, column.upper + 1), *nothing]
-        case Categories() if "other" not in column.extra and _kinds(column) in ({"number"}, {"boolean"}):
+        case Categories() if "other" not in column.extra and column.kinds in ({"number"}, {"boolean"}):
             return [*column.values, *nothing]
     return list(column.labels)
 
@@ -227,10 +189,6 @@ def describe(asked: Asked, domain: Domain) -> str:
             on = f" on {', '.join(asked.scope)}" if asked.scope else ", the same for every row"
             return "1 product" + on if len(products) == 1 else f"{len(products)} disjoint products" + on
     raise BadQuery(f"a {type(asked).__name__} is not a question of a statement. Give one of select.questions(domain).")
-
-
-def _kinds(column: Categories) -> set[str]:
-    return {kind for kind, _ in column.readings[: column.inside]}
 
 
 def _present(domain: Domain, name: str, where: Predicate) -> Linear:

@@ -1,12 +1,18 @@
 """Queries as plain values, for logs: exact, and the same after a round trip."""
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import BadData
 from discreet.query.linear import Linear, Marginal
+from discreet.query.normal import LARGEST, shown
 from discreet.query.product import Factor, Product
+
+# An array has no more axes than this.
+MOST_COLUMNS = 64
 
 
 def query_to_plain(query: Linear | Marginal) -> dict[str, Any]:
@@ -32,27 +38,58 @@ def query_to_plain(query: Linear | Marginal) -> dict[str, Any]:
 
 
 def query_from_plain(plain: Any) -> Linear | Marginal:
-    """The query that `query_to_plain` wrote."""
-    try:
-        if "products" in plain:
-            return _linear(plain["products"])
-        weight = plain["weight"]
-        return Marginal(tuple(plain["columns"]), None if weight is None else _linear(weight))
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise BadData(
-            f"{str(plain)[:80]!r} is not a query; it must be one that a ledger wrote. "
-            "It may come from a newer version of discreet."
-        ) from error
+    """The query that `query_to_plain` wrote, or another that is written so; refuses whatever is not exactly that.
+
+    The numbers are whole numbers, there are as many weights as the shape says, and no name is there that is not known.
+    Columns and factors may come in any order, for the query brings them into its own.
+    """
+    match plain:
+        case {"products": products, **others} if not others:
+            return _linear(products, plain)
+        case {"columns": columns, "weight": weight, **others} if not others:
+            names = tuple(_list(columns, plain))
+            return Marginal(names, None if weight is None else _linear(weight, plain))
+    raise _no_query(plain)
 
 
-def _linear(products: Any) -> Linear:
-    return Linear(
-        Product(
-            tuple(
-                Factor(tuple(columns), np.array(weights, dtype=np.int64).reshape(shape))
-                for columns, shape, weights in factors
-            ),
-            int(coefficient),
-        )
-        for coefficient, factors in products
+def _linear(products: Any, plain: Any) -> Linear:
+    return Linear([_product(each, plain) for each in _list(products, plain)])
+
+
+def _product(product: Any, plain: Any) -> Product:
+    match product:
+        case [int(coefficient), factors] if type(coefficient) is int:
+            return Product(tuple(_factor(each, plain) for each in _list(factors, plain)), coefficient)
+    raise _no_query(plain)
+
+
+def _factor(factor: Any, plain: Any) -> Factor:
+    match factor:
+        case [_, _, _]:
+            columns, shape, weights = (_list(each, plain) for each in factor)
+            # No size is larger than the number of weights, so that their product is not a long number.
+            sized = len(columns) == len(shape) <= MOST_COLUMNS and all(map(_is_size(len(weights)), shape))
+            if sized and prod(shape) == len(weights) and all(map(_is_weight, weights)):
+                return Factor(tuple(columns), np.array(weights, dtype=np.int64).reshape(shape))
+    raise _no_query(plain)
+
+
+def _is_size(most: int) -> Callable[[object], bool]:
+    return lambda number: type(number) is int and 1 <= number <= most
+
+
+def _is_weight(number: object) -> bool:
+    return type(number) is int and abs(number) <= LARGEST
+
+
+def _list(plain: Any, whole: Any) -> list[Any]:
+    if isinstance(plain, (list, tuple)):
+        return list(plain)
+    raise _no_query(whole)
+
+
+def _no_query(plain: Any) -> BadData:
+    return BadData(
+        f"{shown(plain)} is not a query; it must be one that a ledger wrote. "
+        "It may come from a newer version of discreet."
     )

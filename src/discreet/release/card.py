@@ -50,10 +50,11 @@ class Card:
 
     `budget` is what was asked, and what the release by itself keeps; `spent` is what it used of that, as an epsilon and
     in `grains` of the gate's currency. `cap` limits everything that is ever told of the table, `table_spent` is what
-    was told so far, the release included, and `earlier` says how many spends came before it. The release wrote the
-    `entries` of the ledger. The number of `rows` is within `rows_error` with probability `rows_confidence`; an error of
-    0 says that it is public, None that it was not counted. `forecast` is the mean error that was foreseen before
-    anything was spent. No number is infinite: what is not known is None, and an error of 2 is as wrong as can be.
+    was told so far, the release included, and `earlier` is 1 if something was told before it (older cards have the
+    number of spends). The release wrote the `entries` of the ledger. The number of `rows` is within `rows_error` with
+    probability `rows_confidence`; an error of 0 says that it is public, None that it was not counted. `forecast` is the
+    mean error that was foreseen before anything was spent. No number is infinite: what is not known is None, and an
+    error of 2 is as wrong as can be.
 
     >>> card = Card(
     ...     table="people", columns=(CardColumn("old", "boolean", 2),), unit=Unit(), budget=Budget(0.5, 1e-9),
@@ -139,7 +140,7 @@ class Card:
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
         """What a reader wants to know first: titles and texts."""
-        before = "nothing was told before" if not self.earlier else f"{_number(self.earlier, 'spend')} came before"
+        before = "other answers came before" if self.earlier else "nothing was told before"
         return (
             ("Table", f"{self.table}: {self._rows}, {_number(len(self.columns), 'column')}"),
             ("Protected", f"neighbours: {self.unit.describe}"),

@@ -5,7 +5,7 @@ from itertools import product as every
 import numpy as np
 
 from discreet.query.linear import Linear
-from discreet.query.product import Factor, product
+from discreet.query.product import Factor, Product
 from discreet.release.goal import Goal
 
 
@@ -29,5 +29,5 @@ def cells_of_goal(goal: Goal) -> tuple[Linear, ...]:
         for name in sorted({name for scope in goal.scopes for name in scope})
     }
     return tuple(
-        Linear([product(factors)]) for scope in goal.scopes for factors in every(*(ones[name] for name in scope))
+        Linear([Product(factors)]) for scope in goal.scopes for factors in every(*(ones[name] for name in scope))
     )

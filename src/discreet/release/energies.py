@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, TooLarge
-from discreet.known.family import family_of
-from discreet.known.known import Known
+from discreet.known.family import energies_of, family_of
 from discreet.known.lattice import Columns, inside, subsets
 from discreet.known.reading import Numbers, read
 from discreet.query.axis import Axis, axis_of
@@ -26,7 +25,6 @@ from discreet.release.asked import listed
 from discreet.release.goal import Goal, Wanted
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
-from discreet.schema.unit import Unit
 
 Places = NDArray[np.int64]
 
@@ -275,7 +273,6 @@ def _energies(scope: Columns, questions: Sequence[Linear], domain: Domain) -> Nu
             each_part = read(axis, weights).energies
             rows = (rows[:, :, None] * each_part[:, None, :]).reshape(len(rows), -1)
         found[simple] = rows
-    nothing = Known.nothing(domain, Unit())
     for place, question in enumerate(questions):
         if question.products and not _is_one_product(question):
             family = family_of(question, domain)
@@ -283,7 +280,7 @@ def _energies(scope: Columns, questions: Sequence[Linear], domain: Domain) -> Nu
                 raise TooLarge(
                     f"{question!r} is a sum of too many products for the lattice. Ask for simpler questions."
                 )
-            found[place] = nothing.energies(family).ravel()
+            found[place] = energies_of(family).ravel()
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.ledger import Ledger
+from discreet.ledger.failed import reading_for
 from discreet.mechanism.public import public
 from discreet.privacy.event import Event
 from discreet.query.linear import Linear
@@ -39,16 +40,21 @@ def paid(
     Without a ledger nobody keeps the account but the caller.
     """
     if ledger is None:
-        return release()
+        table.touch()
+        with table.snapshot():
+            return release()
     if not isinstance(ledger, Ledger):
         raise BadParameter(f"ledger is a {type(ledger).__name__}; it must be a Ledger. Open one: dp.Ledger(path).")
     # Pay before reading: a crash now wastes budget; the other order would hide a loss.
     body = None if key is None else dumps([why, repr(event), [query_to_plain(query) for query in asked]]).encode()
-    receipt = ledger.spend(event, why, table=table.name, analyst=analyst, key=key, body=body)
+    if key is None or not ledger.is_answered(key, analyst=analyst):
+        table.touch()
+    receipt = ledger.spend(event, why, table=table.identity, analyst=analyst, key=key, body=body)
     if receipt.released is not None:
         kept: Plain = loads(receipt.released.removeprefix(MAGIC))
         return kept
-    plain = release()
+    with reading_for(ledger, receipt, event, key), table.snapshot():
+        plain = release()
     ledger.record(receipt, MAGIC + dumps(plain).encode())
     return plain
 

@@ -31,10 +31,15 @@ class Cells:
     def _label(self, cell: int) -> str:
         raise NotImplementedError
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """The texts of all cells, for people."""
         return tuple(self.label(cell) for cell in range(self.size))
+
+    @cached_property
+    def cells_by_label(self) -> dict[str, int]:
+        """The first cell that has each text."""
+        return {label: cell for cell, label in reversed(list(enumerate(self.labels)))}
 
     @cached_property
     def extra(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ An extra cell satisfies no comparison. How raw values are compared is said in `v
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from math import isinf
 
 from discreet.errors import BadSchema
@@ -83,8 +84,13 @@ class Categories(Cells):
 
     def _label(self, cell: int) -> str:
         # Among numbers and texts, 1 and "1" need to look different.
-        mixed = len({kind for kind, _ in self.readings[: self.inside]}) > 1
-        return repr(self.values[cell]) if mixed and isinstance(self.values[cell], str) else str(self.values[cell])
+        value = self.values[cell]
+        return repr(value) if len(self.kinds) > 1 and isinstance(value, str) else str(value)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """What kinds of values there are: "text", "number", "boolean", "date"."""
+        return frozenset(kind for kind, _ in self.readings[: self.inside])
 
 
 def Boolean(*, outside: Readable = False, missing: Readable = "outside") -> Categories:  # noqa: N802, a kind of column

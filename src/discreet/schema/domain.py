@@ -43,6 +43,14 @@ class Domain:
         object.__setattr__(self, "columns", pairs)
         object.__setattr__(self, "_named", dict(pairs))
 
+    def __hash__(self) -> int:
+        # A column may have a million values, and what is remembered of a domain is looked up many times.
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.columns)
+
     @property
     def _by_name(self) -> dict[str, Column]:
         named: dict[str, Column] = self.__dict__["_named"]

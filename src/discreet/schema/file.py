@@ -1,6 +1,7 @@
 """Schema files: read and written. Formats of other tools are recognised by their structure (`foreign.py`).
 
 table: people
+version: 1                       # another one whenever the rows have changed
 source: people.parquet
 privacy_unit: row                # or a column, with `contributions`, the most rows of one person
 neighbors: add_remove
@@ -16,13 +17,14 @@ from typing import Any
 from discreet.errors import BadSchema, Mistake, did_you_mean
 from discreet.schema import foreign, text
 from discreet.schema.domain import Domain
+from discreet.schema.identity import FIRST
 from discreet.schema.node import MOST_BYTES, Fields, Items, Node, Scalar, compose
 from discreet.schema.schema import Schema
 from discreet.schema.setting import column_from, in_words, is_blank
 from discreet.schema.sketch import sketch_of
 from discreet.schema.unit import Unit
 
-KEYS = ("table", "source", "privacy_unit", "contributions", "neighbors", "shares_people_with", "columns")
+KEYS = ("table", "version", "source", "privacy_unit", "contributions", "neighbors", "shares_people_with", "columns")
 NEIGHBORS = ("add_remove", "replace_one")
 
 
@@ -93,10 +95,11 @@ def _schema(root: Fields, table: str | None) -> Schema:
     if table not in (None, named):
         raise BadSchema(f'{root.file} declares the table "{named}" and not "{table}".')
     source = _name(root, "source") if "source" in root.fields else None
+    version = _name(root, "version") if "version" in root.fields else FIRST
     try:
-        return Schema(named, domain, unit, source, _shared(root))
+        return Schema(named, domain, unit, source, _shared(root), version)
     except BadSchema as error:
-        blamed = "shares_people_with" if "shares_people_with" in str(error) else "privacy_unit"
+        blamed = next((key for key in ("shares_people_with", "version") if key in str(error)), "privacy_unit")
         raise BadSchema(f"{_place(root, blamed)}: {error}") from None
 
 
@@ -210,6 +213,8 @@ def schema_text(schema: Schema) -> str:
       smoker: {type: boolean}
     """
     lines = [f"table: {text.quoted(schema.table)}"]
+    if schema.version != FIRST:
+        lines.append(f"version: {text.quoted(schema.version)}")
     if schema.source is not None:
         lines.append(f"source: {text.quoted(schema.source)}")
     lines += text.unit_lines(schema.unit)

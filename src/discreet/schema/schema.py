@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from discreet.errors import BadSchema
 from discreet.schema.domain import Domain
+from discreet.schema.identity import FIRST
 from discreet.schema.unit import Unit
 
 
@@ -12,7 +13,8 @@ class Schema:
     """All that is public about a table. `dp.open` reads one from a file, or takes one beside the data.
 
     `source` is where the rows are: a path or an address (see docs/sources.md). `shares_people_with` names other tables
-    in which the same people may be; the ledger then counts what is told of them together.
+    in which the same people may be; the ledger then counts what is told of them together. `version` is another one
+    whenever the rows have changed: what was learnt of an older version is not told of a newer one.
 
     >>> from discreet.schema.column import Boolean
     >>> Schema("people", Domain({"smoker": Boolean()})).unit
@@ -24,6 +26,7 @@ class Schema:
     unit: Unit = field(default_factory=Unit)
     source: str | None = None
     shares_people_with: tuple[str, ...] = ()
+    version: str = FIRST
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, str) or not self.table:
@@ -44,4 +47,6 @@ class Schema:
             raise BadSchema(f"shares_people_with is {shared!r}; it must be a list of names of tables.")
         if self.table in shared:
             raise BadSchema(f'shares_people_with names "{self.table}" itself; name the other tables only.')
+        if not isinstance(self.version, str) or not self.version or not self.version.isprintable():
+            raise BadSchema(f'version is {self.version!r}; it must be a text that is not empty, say "2".')
         object.__setattr__(self, "shares_people_with", tuple(shared))

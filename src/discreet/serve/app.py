@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from discreet.errors import BadParameter, BadQuery, DiscreetError, NotAllowed, ServerFailed
+from discreet.errors import BadParameter, BadQuery, DiscreetError, NotAllowed, ServerFailed, TableChanged
 from discreet.serve.desks import Desks
 from discreet.serve.door import App, Door
 from discreet.serve.journal import Journal
@@ -56,7 +56,7 @@ def application(desks: Desks, journal: Journal) -> FastAPI:
 
     facts = {"title": "Discreet", "version": version("discreet"), "description": _ABOUT}
     app = FastAPI(**facts, lifespan=lifespan, redoc_url=None, docs_url=None)  # type: ignore[arg-type]
-    app.state.desks, app.state.journal = desks, journal
+    app.state.desks, app.state.journal, app.state.warned = desks, journal, set()
     # The first that fits is taken, and looking for it takes time: what is asked most comes first.
     for router in (asking.router, tables.router, releases.router, owner.router, page):
         app.include_router(router)
@@ -87,11 +87,23 @@ def _complete(document: dict[str, Any], tables: list[str]) -> None:
     document["paths"]["/v1/health"]["get"]["security"] = []
 
 
-async def _said(_: Request, error: Exception) -> JSONResponse:
+async def _said(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DiscreetError)
+    if isinstance(error, TableChanged):
+        _warn(request, str(error))
     missing = isinstance(error, BadQuery) and str(error).startswith(("no table", "no release"))
     status, problem = problem_of(error, 404 if missing else None)
     return JSONResponse(problem, status, media_type=TYPE)
+
+
+def _warn(request: Request, said: str) -> None:
+    """Tell the owner, once in each worker, that a table has changed: in the log, with where its rows are."""
+    desks, warned = request.app.state.desks, request.app.state.warned
+    if said not in warned:
+        warned.add(said)
+        curator = desks.curators.get(request.path_params.get("table"))
+        source = None if curator is None else curator.table.schema.source
+        request.app.state.journal.say("table changed", source=source, detail=said)
 
 
 async def _unreadable(_: Request, error: Exception) -> JSONResponse:

@@ -10,11 +10,11 @@ from discreet.ledger import EACH, Balance, Budget, Head, Ledger, Spend
 from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget
 from discreet.ledger.entry import Entry
+from discreet.ledger.failed import FAILED
 from discreet.ledger.history import event_of
 from discreet.ledger.state import plus
 from discreet.meaning import explain
 from discreet.picture import error_text
-from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate, Grains
 from discreet.wire.answer import Plain, budget_to_plain, spend_to_plain
 
@@ -53,13 +53,6 @@ class Books:
         """The account of the table itself, or the narrowest over it."""
         return narrowest(self.ledger.balances(table=table, analyst=analyst))
 
-    def price(self, table: str, analyst: str, event: Event) -> float:
-        """What an event costs by itself, as an epsilon at the table's delta."""
-        if isinstance(event, Nothing):
-            return 0.0
-        gate = self.balance(table, analyst).gate
-        return float(as_budget(gate, gate.charge(event)).epsilon)
-
     def _read(self, entry: Entry) -> None:
         fields = loads(entry.body)
         match fields["is"]:
@@ -69,7 +62,7 @@ class Books:
                 charge = {kind: tuple(amount) for kind, amount in fields["charge"].items()}
                 head = Head(self.ledger.head.ledger, entry.sequence, entry.hash)
                 self._lines[entry.sequence] = Line(spend, head, charge)
-            case "record" if fields["records"] in self._lines:
+            case "record" if fields["records"] in self._lines and entry.released != FAILED:
                 self._lines[fields["records"]].released = entry.released
 
 

@@ -9,7 +9,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from discreet.answer import Answer
-from discreet.curator import Curator
 from discreet.errors import BadParameter, NotAllowed
 from discreet.serve.desks import Desks
 from discreet.serve.forms import LONG, Problem
@@ -28,7 +27,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (402, "The budget is not enough: uncharged."),
         (403, "The token does not allow it."),
         (404, "There is no such thing."),
-        (409, "The key was used before."),
+        (409, "The key was used before, or the table has changed: uncharged."),
         (413, "The request is too long."),
         (422, "It would take too much time or memory: uncharged."),
         (429, "Too many requests: uncharged; see Retry-After."),
@@ -49,6 +48,11 @@ def require_self(who: Token, analyst: str | None) -> None:
     """Nobody asks in another's name."""
     if analyst not in (None, who.name):
         raise NotAllowed(f'your token is of "{who.name}"; nobody asks in the name of somebody else.')
+
+
+def may_see(who: Token, analyst: str) -> bool:
+    """Whether somebody may see what an analyst did: an analyst sees their own, owners and auditors see all."""
+    return who.role != "analyst" or who.name == analyst
 
 
 def desks_of(request: Request) -> Desks:
@@ -76,9 +80,9 @@ def reply(plain: Any, status: int = 200) -> Response:
     return Response(to_json(plain, inf_nan_mode="null"), status, media_type="application/json")
 
 
-def said(desks: Desks, desk: Curator, answer: Answer) -> Plain:
+def said(answer: Answer) -> Plain:
     """An answer as a server tells it: with what was paid for it."""
-    return answer_to_plain(answer) | {"price": desks.books.price(desk.table.name, desk.analyst, answer.cost)}
+    return answer_to_plain(answer) | {"price": answer.price}
 
 
 async def elsewhere(work: Callable[..., Made], *arguments: Any, **named: Any) -> Made:

@@ -36,6 +36,9 @@ class Desks:
         self.ledger = Ledger(settings.ledger)
         try:
             self.tokens = Tokens(settings.ledger)
+            # All of them first: one may say that another shares people with it.
+            for table in tables:
+                self.ledger.bind(table.identity, by="the start of the server")
             self.curators: Mapping[str, Curator] = {table.name: self._curator(table) for table in tables}
         except BaseException:
             self.ledger.close()
@@ -70,10 +73,12 @@ class Desks:
 
     def _curator(self, table: Table) -> Curator:
         budget = self.settings.budget
-        caps = [cap for scope, cap in self.ledger.caps.items() if scope.analyst is None and _covers(scope, table.name)]
+        people = set(self.ledger.sharing(table.name))
+        caps = [cap for scope, cap in self.ledger.caps.items() if scope.analyst is None and _covers(scope, people)]
         if budget is None and not caps:
             raise BadParameter(
-                f'nothing may be spent on table "{table.name}" yet: it has no budget in {self.settings.ledger}. '
+                f'nothing may be spent on table "{table.name}" yet: it has no budget in {self.settings.ledger}'
+                f"{' together with all tables that share its people' * (len(people) > 1)}. "
                 "Say --budget 1 --delta 1e-9 when you start the server."
             )
         # The owner may have raised it since; a start does not lower it, and does not raise it either.
@@ -86,8 +91,8 @@ class Desks:
         return Curator(table, budget=given, ledger=self.ledger, quantum=READING * self.settings.quantum)
 
 
-def _covers(scope: Scope, table: str) -> bool:
-    return scope.tables is None or table in scope.tables
+def _covers(scope: Scope, tables: set[str]) -> bool:
+    return scope.tables is None or tables <= set(scope.tables)
 
 
 def _opened(schema: str, *, in_memory: bool) -> Table:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from math import inf
+from math import inf, prod
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal
@@ -21,10 +21,12 @@ from uuid import uuid4
 
 from discreet.curator import Curator, Release
 from discreet.curator.releasing import held_for
-from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, KeyReused, ServerFailed
+from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, KeyReused, ServerFailed, TooLarge
 from discreet.ledger import Budget
+from discreet.query.axis import axis_of
 from discreet.query.workload import Workload
-from discreet.release.goal import Wanted
+from discreet.release.goal import Goal, Wanted, goal_of
+from discreet.schema.identity import FIRST
 from discreet.wire.answer import Plain
 from discreet.wire.problem import problem_of
 from discreet.wire.workload import workload_from_plain
@@ -33,6 +35,8 @@ State = Literal["waiting", "running", "done", "failed"]
 
 # So many marginals are made at once, and so many releases are kept in memory.
 MOST_MARGINALS, MOST_KEPT = 5000, 4
+# A server plans for no more pieces than this of one marginal, nor of all of them: a plan goes through each.
+MOST_DEEP, MOST_PIECES = 2**12, 2**16
 # A bar that moves by less than this is not written again.
 STEP = 0.01
 
@@ -48,6 +52,7 @@ class Job:
     workload: dict[str, Any]
     epsilon: float
     delta: float
+    version: str = FIRST
     method: str = "auto"
     seconds: float | None = None
     memory: float | None = None
@@ -55,6 +60,7 @@ class Job:
     progress: float = 0.0
     describe: str = ""
     problem: dict[str, Any] | None = None
+    all_left: bool = False
 
     @property
     def budget(self) -> Budget:
@@ -203,7 +209,20 @@ def workload_of(plain: Any, desk: Curator) -> Wanted:
             f"the workload has {size:,} marginals; a server makes up to {MOST_MARGINALS:,}. Take fewer columns, or "
             "fewer at once."
         )
+    if not family:
+        _require_shallow(goal_of(wanted, desk.table.domain))
     return wanted
+
+
+def _require_shallow(goal: Goal) -> None:
+    """Refuse what would take many seconds to plan, from the workload and the schema alone."""
+    pieces = {scope: prod(axis_of(goal.domain[name]).parts for name in scope) for scope in goal.scopes}
+    deepest = max(pieces, key=lambda scope: pieces[scope])
+    if pieces[deepest] > MOST_DEEP or sum(pieces.values()) > MOST_PIECES:
+        raise TooLarge(
+            f"the workload has {sum(pieces.values()):,} pieces, and {', '.join(deepest)} alone {pieces[deepest]:,}; a "
+            f"server plans for up to {MOST_PIECES:,}, and {MOST_DEEP:,} of one marginal. Take fewer columns at once."
+        )
 
 
 def number_of(table: str, analyst: str, key: str | None) -> str:
@@ -228,4 +247,6 @@ def _key(job: Job) -> str:
 
 def _asked(job: Job) -> Job:
     """What was asked, without what has become of it."""
-    return replace(job, made="", state="waiting", progress=0.0, describe="", problem=None)
+    # How much "all that is left" was is not what was asked: it is less when the request is repeated.
+    epsilon = 0.0 if job.all_left else job.epsilon
+    return replace(job, made="", state="waiting", progress=0.0, describe="", problem=None, epsilon=epsilon)

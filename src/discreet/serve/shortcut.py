@@ -43,7 +43,7 @@ class Shortcut:
         try:
             who, form = who_of(request, "owner", "analyst"), AskForm.model_validate_json(request.state.body)
             require_self(who, form.analyst)
-            key_of(request)
+            key = key_of(request)
             # A text was mostly read before, and is short; what else there is may take longer to read.
             if not isinstance(form.question, str):
                 return None
@@ -55,10 +55,11 @@ class Shortcut:
                 epsilon=form.epsilon,
                 joint=form.joint,
                 nonnegative=form.nonnegative,
+                key=key,
             )
         except (DiscreetError, ValidationError):
             return None
         if answer is None:
             return None
         self._journal.answered(table, answer.origin)
-        return reply(said(self._desks, desk, answer))
+        return reply(said(answer))

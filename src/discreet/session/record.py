@@ -54,14 +54,16 @@ def update(name: Name, found: Measured) -> bytes:
     return _written(name, {"update": said})
 
 
-def past(entries: Iterable[Entry], name: Name) -> list[Opened | Measured]:
-    """What the ledger has of this session, in order."""
+def past(entries: Iterable[Entry], name: Name, *, since: int = 0) -> list[Opened | Measured]:
+    """What the ledger has of this session, in order, that was paid for after the entry `since`."""
     found: list[Opened | Measured] = []
     for entry in entries:
         if entry.released is None or not entry.released.startswith(MAGIC):
             continue
         said = json.loads(entry.released[len(MAGIC) :])
         if (said["table"], said["session"]) != (name.table, name.session):
+            continue
+        if since and json.loads(entry.body).get("records", 0) <= since:
             continue
         if said["of"] != name.print_:
             raise BadSchema(

@@ -12,6 +12,7 @@ from typing import NoReturn
 from discreet.answer import Answer
 from discreet.errors import BadParameter, Refusal, SealBroken
 from discreet.ledger import Ledger
+from discreet.ledger.failed import reading_for
 from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.public import public
@@ -95,6 +96,8 @@ class PMW:
         )
         self.asked = 0
         try:
+            # Bound before anything is asked or paid: what was learnt of an older version is not the past of this one.
+            self.ledger.bind(table.identity)
             before = self._past(reopen)
             rows = _rows(before)
             self.design = self._designed(setting, epsilon, error, updates, rows)
@@ -119,6 +122,7 @@ class PMW:
         query = read_count(question, self.table.domain, self.table.name)
         with self._lock:
             self._require_own_process()
+            self.ledger.look(self.table.identity)
             if query in self._answers:
                 return replace(self._answers[query], origin="known", remaining=self._remaining)
             self._require_open()
@@ -175,7 +179,7 @@ class PMW:
     # What has effects is below, in the order in which it happens.
 
     def _past(self, reopen: bool) -> list[Opened | Measured]:
-        before = past(self.ledger.entries(), self._known_as)
+        before = past(self.ledger.entries(), self._known_as, since=self.ledger.since(self.table.name))
         if before and not reopen:
             updates = sum(isinstance(each, Measured) for each in before)
             raise Refusal(
@@ -225,19 +229,23 @@ class PMW:
                 f'setting "{setting}" needs a public number of rows, and here {self.table.unit.describe}. '
                 'Use setting="calibrated", or declare neighbors="replace_one".'
             )
+        self.table.touch()
         # No person can move it, so it costs nothing; and it says what the session will cost.
-        self.ledger.spend(Nothing(), "the number of rows, which is public", table=self.table.name, analyst=self.analyst)
+        why = "the number of rows, which is public"
+        self.ledger.spend(Nothing(), why, table=self.table.identity, analyst=self.analyst)
         return textbook(setting, terms, cells=self.table.domain.size, rows=self._public_rows())
 
     def _open(self, rows: int | None) -> None:
         """Pay for everything, durably; only then read a row."""
         design = self.design
         why = f'session "{self.name}": {design.updates} updates, error {design.error}'
+        self.table.touch()
         receipt = self.ledger.spend(
-            design.event, why, table=self.table.name, analyst=self.analyst, error=float(max(design.error, 1))
+            design.event, why, table=self.table.identity, analyst=self.analyst, error=float(max(design.error, 1))
         )
-        if rows is None:
-            rows = self._public_rows() if self._rows_are_public else self._noisy_rows()
+        with reading_for(self.ledger, receipt, design.event, None):
+            if rows is None:
+                rows = self._public_rows() if self._rows_are_public else self._noisy_rows()
         self.ledger.record(receipt, opening(self._known_as, design, rows))
         self._fitted.told_rows(rows)
         self._remaining = self.ledger.remaining(table=self.table.name, analyst=self.analyst)
@@ -254,7 +262,9 @@ class PMW:
         """Test the model's answer from both sides; where it fails, tell what was measured, and learn it."""
         guess = self._fitted.answer(query)
         # Both are read in any case, so that reading tells nothing.
-        above, below = self.table.evaluate(query), self.table.evaluate(-query)
+        self.table.touch()
+        with self.table.snapshot():
+            above, below = self.table.evaluate(query), self.table.evaluate(-query)
         self.asked += 1
         value, low = self._step(above, guess), True
         if value is None:
@@ -287,7 +297,7 @@ class PMW:
         """Record what was released. If that fails, it is not told, and the session is over."""
         run, self._run = self._run, None
         why = f'session "{self.name}": an update, paid when it was opened'
-        receipt = self.ledger.spend(Nothing(), why, table=self.table.name, analyst=self.analyst)
+        receipt = self.ledger.spend(Nothing(), why, table=self.table.identity, analyst=self.analyst)
         self.ledger.record(receipt, update(self._known_as, found))
         self._run = run
 

@@ -3,6 +3,7 @@
 What an engine says when it fails is not passed on: it may quote rows or passwords. Each failure has a sentence of ours.
 """
 
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 from discreet.errors import BadData, did_you_mean
 from discreet.source.address import Address
+from discreet.source.fingerprint import files_at
 
 # Seconds in which a server must answer.
 _PATIENCE = 10
@@ -101,6 +103,12 @@ def _spark_table(address: Address, name: str) -> Any:
         return named_table(connection, address.table or name, "Spark's catalogue")
     with our_sentence(f'Spark cannot read Parquet at "{address.path}". See that every worker finds it there.'):
         return connection.read_parquet(address.path)
+
+
+def local_files(address: Address) -> str | None:
+    """The path of files on this machine that Spark reads, if it does."""
+    path = address.path if address.engine == "spark" else None
+    return path if path is not None and any(map(os.path.exists, files_at(path))) else None
 
 
 def _spark(place: str) -> Any:

@@ -3,14 +3,15 @@
 Why it holds for every source: contribution.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discreet.errors import BadQuery, TooLarge
+from discreet.errors import BadQuery, SealBroken, TooLarge
 from discreet.privacy.sensitivity import (
     Sensitivity,
     bounded_sensitivity,
@@ -26,12 +27,15 @@ from discreet.query.body import coordinates_of
 from discreet.query.clusters import Boxes, Clusters
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.measurement import Measurement
+from discreet.query.product import Product
 from discreet.query.residual import Residual
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
-Question = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | Sequence[Linear] | Workload[Linear]
+# What is evaluated: values that nobody can change. And what may be given: also lists, which are settled first.
+Settled = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
+Question = Settled | Sequence[Linear] | Workload[Linear]
 
 Thing = TypeVar("Thing")
 
@@ -40,6 +44,8 @@ LARGEST_WEIGHT = 2**32
 
 # Entries of the answer to one question, and entries of the matrix for which the sensitivity is computed exactly.
 MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
+# Of so many products of a query the heaviest and the lightest cell are weighed before it is sealed.
+MOST_WITNESSED = 16
 
 
 def linears(question: Question) -> tuple[Linear, ...]:
@@ -59,6 +65,54 @@ def linears(question: Question) -> tuple[Linear, ...]:
         f"a source cannot evaluate a {type(question).__name__}. Give a Linear (say count(domain, where)), a Ratio, a "
         "Marginal, or a list of Linear."
     )
+
+
+def settled(question: Question) -> Settled:
+    """The question as one value that stays as it is: a list or a workload is read once, and never asked again."""
+    if isinstance(question, (Linear, Marginal, Ratio, Residual, Measurement, Boxes, Clusters)):
+        return question
+    return linears(question)
+
+
+def require_kept(question: Settled, domain: Domain) -> None:
+    """Refuse to seal if a row could weigh more than was declared, as far as some cells can tell.
+
+    The declared range and the evaluated weight are two programs that read one form. Here the second one weighs a few
+    cells that matter to it; if one of them lies outside what the first one declared, then one of the two is wrong. It
+    depends on the question and the schema alone.
+    """
+    match question:
+        case Marginal(_, weight):
+            queries: tuple[Linear, ...] = () if weight is None else (weight,)
+        case Linear() | Ratio() | tuple():
+            queries = linears(question)
+        case _:
+            return
+    for query in queries:
+        # The range of one product is that of its factors, which is what weighing multiplies.
+        if len(query.products) > 1:
+            lowest, highest = query.range(domain)
+            weights = query.weigh(_witnesses(query))
+            if weights.min() < lowest or weights.max() > highest:
+                raise SealBroken(
+                    f"a row may weigh {weights.min()} to {weights.max()} in {query!r}, and {lowest} to {highest} was "
+                    "declared. This is a mistake in discreet: nothing was released. Please report it."
+                )
+
+
+def _witnesses(query: Linear) -> dict[str, NDArray[np.intp]]:
+    """Cells in which some of the products are at an end of their range, the other columns at their first cell."""
+    ends = [end for each in query.products[:MOST_WITNESSED] for end in _ends(each)]
+    return {name: np.array([cell.get(name, 0) for cell in ends], dtype=np.intp) for name in query.scope}
+
+
+def _ends(each: Product) -> Iterator[dict[str, int]]:
+    for find in (np.argmin, np.argmax):
+        cell: dict[str, int] = {}
+        for factor in each.factors:
+            place = np.unravel_index(int(find(factor.weights)), factor.weights.shape)
+            cell |= zip(factor.columns, map(int, place), strict=True)
+        yield cell
 
 
 def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivity:
@@ -90,10 +144,10 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
                 f"the marginal of {', '.join(question.columns)} has {cells} cells; the limit is {MOST_ANSWERS}. "
                 "Ask for fewer columns."
             )
-        weights = (1, 1) if question.weight is None else _weights([question.weight], domain)[0]
+        weights = (1, 1) if question.weight is None else require_light([question.weight], domain)[0]
         return histogram_sensitivity(cells, unit, weights=weights, droppable=droppable)
     queries = linears(question)
-    ranges = _weights(queries, domain)
+    ranges = require_light(queries, domain)
     if len(queries) == 1:
         return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
     return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
@@ -143,11 +197,12 @@ def _residual(question: Residual, itself: Itself[Domain], unit: Unit) -> Sensiti
     return residual_sensitivity(question.axes(itself.thing), unit, droppable=itself.thing.drops)
 
 
-@lru_cache(maxsize=2**12)
+@lru_cache(maxsize=16)
 def _measurement(measurement: Itself[Measurement], itself: Itself[Domain], unit: Unit) -> Sensitivity:
     """Of pieces divided by their noise. The total is the piece in which every column is constant.
 
-    It is looked at when it is priced, paid, read and released; each time it must be the same.
+    It is looked at when it is priced, paid, read and released; each time it must be the same. A measurement may have
+    thousands of pieces, so few are kept.
     """
     question, domain = measurement.thing, itself.thing
     columns = question.columns
@@ -160,8 +215,8 @@ def _measurement(measurement: Itself[Measurement], itself: Itself[Domain], unit:
     return pieces_sensitivity(axes, weights, unit, droppable=domain.drops)
 
 
-def _weights(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
-    """The lowest and the highest weight of a row in each query."""
+def require_light(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
+    """The lowest and the highest weight of a row in each query; refused if a row may weigh too much to be measured."""
     ranges = [query.range(domain) for query in queries]
     heaviest = max(abs(end) for ends in ranges for end in ends)
     if heaviest > LARGEST_WEIGHT:

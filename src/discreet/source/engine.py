@@ -6,15 +6,15 @@ Which columns these are is decided by schema and types, never by the rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import BadData, SourceFailed, did_you_mean
+from discreet.errors import BadData, SourceChanged, SourceFailed, did_you_mean
 from discreet.query.body import coordinates_of
 from discreet.query.clusters import Boxes, Clusters
 from discreet.schema.column import Bins, Column
@@ -23,13 +23,18 @@ from discreet.schema.unit import Unit
 from discreet.source.coding import DROPPED, Codes, check_kind
 from discreet.source.expression import code, is_missing, keeps, kind_of
 from discreet.source.kept import Columns
+from discreet.source.origin import Origin, changed, unavailable, written
 from discreet.source.source import Batch, Source
 from discreet.source.voronoi import collected, in_engine
+
+Reached = TypeVar("Reached")
 
 # How an engine's column becomes a column of cells; text files have their own way.
 Coder = Callable[[Column, Any], Any]
 
 _BATCH = 2**20
+# So often a table is looked through that seems to be written while it is opened.
+_OPENINGS = 3
 
 # The engine's own names: a column of the schema may have any name at all, so they are numbered here.
 _ROWS, _PERSON, _RANK, _KEPT = "n", "person", "place", "kept"
@@ -51,18 +56,35 @@ class Engine(Source):
         coder: Coder = code,
         copy: bool = False,
         reopen: Callable[[], Any] | None = None,
+        place: str | None = None,
     ) -> None:
         super().__init__(domain, unit)
         check_columns(rows.schema(), domain, unit, kinds=coder is code)
-        self._rows, self._coder, self._reopen = rows, coder, reopen
-        self._lost = False
+        self._rows, self._coder, self._reopen, self._place = rows, coder, reopen, place
+        self._origin, self._lost = Origin(rows, place), False
+        self._mark: object = None
+        _see_all_numbers(rows, [*domain, *([] if unit.key is None else [unit.key])])
         self._names = {name: f"c{place}" for place, name in enumerate(domain)}
-        if unit.key is not None:
-            _check_keys(rows, unit.key)
+        # What the rows are as long as this source is open, and which state of them the kept marginals are of.
+        self._opened: str | None = None
+        self._pin: object = None
+        # Postgres counts an edit up to some seconds late: what seems to be written now may have been written before.
+        for _ in range(1 if copy else _OPENINGS):
+            self._opened, self._pin = self._origin.fingerprint(), self._origin.pin()
+            self._copy = self._looked_through(copy)
+            if self._origin.pin() == self._pin:
+                return
+        raise BadData("the rows were written while they were read. Open the table when nobody writes it.")
+
+    def _looked_through(self, copy: bool) -> Any:
+        """See that every row has a key and that the engine can code the rows; the coded rows, if they are copied."""
+        if self.unit.key is not None:
+            _check_keys(self._rows, self.unit.key)
         # Windows over all rows are slow, and so is reading text: an engine of our own keeps the coded rows instead.
-        self._copy = _copied(self._bounded()) if copy else None
-        if not copy:
-            self._check_coding()
+        if copy:
+            return _copied(self._bounded())
+        self._check_coding()
+        return None
 
     def _check_coding(self) -> None:
         """Refuse what the engine cannot compare, whatever the rows are: a type may be less than its name says."""
@@ -84,6 +106,76 @@ class Engine(Source):
         except Exception:
             return False
         return True
+
+    def fingerprint(self) -> str | None:
+        """As it is now; of rows that were copied, as it was when they were."""
+        # Who only looks never waits for whoever reads; and what is being read was touched, so it is what was opened.
+        if self._copy is not None or not self._lock.acquire(blocking=False):
+            return self._opened
+        try:
+            return self._reached(lambda: self._origin.fingerprint())
+        finally:
+            self._lock.release()
+
+    def touch(self) -> None:
+        """Reach the engine, over a new connection if the last one was lost, and see that nothing was written."""
+        if self._copy is None:
+            with self._lock:
+                self._reached(self._look)
+
+    def _reached(self, ask: Callable[[], Reached]) -> Reached:
+        """What a look at the source says, at the second try if the connection was lost meanwhile."""
+        try:
+            self._reconnect()
+            return ask()
+        except SourceChanged:
+            raise
+        except Exception as error:
+            first = error
+        try:
+            self._lost = True
+            self._reconnect()
+            return ask()
+        except SourceChanged:
+            raise
+        except Exception:
+            self._lost = True
+            raise unavailable(first) from None
+
+    def _reconnect(self) -> None:
+        if self._lost and self._reopen is not None:
+            self._rows = self._reopen()
+            self._origin, self._mark = Origin(self._rows, self._place), None
+        self._lost = False
+
+    def _look(self) -> None:
+        if self._origin.pin() != self._pin:
+            raise changed()
+        self._origin.reach([*self.domain, *([] if self.unit.key is None else [self.unit.key])])
+
+    @contextmanager
+    def _one_state(self) -> Iterator[None]:
+        if self._copy is not None:
+            yield
+            return
+        with ExitStack() as stack:
+            with self._asking():
+                self._reconnect()
+                mark = stack.enter_context(self._origin.one_state())
+                self._require_same_file()
+            # Kept marginals of another state must not meet those of this one.
+            if mark is None or mark != self._mark:
+                self._kept.clear()
+            self._mark = mark
+            yield
+            with self._asking():
+                self._require_same_file()
+                stack.close()
+
+    def _require_same_file(self) -> None:
+        """A file has no transactions, so it must be the one that was opened, before it is read and after."""
+        if self._place is not None and self._origin.pin() != self._pin:
+            raise written()
 
     def cells(self, columns: Columns) -> Iterator[Batch]:
         """The cells that hold rows, and how many each: one GROUP BY, streamed."""
@@ -108,12 +200,11 @@ class Engine(Source):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Ask the engine, over a new connection if the last one was lost; say in our words that it failed."""
+        """Ask the engine; say in our words that it failed."""
         try:
-            if self._lost and self._reopen is not None:
-                self._rows = self._reopen()
             yield
-            self._lost = False
+        except SourceFailed:
+            raise
         except Exception as error:
             self._lost = True
             # What an engine says may quote a row.
@@ -124,13 +215,12 @@ class Engine(Source):
 
     def coded_rows(self) -> list[Codes]:
         """The code of every row that counts, in each column of the domain: all of them, in memory."""
-        try:
-            with _batches(self._bounded() if self._copy is None else self._copy) as batches:
-                pieces = [[_codes(batch.column(name)) for name in self._names.values()] for batch in batches]
-        except Exception as error:
-            raise SourceFailed(
-                f"the engine failed to read the rows ({type(error).__name__}). See that the table is still there."
-            ) from None
+        with (
+            self.snapshot(),
+            self._asking(),
+            _batches(self._bounded() if self._copy is None else self._copy) as batches,
+        ):
+            pieces = [[_codes(batch.column(name)) for name in self._names.values()] for batch in batches]
         return [np.concatenate(column) for column in zip(*pieces, strict=True)] or [np.zeros(0, np.int32)] * len(
             self._names
         )
@@ -175,7 +265,7 @@ class Engine(Source):
         """The coded rows that count: none dropped by the schema, and of each person the first by their cells."""
         rows, key = self._rows, self.unit.key
         if key is not None:
-            rows = rows.filter(rows[key].notnull())
+            rows = rows.filter(~is_missing(rows[key]))
         coded = rows.select(
             **{self._names[name]: self._coder(column, rows[name]) for name, column in self.domain.columns},
             **({} if key is None else {_PERSON: rows[key]}),
@@ -246,6 +336,18 @@ def _batches(query: Any) -> Any:
         # What Ibis 12 calls for this is gone in DuckDB 2.
         return engine.con.sql(engine.compile(query)).to_arrow_reader(_BATCH)
     return query.to_pyarrow_batches(chunk_size=_BATCH)
+
+
+def _see_all_numbers(rows: Any, columns: list[str]) -> None:
+    """Keep DuckDB from believing a Parquet file's statistics of floats: they leave out nan.
+
+    A column that is 0 elsewhere would be 0 throughout, and nobody in it would be without a key.
+    """
+    engine, types = rows.get_backend(), rows.schema()
+    if engine.name == "duckdb" and any(types[name].is_floating() for name in columns):
+        ((off,),) = engine.con.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+        names = dict.fromkeys([*filter(None, off.split(",")), "statistics_propagation"])
+        engine.con.execute(f"SET disabled_optimizers = '{','.join(names)}'")
 
 
 def _check_keys(rows: Any, key: str) -> None:

@@ -19,7 +19,9 @@ DELIMITERS = (",", ";", "\t", "|")
 class _Spill:
     """A private folder for what does not fit in memory; it is gone with the last connection that uses it."""
 
-    def __init__(self) -> None:
+    def __init__(self, pin: object = None) -> None:
+        # Which file the connections are to, if they are to one.
+        self.pin = pin
         self.folder = tempfile.mkdtemp(prefix="discreet-")
         weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
 
@@ -33,7 +35,7 @@ def embedded(database: str = ":memory:") -> Any:
     import ibis
 
     own = database == ":memory:"
-    spill = _Spill() if own else _spills.setdefault(os.path.realpath(database), _Spill())
+    spill = _Spill() if own else _spill_of(database)
     connection = ibis.duckdb.connect(
         database,
         read_only=not own,
@@ -45,16 +47,23 @@ def embedded(database: str = ":memory:") -> Any:
     return connection
 
 
+def _spill_of(path: str) -> _Spill:
+    """What the connections to a file share. Another file under its name is refused: DuckDB would show the first."""
+    state = os.stat(path)
+    spill = _spills.setdefault(os.path.realpath(path), _Spill((state.st_dev, state.st_ino)))
+    if spill.pin != (state.st_dev, state.st_ino):
+        raise BadData(
+            f'"{path}" is another file than the one that a table of this process has open under this name. Let go of '
+            "that table (and of its curator) first, or open the new file in another process."
+        )
+    return spill
+
+
 def open_parquet(path: str) -> Any:
     """A Parquet file, or several with * in the name."""
     paths = _existing(path)
     with our_sentence(f'"{path}" is not a Parquet file, or it is truncated. Write it again.'):
-        connection = embedded()
-        table = connection.read_parquet([escape(each) for each in paths])
-        if any(kind.is_floating() for kind in table.schema().types):
-            # Parquet's statistics leave out nan, and DuckDB would take a column that is 0 elsewhere for 0 throughout.
-            connection.con.execute("SET disabled_optimizers = 'statistics_propagation'")
-        return table
+        return embedded().read_parquet([escape(each) for each in paths])
 
 
 def open_duckdb(path: str) -> Any:

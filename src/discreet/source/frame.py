@@ -65,6 +65,7 @@ class Frame(Source):
         self._rows = len(next(iter(codes.values())))
         self._bits = Bits(codes, self._rows)
         self._made: Counter[Columns] = Counter()
+        self._fingerprint: str | None = None
 
     def cells(self, columns: Columns) -> Iterator[Batch]:
         """The cells of every row, as one batch."""
@@ -74,12 +75,17 @@ class Frame(Source):
             yield [], np.array([self._rows])
 
     @classmethod
-    def of_codes(cls, codes: Iterable[Codes], *, domain: Domain, unit: Unit) -> "Frame":
-        """A frame of rows that another source has coded and bounded already."""
+    def of_codes(cls, codes: Iterable[Codes], *, domain: Domain, unit: Unit, fingerprint: str | None = None) -> "Frame":
+        """A frame of rows that another source has coded and bounded already; its fingerprint was the one given."""
         frame = cls.__new__(cls)
         Source.__init__(frame, domain, unit)
         frame._hold({name: _small(code, domain[name]) for name, code in zip(domain, codes, strict=True)})
+        frame._fingerprint = fingerprint
         return frame
+
+    def fingerprint(self) -> str | None:
+        """That of the file or table that was read; None for rows that were given, which have nothing but themselves."""
+        return self._fingerprint
 
     def _answers(self, queries: Sequence[Linear]) -> list[int]:
         answers = [0] * len(queries)

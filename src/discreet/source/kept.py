@@ -44,6 +44,11 @@ class Kept:
         self.keep(columns, summed)
         return summed
 
+    def clear(self) -> None:
+        """Let go of everything: the rows may have changed."""
+        self._marginals.clear()
+        self._bytes = 0
+
     def keep(self, columns: Columns, counts: Counts) -> None:
         """Keep a marginal, and let go of those that were not used for the longest time."""
         if 4 * counts.nbytes > self._most_bytes or columns in self._marginals:

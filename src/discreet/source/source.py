@@ -10,6 +10,7 @@ and raises nothing.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from threading import RLock
 from typing import Any
@@ -21,12 +22,11 @@ from discreet.query.body import coordinates_of
 from discreet.query.clusters import CHUNK, Boxes, Clusters
 from discreet.query.linear import Linear, Marginal
 from discreet.query.measurement import Measurement
-from discreet.query.product import Product
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.bits import Cells
-from discreet.source.effect import LARGEST_WEIGHT, Question, linears, sensitivity_of
+from discreet.source.effect import LARGEST_WEIGHT, Question, linears, require_kept, sensitivity_of, settled
 from discreet.source.exact import Exact
 from discreet.source.kept import Columns, Counts, Kept
 
@@ -50,6 +50,39 @@ class Source(ABC):
         self.domain, self.unit = domain, unit
         self._kept = Kept()
         self._lock = RLock()
+        self._frozen = False
+
+    def fingerprint(self) -> str | None:
+        """What tells one state of the rows from another, by edits and never by contents; None if nothing does.
+
+        For the owner: nobody else may see it, nor a hash of it without a secret. `SourceUnavailable` if it is away.
+        """
+        return None
+
+    def touch(self) -> None:  # noqa: B027 (rows in memory are always there)
+        """Raise `SourceUnavailable` or `SourceChanged` if the rows that were opened cannot be read now.
+
+        To be called before every payment. It depends on the source and on edits of it, never on what is in the rows.
+        """
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is evaluated within is read from one state of the table, also while others change it."""
+        with self._lock:
+            if self._frozen:
+                yield
+                return
+            self._frozen = True
+            try:
+                with self._one_state():
+                    yield
+            finally:
+                self._frozen = False
+
+    @contextmanager
+    def _one_state(self) -> Iterator[None]:
+        """Read from one state; rows in memory have no other."""
+        yield
 
     @abstractmethod
     def cells(self, columns: Columns) -> Iterator[Batch]:
@@ -58,19 +91,23 @@ class Source(ABC):
     def evaluate(self, question: Question) -> Exact:
         """The true integers, sealed: one for a Linear, a vector otherwise (a marginal or a residual row by row).
 
-        Whether it raises depends on the question and the schema, never on the rows.
+        Whether it raises depends on the question and the schema, never on the rows. It is sealed with the sensitivity
+        of the very object that is evaluated, which nobody can change, and which was seen to keep it.
         """
-        sensitivity = sensitivity_of(question, self.domain, self.unit)
-        with self._lock:
-            if isinstance(question, Measurement):
-                return Exact(_fit(self._pieces(question)), sensitivity, question.stretches(self.domain))
-            if isinstance(question, Residual):
-                return Exact(_fit(self._piece(question)), sensitivity)
-            if isinstance(question, (Boxes, Clusters)):
-                return Exact(self._points(question), sensitivity)
-            if isinstance(question, Marginal):
-                return Exact(_fit(self._sums(question)).ravel(), sensitivity)
-            answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linears(question))]
+        asked = settled(question)
+        sensitivity = sensitivity_of(asked, self.domain, self.unit)
+        require_kept(asked, self.domain)
+        with self.snapshot():
+            match asked:
+                case Measurement():
+                    return Exact(_fit(self._pieces(asked)), sensitivity, asked.stretches(self.domain))
+                case Residual():
+                    return Exact(_fit(self._piece(asked)), sensitivity)
+                case Boxes() | Clusters():
+                    return Exact(self._points(asked), sensitivity)
+                case Marginal():
+                    return Exact(_fit(self._sums(asked)).ravel(), sensitivity)
+            answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linears(asked))]
             return Exact(np.array(answers, dtype=np.int64), sensitivity)
 
     def _pieces(self, question: Measurement) -> NDArray[Any]:
@@ -164,7 +201,7 @@ class Source(ABC):
         for codes, rows in self.cells(scope):
             by_name = dict(zip(scope, codes, strict=True))
             for query in queries:
-                weights = _weights(query.products, by_name)
+                weights = query.weigh(by_name)
                 answers[query] += int((weights * (1 if rows is None else _roomy(rows))).sum())
         return answers
 
@@ -177,20 +214,11 @@ class Source(ABC):
             seen += int(counts.sum())
             if seen > _LARGEST // LARGEST_WEIGHT:
                 sums, counts = sums.astype(object), counts.astype(object)
-            weights = _weights(weight.products, dict(zip(scope, codes, strict=True)))
-            np.add.at(sums, self._places(columns, codes[: len(columns)]), weights * counts)
+            weights = weight.weigh(dict(zip(scope, codes, strict=True)))
+            # Of no columns there is one cell, which all rows are in.
+            places = np.broadcast_to(self._places(columns, codes[: len(columns)]), weights.shape)
+            np.add.at(sums, places, weights * counts)
         return sums
-
-
-def _weights(products: Iterable[Product], codes: dict[str, Cells]) -> NDArray[np.int64]:
-    """The weight of each cell. A product may leave 64 bits; their sum does not, so it is right modulo 2^64."""
-    total = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
-    for each in products:
-        weights = np.full(len(total), each.coefficient, dtype=np.int64)
-        for factor in each.factors:
-            weights *= factor.weights[tuple(codes[name] for name in factor.columns)]
-        total += weights
-    return total
 
 
 def _roomy(counts: Counts) -> NDArray[Any]:

@@ -1,5 +1,6 @@
 """A table under protection: what is public about it, and where the rows are."""
 
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
@@ -7,8 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from discreet.errors import BadData, BadSchema
+from discreet.errors import BadData, BadSchema, SourceUnavailable
 from discreet.schema.domain import Domain
+from discreet.schema.identity import Identity
 from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
 from discreet.source.effect import Question
@@ -41,9 +43,32 @@ class Table:
         """Whom we protect."""
         return self.schema.unit
 
+    @property
+    def identity(self) -> Identity:
+        """What a ledger is told of the table, now: reads no row. While the source is away nobody can tell its state."""
+        said, seen = self.schema, None
+        with suppress(SourceUnavailable):
+            seen = self.fingerprint()
+        return Identity(said.table, said.unit, said.version, said.shares_people_with, seen)
+
     def evaluate(self, question: Question) -> Exact:
         """The true integers, sealed; only a mechanism opens them."""
         return self.source.evaluate(question)
+
+    def fingerprint(self) -> str | None:
+        """What tells one state of the rows from another, by edits and never by contents; None if nothing does.
+
+        For the owner: nobody else may see it, nor a hash of it without a secret.
+        """
+        return self.source.fingerprint()
+
+    def touch(self) -> None:
+        """Raise `SourceUnavailable` or `SourceChanged` if the rows cannot be read now. To be called before paying."""
+        self.source.touch()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All that is evaluated within is read from one state of the table, also while others change it."""
+        return self.source.snapshot()
 
     def __repr__(self) -> str:
         return f"<Table: {', '.join(self.domain)}; {self.unit.describe}>"
@@ -85,7 +110,8 @@ def open(
 
 
 def _kept_in_memory(source: Any) -> Source:
-    return Frame.of_codes(source.coded_rows(), domain=source.domain, unit=source.unit)
+    fingerprint = source.fingerprint()
+    return Frame.of_codes(source.coded_rows(), domain=source.domain, unit=source.unit, fingerprint=fingerprint)
 
 
 def _declared(schema: Any, domain: Any, unit: Any) -> Schema:
@@ -103,9 +129,9 @@ def _declared(schema: Any, domain: Any, unit: Any) -> Schema:
 
 
 def _read_schema(path: str) -> Schema:
-    from discreet.schema.file import read_schema
+    from discreet.schema.beside import read_with_people
 
-    return read_schema(path)
+    return read_with_people(Path(path))
 
 
 def _source_of(schema: Schema, path: str) -> str:
@@ -121,7 +147,7 @@ def _source_of(schema: Schema, path: str) -> str:
 
 def _source_at(text: str, folder: Path, schema: Schema) -> Source:
     from discreet.source.address import read_address
-    from discreet.source.connect import connect, our_sentence
+    from discreet.source.connect import connect, local_files, our_sentence
     from discreet.source.engine import Engine
     from discreet.source.files import open_csv
     from discreet.source.text import code_text
@@ -134,11 +160,12 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
             f'"{text}" cannot be read: some line has another number of fields than the header, is not in UTF-8, or is '
             "longer than 2 MB."
         ):
-            return Engine(rows, domain=domain, unit=unit, coder=code_text, copy=True)
+            return Engine(rows, domain=domain, unit=unit, coder=code_text, copy=True, place=address.place)
     copy = address.engine in ("parquet", "duckdb") and unit.key is not None
     reopen = partial(connect, address, schema.table)
     with our_sentence("the rows cannot be read: the file is damaged, or the server has stopped."):
-        return Engine(reopen(), domain=domain, unit=unit, copy=copy, reopen=None if copy else reopen)
+        place = address.place if address.engine in ("parquet", "duckdb") else local_files(address)
+        return Engine(reopen(), domain=domain, unit=unit, copy=copy, reopen=None if copy else reopen, place=place)
 
 
 def _source_of_rows(data: Any, schema: Schema) -> Source:

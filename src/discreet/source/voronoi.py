@@ -71,7 +71,7 @@ def _whole(number: int) -> Any:
 
 
 def _quotient(above: Any, below: Any) -> Any:
-    """Rounded down, of what is not negative. Doubles never round such a quotient up to an integer."""
+    """Rounded down, of what is not negative. Doubles round no a/b with a + b ≤ 2^53 up to an integer: kmeans.md."""
     return (above.cast("float64") / below.cast("float64")).floor().cast("int64")
 
 

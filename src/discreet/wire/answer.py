@@ -79,6 +79,7 @@ def answer_from_plain(plain: Mapping[str, Any]) -> Answer:
         columns,
         plain["origin"],
         None if left is None else budget_from_plain(left),
+        plain.get("price"),
     )
 
 

@@ -14,6 +14,7 @@ from discreet.errors import (
     NotAllowed,
     Refusal,
     ServerFailed,
+    TableChanged,
     TooLarge,
     TooMany,
 )
@@ -26,6 +27,7 @@ _STATUS: tuple[tuple[type[DiscreetError], int], ...] = (
     (NotAllowed, 403),
     (AnswerLost, 409),
     (KeyReused, 409),
+    (TableChanged, 409),
     (TooLarge, 422),
     (TooMany, 429),
     (Mistake, 400),
@@ -37,6 +39,7 @@ _TITLES = {
     NotAllowed: "Not allowed",
     AnswerLost: "The answer was lost",
     KeyReused: "The key came before with another question",
+    TableChanged: "The table has changed",
     TooLarge: "Too large",
     TooMany: "Too many requests",
     Mistake: "Something to put right",
@@ -54,7 +57,8 @@ def problem_of(error: DiscreetError, status: int | None = None) -> tuple[int, di
     kind, found = next((kind, status) for kind, status in _STATUS if isinstance(error, kind))
     name = type(error).__name__
     problem = {"type": f"urn:discreet:{name}", "title": _TITLES[kind], "status": status or found, "error": name}
-    return status or found, problem | {"detail": str(error)}
+    # What was sent may be quoted, also halves of characters, which no reply can hold.
+    return status or found, problem | {"detail": str(error).encode(errors="backslashreplace").decode()}
 
 
 def error_of(status: int, problem: Mapping[str, Any]) -> DiscreetError:

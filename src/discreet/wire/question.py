@@ -21,8 +21,9 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from discreet.curator.asked import Askable
-from discreet.errors import BadQuery, DiscreetError, TooLarge, did_you_mean
+from discreet.errors import BadData, BadQuery, DiscreetError, TooLarge, did_you_mean
 from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.normal import shown as _shown
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Operator, Or, Predicate, everyone
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.query.wire import query_from_plain, query_to_plain
@@ -71,7 +72,7 @@ def question_from_plain(plain: Any, *, table: str) -> Askable:
     match plain:
         case str():
             return plain
-        case Mapping() if not _is_short(plain):
+        case Mapping() if parts_of(plain) > MOST_PARTS:
             raise TooLarge(f"the question has more than {MOST_PARTS} parts. Ask in several questions.")
         case {"select": _}:
             return _read_statement(plain, table)
@@ -88,23 +89,30 @@ def question_from_plain(plain: Any, *, table: str) -> Askable:
     )
 
 
-def _is_short(plain: Mapping[str, Any]) -> bool:
-    """Whether there are few enough conditions, products and columns; the weights of a product are counted as one."""
+def parts_of(plain: Mapping[str, Any]) -> int:
+    """How many conditions, products, factors and columns there are; not counted on far beyond MOST_PARTS."""
     parts, waiting = 0, [plain.get(name) for name in ("where", "having", "select", "order_by", "group_by", "columns")]
-    for query in (plain, plain.get("numerator"), plain.get("denominator")):
-        products = query.get("products") if isinstance(query, Mapping) else None
-        parts += 10 * len(products) if isinstance(products, list) else 0
+    queries = [plain, plain.get("numerator"), plain.get("denominator")]
+    for products in [plain.get("weight"), *(query.get("products") for query in queries if isinstance(query, Mapping))]:
+        for product in products if isinstance(products, list) else ():
+            factors = product[1] if isinstance(product, list) and len(product) == 2 else ()
+            parts += max(10, len(factors) if isinstance(factors, list) else 0)
     while waiting and parts <= MOST_PARTS:
         thing = waiting.pop()
         inside = list(thing.values()) if isinstance(thing, Mapping) else thing if isinstance(thing, list) else []
         parts += 1 + len(inside)
         waiting += inside
-    return parts <= MOST_PARTS
+    return parts
 
 
 def _query(plain: Any) -> Linear | Marginal:
     try:
         return query_from_plain(plain)
+    except BadData:
+        raise BadQuery(
+            f"{_shown(plain)} is not a query. Products are lists [coefficient, factors], and factors lists [columns, "
+            'shape, weights] of whole numbers: {"products": [[1, [[["sex"], [2], [0, 1]]]]]}.'
+        ) from None
     except DiscreetError as error:
         raise BadQuery(f"the query cannot be read: {error}") from None
 
@@ -156,7 +164,9 @@ def _read_statement(plain: Mapping[str, Any], table: str) -> Select:
     limit = plain.get("limit")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise BadQuery(f"limit is {_shown(limit)}; it must be a whole number.")
-    order = tuple(_order(each) for each in _list(plain.get("order_by", []), "order_by"))
+    # A group is sorted by its own name, whatever it is shown as.
+    own = {item.name: item.column for item in items if isinstance(item, Group)}
+    order = tuple(_order(each, own) for each in _list(plain.get("order_by", []), "order_by"))
     known = {item.name for item in items} | set(group)
     for each in order:
         if each.name not in known:
@@ -182,12 +192,15 @@ def _item(plain: Any) -> Group | Aggregate:
     raise BadQuery(f'{_shown(plain)} cannot be selected; write "count", {{"sum": "hours"}} or {{"avg": "age"}}.')
 
 
-def _order(plain: Any) -> Order:
+def _order(plain: Any, own: Mapping[str, str]) -> Order:
     match plain:
         case str():
-            return Order(plain)
+            return Order(own.get(plain, plain))
         case {"name": str(name), **others} if not set(others) - {"descending"}:
-            return Order(name, others.get("descending") is True)
+            down = others.get("descending", False)
+            if not isinstance(down, bool):
+                raise BadQuery(f"descending is {_shown(down)}; it must be true or false.")
+            return Order(own.get(name, name), down)
     raise BadQuery(f'{_shown(plain)} is no order; write a name, or {{"name": "count", "descending": true}}.')
 
 
@@ -269,7 +282,3 @@ def _text(plain: Any, what: str) -> str:
     if isinstance(plain, str) and plain:
         return plain
     raise BadQuery(f"{what} has {_shown(plain)}; it must be the name of a column, a text that is not empty.")
-
-
-def _shown(plain: Any) -> str:
-    return repr(plain)[:80]

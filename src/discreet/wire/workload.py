@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from discreet.errors import BadParameter, BadQuery, did_you_mean
+from discreet.errors import BadParameter, BadQuery, TooLarge, did_you_mean
 from discreet.parameter import whole
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal
@@ -18,10 +18,12 @@ from discreet.query.wire import query_to_plain
 from discreet.query.workload import Workload, all_subsets, marginals, prefixes, ranges
 from discreet.release.goal import Wanted
 from discreet.schema.domain import Domain
-from discreet.wire.question import question_from_plain
+from discreet.wire.question import parts_of, question_from_plain
 
 # More questions than this are not sent one by one.
 MOST_SENT = 2000
+# All of them together have no more parts than so many of one product.
+MOST_PARTS_SENT = 10 * MOST_SENT
 _FAMILIES = {"prefixes": prefixes, "ranges": ranges, "subsets": all_subsets}
 _FORMS = ("marginals", *_FAMILIES, "questions", "weights")
 
@@ -65,6 +67,12 @@ def workload_from_plain(plain: Any, domain: Domain, *, table: str) -> Wanted:
         case {"marginals": ways, **others} if not set(others) - {"of"}:
             return marginals(_projected(others.get("of"), domain), whole("marginals", ways, least=1))
         case {"questions": list(questions), **others} if not others:
+            parts = sum(parts_of(each) for each in questions if isinstance(each, Mapping))
+            if parts > MOST_PARTS_SENT:
+                raise TooLarge(
+                    f"the workload has {parts:,} parts of questions; the limit is {MOST_PARTS_SENT:,}. Give the "
+                    'marginals that they are asked of: {"marginals": 2}.'
+                )
             return [_scope(each, table) for each in questions]
         case {"weights": list(weights), **others} if not others:
             return dict(map(_weighed, weights))

@@ -10,6 +10,7 @@ from sqlglot import exp
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.ask import total
 from discreet.query.cells import column_of
+from discreet.query.check import MOST_ROWS
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql.condition import Subject, checked, column_names, condition
 from discreet.query.sql.node import (
@@ -27,9 +28,6 @@ from discreet.query.sql.say import SUPPORTED, shown, unsupported
 from discreet.query.sql.words import words_of
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema.domain import Domain
-
-# Rows of one answer: every cell of the group columns is one.
-MOST_ROWS = 2**20
 
 _CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit")
 

@@ -33,7 +33,7 @@ router = APIRouter(prefix="/v1/tables/{table}", tags=["asking"], responses=PROBL
 async def ask(request: Request, table: str, form: AskForm) -> Response:
     """The answer to a question. What is known is free, and told at once; what is paid for leaves on the quantum.
 
-    An `Idempotency-Key` makes the request safe to repeat: the same key is paid once.
+    An `Idempotency-Key` makes the request safe to repeat: the same key is paid once, and gets the same bytes again.
     """
     who = who_of(request, "owner", "analyst")
     require_self(who, form.analyst)
@@ -44,10 +44,10 @@ async def ask(request: Request, table: str, form: AskForm) -> Response:
 
     def answered(found: Answer) -> Response:
         journal_of(request).answered(table, found.origin)
-        return reply(said(desks, desk, found))
+        return reply(said(found))
 
     def told() -> Response | None:
-        found = desk.told(question_from_plain(form.question, table=table), **wish, patient=True)
+        found = desk.told(question_from_plain(form.question, table=table), **wish, patient=True, key=key)
         return None if found is None else answered(found)
 
     def asked() -> Response:
@@ -83,7 +83,7 @@ async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
         answers = desk.ask_many(questions, error=form.error, confidence=form.confidence, key=key)
         for answer in answers:
             journal_of(request).answered(table, answer.origin)
-        return reply([said(desks, desk, answer) for answer in answers])
+        return reply([said(answer) for answer in answers])
 
     return await on_time(request, table, asked)
 

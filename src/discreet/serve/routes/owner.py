@@ -118,12 +118,11 @@ def token_to_plain(token: Token | None) -> Plain:
 
 def _cap(desks: Desks, table: str, form: CapForm, owner: Token) -> Plain:
     budget = Budget(form.epsilon, form.delta, form.gate)
-    shared = desks.curators[table].table.schema.shares_people_with
-    one, several = (None, (table, *shared)) if shared else (table, ())
-    scope = scope_of(one, several, form.analyst)
+    people = desks.ledger.sharing(table)
+    scope = scope_of(None, people, form.analyst)
     raised = scope in desks.ledger.caps
     change = desks.ledger.raise_cap if raised else desks.ledger.cap
-    change(budget, table=one, tables=several, analyst=form.analyst, by=owner.name)
+    change(budget, tables=people, analyst=form.analyst, by=owner.name)
     each = form.analyst == EACH
     return {"scope": str(scope), "cap": budget_to_plain(budget), "raised": raised, "each": each}
 

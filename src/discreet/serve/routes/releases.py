@@ -1,4 +1,4 @@
-"""Releases as jobs: begun, watched, looked into and downloaded. All that is downloaded is public."""
+"""Releases as jobs: begun, watched, looked into and downloaded, each by whoever began it and by owners and auditors."""
 
 import io
 import zipfile
@@ -14,7 +14,7 @@ from discreet.ledger import Budget
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
 from discreet.release.methods import require_method
-from discreet.serve.common import PROBLEMS, desks_of, elsewhere, key_of, reply, require_self, who_of
+from discreet.serve.common import PROBLEMS, desks_of, elsewhere, key_of, may_see, reply, require_self, who_of
 from discreet.serve.forms import ReleaseForm, ReleasePlanForm
 from discreet.serve.jobs import Job, Jobs, job_to_plain, now, number_of, workload_of
 from discreet.wire.answer import Plain, answer_to_plain, release_plan_to_plain
@@ -29,10 +29,13 @@ MOST_CELLS, MOST_ROWS = 2**18, 10**7
 async def plan(request: Request, table: str, form: ReleasePlanForm) -> Response:
     """What each method would do for a workload: its error, time and memory. Reads no row and spends nothing."""
     desk = desks_of(request).of(table, who_of(request, "owner", "analyst"))
-    wanted = workload_of(form.workload, desk)
-    budget, rows, seconds, memory = _budget(form, desk), form.rows, form.seconds, form.memory
-    found = await elsewhere(lambda: desk.plan(wanted, budget=budget, rows=rows, seconds=seconds, memory=memory))
-    return reply(release_plan_to_plain(found))
+
+    def planned() -> Response:
+        wanted, budget = workload_of(form.workload, desk), _budget(form, desk)
+        found = desk.plan(wanted, budget=budget, rows=form.rows, seconds=form.seconds, memory=form.memory)
+        return reply(release_plan_to_plain(found))
+
+    return await elsewhere(planned)
 
 
 @router.post("", status_code=202)
@@ -45,7 +48,7 @@ async def start(request: Request, table: str, form: ReleaseForm) -> Response:
     require_self(who, form.analyst)
     desk, key = desks_of(request).of(table, who), key_of(request)
     require_method(form.method)
-    budget = _budget(form, desk)
+    budget = await elsewhere(_budget, form, desk)
     job = Job(
         id=number_of(table, who.name, key),
         table=table,
@@ -54,19 +57,22 @@ async def start(request: Request, table: str, form: ReleaseForm) -> Response:
         workload=form.workload,
         epsilon=float(budget.epsilon),
         delta=float(budget.delta),
+        version=desk.table.schema.version,
         method=form.method,
         seconds=form.seconds,
         memory=form.memory,
+        all_left=form.epsilon is None,
     )
     return reply(job_to_plain(await elsewhere(jobs.start, job)), 202)
 
 
 @router.get("")
 async def every(request: Request, table: str) -> Response:
-    """All releases of a table, the newest first."""
-    _ = desks_of(request).of(table, who_of(request))
+    """The releases of a table, the newest first: an analyst sees their own, owners and auditors all of them."""
+    who = who_of(request)
+    _ = desks_of(request).of(table, who)
     found = await elsewhere(desks_of(request).jobs.list, table)
-    return reply([job_to_plain(job) for job in found])
+    return reply([job_to_plain(job) for job in found if may_see(who, job.analyst)])
 
 
 @router.get("/{number}")
@@ -119,7 +125,8 @@ async def _job(request: Request, table: str, number: str) -> Job:
     desks, who = desks_of(request), who_of(request)
     _ = desks.of(table, who)
     job = await elsewhere(desks.jobs.find, number)
-    if job is None or job.table != table:
+    # Of somebody else's it is not even said that it is there.
+    if job is None or job.table != table or not may_see(who, job.analyst):
         raise BadQuery(f'no release "{number[:40]}" of table "{table}". List them: GET /v1/tables/{table}/releases.')
     return job
 
@@ -134,7 +141,12 @@ async def _made(request: Request, table: str, number: str) -> Path:
 def _budget(form: ReleaseForm | ReleasePlanForm, desk: Curator) -> Budget:
     left = desk.remaining
     epsilon, delta = form.epsilon, form.delta
-    return Budget(left.epsilon if epsilon is None else epsilon, left.delta if delta is None else delta)
+    budget = Budget(left.epsilon if epsilon is None else epsilon, left.delta if delta is None else delta)
+    if float(budget.delta) > float(left.delta):
+        raise BadParameter(
+            f"delta is {float(budget.delta):g}; it must be at most the table's, {float(left.delta):g}. Leave it out."
+        )
+    return budget
 
 
 def _zipped(place: Path) -> bytes:
@@ -165,7 +177,9 @@ def _marginal(jobs: Jobs, number: str, desk: Curator, names: list[str]) -> Plain
     said = release.answer(query)
     known: Any = None
     try:
-        known = answer_to_plain(desk.ask(query))
+        # What is known is of the current version; beside a release of another one it would be taken for the same.
+        if release.schema.version == desk.table.schema.version:
+            known = answer_to_plain(desk.ask(query))
     except DiscreetError:
         # Nothing is known of all its cells; what the release says is all there is.
         known = None

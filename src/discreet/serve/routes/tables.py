@@ -17,7 +17,7 @@ from discreet.schema.column import Bins
 from discreet.schema.file import schema_text
 from discreet.schema.schema import Schema
 from discreet.serve import books
-from discreet.serve.common import PROBLEMS, desks_of, elsewhere, reply, who_of
+from discreet.serve.common import PROBLEMS, desks_of, elsewhere, may_see, reply, who_of
 from discreet.serve.forms import LONG
 from discreet.serve.tokens import Token
 from discreet.wire.answer import Plain, budget_to_plain
@@ -48,7 +48,11 @@ async def table(request: Request, table: str) -> Response:
 async def budget(
     request: Request, table: str, error: float = Query(200.0, description="How many more counts with this error?")
 ) -> Response:
-    """What may be spent, what was spent over time and by whom, what is left in words, and what it means to a person."""
+    """What may be spent, what was spent over time and by whom, what is left in words, and what it means to a person.
+
+    All see what is left of a cap that they share, which is what everybody together has not spent; an analyst sees over
+    time and by whom only their own spends.
+    """
     who, desks = who_of(request), desks_of(request)
     desk = desks.of(table, who)
     half = float(positive("error", error, next_step="Give a half-width, say 200."))
@@ -135,6 +139,8 @@ def _summary(desk: Curator) -> Plain:
     schema = desk.table.schema
     return {
         "name": schema.table,
+        "version": schema.version,
+        "shares_people_with": list(desk.ledger.sharing(schema.table)),
         "protects": schema.unit.describe,
         "neighbors": schema.unit.neighbors,
         "contributions": schema.unit.contributions,
@@ -150,7 +156,8 @@ def _budget(desk: Curator, who: Token, error: float, found: books.Books) -> Plai
     mine = found.ledger.balances(table=name, analyst=who.name)
     whole = found.balance(name, who.name)
     seen: list[Balance] = mine if who.role == "analyst" else found.ledger.balances(table=name)
-    lines = found.lines(name)
+    # What others did, and when, is not an analyst's business; what all of it leaves is in `remaining` and `spent`.
+    lines = [line for line in found.lines(name) if may_see(who, line.spend.analyst)]
     return {
         "remaining": budget_to_plain(desk.remaining),
         "spent": budget_to_plain(desk.spent),
@@ -163,9 +170,7 @@ def _budget(desk: Curator, who: Token, error: float, found: books.Books) -> Plai
         ],
         "accounts": [books.account_to_plain(one, error=error, contributions=contributions) for one in seen],
         "over_time": books.over_time(lines, whole.gate),
-        "by_analyst": [
-            row for row in books.by_analyst(lines, whole.gate) if who.role != "analyst" or row["analyst"] == who.name
-        ],
+        "by_analyst": books.by_analyst(lines, whole.gate),
         "meaning": books.meaning_of(whole.cap),
         "protects": desk.table.unit.describe,
     }

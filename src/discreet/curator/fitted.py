@@ -1,0 +1,134 @@
+"""What a release was fitted to: merged numbers of its own columns, and nothing of who asked for them, when or how.
+
+A ledger keeps every question with its answer. A release needs less: of the pieces of its columns an estimate and how
+well it is known, of marginals that were measured whole their counts, and what it measured itself. Which questions these
+numbers come from, and how many there were, is not in it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.curator.released import Prints, from_bytes, learn
+from discreet.known.known import Known, Told
+from discreet.known.whole import Whole
+from discreet.query.linear import Marginal
+from discreet.release.goal import Goal
+from discreet.schema.schema import Schema
+
+Columns = tuple[str, ...]
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What was known of some columns when a release began, merged; and the records of what it measured itself.
+
+    A block has its columns, the precision of each piece, and the estimates; what was told of a marginal its noise too.
+    All are in the order of their columns, whatever the order in which they were learnt.
+    """
+
+    pure: bool
+    blocks: tuple[tuple[Columns, Numbers, Numbers], ...] = ()
+    told: tuple[tuple[Columns, Told], ...] = ()
+    wholes: tuple[Whole, ...] = ()
+    own: tuple[bytes, ...] = ()
+
+    def with_own(self, records: Iterable[bytes]) -> "Fitted":
+        """The same, with what the release has measured itself."""
+        return replace(self, own=(*self.own, *records))
+
+    def known(self, schema: Schema) -> Known:
+        """All of it, as something that answers."""
+        known = Known.nothing(schema.domain, schema.unit, pure=self.pure)
+        for columns, precision, values in self.blocks:
+            block = known.lattice.blocks.setdefault(columns, known.lattice.block(columns))
+            block.precision, block.values = precision.copy(), values.copy()
+            block.version += 1
+            known.lattice.version += 1
+        known.told.update((Marginal(columns), told) for columns, told in self.told)
+        known.wholes.extend(self.wholes)
+        known.version += 1
+        prints = Prints(schema.domain)
+        for record in self.own:
+            released = from_bytes(record, schema.table, prints)
+            if released is not None:
+                learn(released, known)
+        return known
+
+
+def fitted_to(known: Known, goal: Goal) -> Fitted:
+    """What a model of a goal's columns is fitted to (`release.fitting.joined`), of all that is known."""
+    names = {name for scope in goal.scopes for name in scope}
+    blocks = [
+        (columns, block.precision.copy(), block.values.copy())
+        for columns, block in known.lattice.blocks.items()
+        if block.values is not None and names.issuperset(columns)
+    ]
+    told = [
+        (question.columns, found)
+        for question, found in known.told.items()
+        if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns)
+    ]
+    wholes = [whole for whole in known.wholes if whole.values is not None and names.issuperset(whole.columns)]
+    return Fitted(
+        known.pure,
+        tuple(sorted(blocks, key=lambda block: block[0])),
+        tuple(sorted(told, key=lambda each: each[0])),
+        tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, _listed(whole.values)))),
+    )
+
+
+def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, Numbers]]:
+    """For a file: plain values, and arrays by name."""
+    arrays: dict[str, Numbers] = {}
+    for place, (_, precision, values) in enumerate(fitted.blocks):
+        arrays |= {f"precision{place}": precision, f"block{place}": values}
+    arrays |= {f"told{place}": told.values for place, (_, told) in enumerate(fitted.told)}
+    arrays |= {f"whole{place}": np.asarray(whole.values) for place, whole in enumerate(fitted.wholes)}
+    plain = {
+        "blocks": [list(columns) for columns, _, _ in fitted.blocks],
+        "told": [[list(columns), each.variance, _text(each.sigma), _text(each.scale)] for columns, each in fitted.told],
+        "wholes": [[list(whole.columns), str(whole.scale)] for whole in fitted.wholes],
+    }
+    return plain, arrays
+
+
+def fitted_from_plain(
+    plain: Any, arrays: dict[str, Numbers], own: Iterable[bytes], schema: Schema, pure: bool
+) -> Fitted:
+    """What `fitted_to_plain` wrote."""
+    blocks = [
+        (tuple(columns), arrays[f"precision{place}"], arrays[f"block{place}"])
+        for place, columns in enumerate(plain["blocks"])
+    ]
+    told = [
+        (tuple(columns), Told(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
+        for place, (columns, variance, sigma, scale) in enumerate(plain["told"])
+    ]
+    wholes = [
+        Whole(
+            tuple(columns),
+            Fraction(scale),
+            arrays[f"whole{place}"],
+            tuple(schema.domain[name].size for name in columns),
+        )
+        for place, (columns, scale) in enumerate(plain["wholes"])
+    ]
+    return Fitted(pure, tuple(blocks), tuple(told), tuple(wholes), tuple(own))
+
+
+def _listed(values: Numbers | None) -> list[Any]:
+    return [] if values is None else values.tolist()
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)

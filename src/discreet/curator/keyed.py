@@ -1,0 +1,94 @@
+"""A request with a key: what was asked, in bytes that are always the same; and its answer, to be given again.
+
+What is kept is what was said: numbers, errors, where they come from, what they cost and what was left. How they are
+laid out follows from the question, which the key is bound to.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from json import dumps, loads
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.curator.asked import Reading
+from discreet.curator.reply import Said
+from discreet.curator.wish import Wish
+from discreet.errors import LedgerDamaged
+from discreet.known.bars import Bars
+from discreet.ledger import Budget
+from discreet.parameter import text
+from discreet.privacy.wire import event_from_plain, event_to_plain
+from discreet.query.statement import Aggregate, Select
+from discreet.query.wire import query_to_plain
+
+# The first line of what is kept.
+MAGIC = b"discreet answers 1\n"
+# A key gets a number for each further payment of its request; so there must be room.
+LONGEST = 10_000
+
+
+class Keyed(NamedTuple):
+    """A key, the request that it is bound to, and the bytes by which older versions knew the same request."""
+
+    key: str
+    body: bytes
+    older: tuple[bytes, ...]
+
+    def part(self, what: str, place: int) -> "Keyed":
+        """The same for a further payment of the request."""
+        return self if not place else Keyed(f"{self.key}, {what} {place + 1}", self.body, self.older)
+
+
+def keyed(key: str, kind: str, readings: Sequence[Reading], wish: Wish, *, nonnegative: bool = False) -> Keyed:
+    """A request under a key. What matters is what was asked and how it is shown, not how it was written."""
+    asked = [query_to_plain(each) for reading in readings for part in reading.parts for each in part.questions]
+    how = [wish.error, wish.confidence, wish.epsilon, bool(wish.joint), bool(nonnegative)]
+    body = dumps([kind, asked, [_layout(reading) for reading in readings], how])
+    # As the representation of a wish once was.
+    old = f"Wish(error={wish.error!r}, confidence={wish.confidence!r}, epsilon={wish.epsilon!r}, joint={wish.joint!r})"
+    return Keyed(text("key", key, longest=LONGEST), body.encode(), (dumps([asked, old]).encode(),))
+
+
+def packed(saids: Sequence[Said]) -> bytes:
+    """What was said, for the ledger."""
+    header = [
+        {
+            "sizes": [len(bar.values) for bar in said.bars],
+            "origin": said.origin,
+            "cost": event_to_plain(said.cost),
+            "left": [str(said.remaining.epsilon), str(said.remaining.delta), said.remaining.gate],
+            "price": said.price,
+        }
+        for said in saids
+    ]
+    numbers = [each for said in saids for bar in said.bars for each in (bar.values, bar.errors)]
+    return MAGIC + dumps(header).encode() + b"\n" + b"".join(each.astype("<f8").tobytes() for each in numbers)
+
+
+def unpacked(kept: bytes) -> list[Said]:
+    """What was said when the request came first."""
+    if not kept.startswith(MAGIC):
+        raise LedgerDamaged("an answer is kept in a form that this version does not know. Upgrade discreet.")
+    end = kept.index(b"\n", len(MAGIC))
+    numbers = np.frombuffer(kept[end + 1 :], dtype="<f8").astype(np.float64)
+    saids, start = [], 0
+    for each in loads(kept[len(MAGIC) : end]):
+        bars = []
+        for size in each["sizes"]:
+            bars.append(Bars(numbers[start : start + size], numbers[start + size : start + 2 * size]))
+            start += 2 * size
+        epsilon, delta, gate = each["left"]
+        left = Budget(Fraction(epsilon), Fraction(delta), gate)
+        saids.append(Said(tuple(bars), each["origin"], event_from_plain(each["cost"]), left, each["price"]))
+    return saids
+
+
+def _layout(reading: Reading) -> Any:
+    """How an answer is shown: names, groups, and which rows in which order."""
+    select = reading.select
+    if not isinstance(select, Select):
+        return [list(reading.group)]
+    items = [[each.kind if isinstance(each, Aggregate) else "group", each.column, each.name] for each in select.items]
+    order = [[each.name, each.descending] for each in select.order]
+    return [list(select.group), items, repr(select.having), order, select.limit]

@@ -1,0 +1,82 @@
+"""What a key is bound to: one request of one analyst about one table."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import count
+from json import loads
+from typing import Any
+
+from discreet.errors import AnswerLost, KeyReused
+from discreet.ledger.entry import Entry, key_of
+from discreet.ledger.head import Head
+from discreet.ledger.request import require
+from discreet.ledger.state import State, damaged
+from discreet.ledger.store import Store
+from discreet.parameter import text
+
+
+def bound(key: str, table: str, analyst: str, body: bytes) -> dict[str, Any]:
+    """What an entry says of a request under a key: of what was asked only a hash."""
+    require("body", body, bytes, "Encode it first.")
+    said = {"table": text("table", table), "analyst": text("analyst", analyst), "key": text("key", key)}
+    return {**said, "asked": sha256(body).hexdigest()}
+
+
+def same_request(before: Entry, request: Mapping[str, Any], older: Sequence[bytes] = (), *, since: int = 0) -> Any:
+    """What an entry says that was found by a key, if it is of the same request; `older` are its old forms.
+
+    What came up to the entry `since` was about another version of the table.
+    """
+    said = loads(before.body)
+    if (said.get("analyst"), said.get("key")) != (request["analyst"], request["key"]):
+        raise damaged(before.sequence, "is found by another key than it says")
+    if said["table"] != request["table"]:
+        raise _reused(said, "table")
+    if said["asked"] not in {request["asked"], *(sha256(each).hexdigest() for each in older)}:
+        raise _reused(said, "request")
+    if before.sequence <= since:
+        raise _reused(said, "version of the table")
+    return said
+
+
+def _reused(said: Mapping[str, Any], what: str) -> KeyReused:
+    return KeyReused(
+        f'key "{said["key"]}" came before with another {what}, at {said["at"]}. Use a new key for every new question.'
+    )
+
+
+def last_attempt(store: Store, analyst: str, key: str) -> tuple[int, Entry] | None:
+    """The newest spend with this key, and its number among them: a key is used again if the source failed."""
+    last = None
+    for attempt in count(1):
+        found = store.find(key=key_of(analyst, key, attempt))
+        if found is None:
+            break
+        last = attempt, found
+    return last
+
+
+def paid_before(store: Store, before: Entry, request: Mapping[str, Any]) -> int | None:
+    """The spend whose payment is left over from a failed attempt, if it was for the same event and table."""
+    paid: int = loads(before.body).get("paid", before.sequence)
+    found = store.find(sequence=paid)
+    said = {} if found is None else loads(found.body)
+    same = all(said.get(name) == request[name] for name in ("event", "table", "analyst", "key", "asked"))
+    return paid if same else None
+
+
+def answered(
+    store: Store, state: State, before: Entry, request: Mapping[str, Any], older: Sequence[bytes] = ()
+) -> tuple[Head, str, bytes | None]:
+    """The receipt of the same request, its key was found: its head, when it was, and what was released."""
+    said = same_request(before, request, older, since=state.since(request["table"]))
+    record = store.find(records=before.sequence)
+    if record is None:
+        raise AnswerLost(
+            f'the request with key "{request["key"]}" was charged at {said["at"]} and its answer is not recorded. '
+            "If it is still being computed, repeat it in a moment; otherwise the answer was lost in a crash, and "
+            "a new key asks, and pays, again."
+        )
+    if loads(record.body).get("records") != before.sequence:
+        raise damaged(record.sequence, "is found as the answer to another spend than it says")
+    return Head(state.ledger, before.sequence, before.hash), said["at"], record.released

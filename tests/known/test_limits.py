@@ -1,0 +1,172 @@
+"""Where delta is 0, and for batches: what is too much work is bounded, and what is bounded is still right."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import TooLarge
+from discreet.known import bars, whole
+from discreet.known.bars import _cell, _chernoff, _one_bar, number_bars
+from discreet.known.known import Known
+from discreet.known.tail import half_width
+from discreet.plan import fill
+from discreet.plan.fill import Sparse, fill_jointly, fill_many
+from discreet.plan.plan import require_few
+from discreet.plan.pure import Alone, Whole, pure_step
+from discreet.plan.target import Target
+from discreet.query import Marginal, col, count
+from discreet.query.linear import Linear
+from discreet.query.product import Factor, Product
+from discreet.schema.column import Boolean, Categories, Integers
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+
+FLAGS = Domain({f"f{i:02d}": Boolean(missing="drop", outside="drop") for i in range(20)})
+SMALL = Domain({"age": Integers(0, 8), "city": Categories(["a", "b", "c"]), "sex": Boolean(), "ill": Boolean()})
+
+
+def conjunction(names, domain=FLAGS):
+    found = col(names[0]) == True  # noqa: E712, a predicate
+    for name in names[1:]:
+        found = found & (col(name) == True)  # noqa: E712
+    return count(domain, found)
+
+
+def told(domain=SMALL, seed=1):
+    """What is known after some whole marginals."""
+    known, rng = Known.nothing(domain, Unit(), pure=True), np.random.default_rng(seed)
+    for columns, scale in (
+        (("age", "city"), 7),
+        (("age", "city", "sex"), 9),
+        (("ill", "sex"), 5),
+        (("age", "sex"), 4),
+        (("age", "city", "ill", "sex"), 30),
+    ):
+        size = int(np.prod([domain[name].size for name in columns]))
+        known.measured_whole(columns, scale=Fraction(scale), values=rng.integers(0, 100, size))
+    return known
+
+
+WEIGHT = Linear([Product((Factor(("city",), np.array([1, 2, 5, 3][: SMALL["city"].size])),))])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Marginal(("city", "sex")),
+        Marginal(("age",)),
+        Marginal(("age", "sex")),
+        Marginal(("city",), WEIGHT),
+        Marginal(("sex", "city"), WEIGHT),
+    ],
+)
+def test_cells_that_look_alike_have_the_bars_they_would_have_alone(question):
+    known = told()
+    found = number_bars(question, known, 0.95).errors
+    alone = [_one_bar(_cell(question, known, place), known, 0.95) for place in range(question.size(SMALL))]
+    np.testing.assert_allclose(found, alone, rtol=0.02)
+    assert np.isfinite(found).all()
+
+
+def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
+    """Its value is that of the marginal, its error that of its noise alone: wider, and never too narrow."""
+    known, question = told(), Marginal(("city", "sex"))
+    usual = number_bars(question, known, 0.95)
+    monkeypatch.setattr(whole, "MOST_WEIGHED", 0)
+    found = number_bars(question, known, 0.95)
+    best = next(each for each in known.wholes if each.columns == ("age", "city", "sex"))
+    np.testing.assert_array_equal(found.values, best.values.reshape(best.shape).sum(axis=0).ravel())
+    expected = half_width(np.ones(1), np.array([9.0]), np.array([SMALL["age"].size]), confidence=0.95)
+    assert set(found.errors.tolist()) == {expected}
+    assert usual.errors.max() <= expected
+    one = count(SMALL, (col("city") == "a") & (col("sex") == True))  # noqa: E712
+    cell = number_bars(one, told(), 0.95)
+    assert cell.errors.tolist() == [expected]
+    assert cell.values[0] in found.values
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 30), st.integers(1, 40)), min_size=1, max_size=12),
+    st.sampled_from([0.5, 0.9, 0.95, 0.999]),
+)
+def test_the_shared_bound_is_never_below_the_tail(terms, confidence):
+    weights, scales, counts = (np.array(each) for each in zip(*terms, strict=True))
+    exact = half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
+    found = _chernoff(weights.astype(float), scales.astype(float), counts, confidence=confidence)
+    assert exact <= found * (1 + 1e-9)
+    more = _chernoff(weights + 1.0, scales.astype(float), counts, confidence=confidence)
+    assert exact <= more * (1 + 1e-9)
+
+
+def test_very_many_different_weights_are_bounded(monkeypatch):
+    known, question = told(), count(SMALL, (col("age") >= 3) & (col("sex") == True))  # noqa: E712
+    exact = number_bars(question, known, 0.95).errors
+    monkeypatch.setattr(bars, "MOST_TERMS", 0)
+    monkeypatch.setattr(bars, "_WIDTHS", type(bars._WIDTHS)(2**20))
+    found = number_bars(question, told(), 0.95).errors
+    assert exact < found < 2 * exact
+
+
+def test_a_whole_marginal_of_too_many_pieces_is_not_bought():
+    known = Known.nothing(FLAGS, Unit(), pure=True)
+    names = sorted(FLAGS)
+    for many, kind in ((11, Whole), (12, Alone)):
+        question = Marginal(tuple(names[:many]), conjunction(names[:1]))
+        for ahead in (True, False):
+            found = pure_step(question, Target(error=1000.0, confidence=0.95, joint=1), known, ahead=ahead)
+            assert isinstance(found, kind) or not ahead, (many, found)
+            assert not isinstance(found, Whole) or len(found.columns) <= 11
+
+
+def test_a_batch_that_is_too_large_is_refused_and_nothing_is_paid():
+    names = sorted(FLAGS)
+    known = Known.nothing(FLAGS, Unit())
+    wide = [conjunction(names[place : place + 9]) for place in range(8)]
+    require_few(wide[:7], known)
+    with pytest.raises(TooLarge, match="Ask in several batches"):
+        require_few(wide, known)
+    require_few([conjunction(names[:13])], known)
+    pairs = [conjunction([one, other]) for one in names for other in names if one < other]
+    require_few(pairs, known)
+    with pytest.raises(TooLarge, match="sets of columns"):
+        require_few(pairs, Known.nothing(FLAGS, Unit(), pure=True))
+    require_few(pairs[:40], Known.nothing(FLAGS, Unit(), pure=True))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_batch_is_planned_as_by_a_table(seed):
+    """In linear time the same precisions are found, but for rounding, and every target holds."""
+    energies, price, precision, targets = batch(seed)
+    found = sparsely(energies, price, precision, targets, MOST_DENSE=0)
+    table = energies.dense(len(price))
+    slow = fill_jointly(table, price, precision, targets)
+    assert np.all((table / found).sum(axis=1) <= np.array(targets) * (1 + 1e-9))
+    assert (price * (found - precision)).sum() <= (price * (slow - precision)).sum() * (1 + 1e-3) + 1e-9
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_batch_meets_its_targets_however_early_the_search_ends(seed):
+    energies, price, precision, targets = batch(seed)
+    found = sparsely(energies, price, precision, targets, MOST_DENSE=0, MOST_ROUNDS=0, LEAST_ROUNDS=1)
+    assert np.all(found >= precision)
+    assert np.all((energies.dense(len(price)) / found).sum(axis=1) <= np.array(targets) * (1 + 1e-9))
+
+
+def batch(seed):
+    rng = np.random.default_rng(seed)
+    pieces, questions = int(rng.integers(2, 8)), int(rng.integers(1, 9))
+    chosen = [np.sort(rng.choice(pieces, rng.integers(1, pieces + 1), replace=False)) for _ in range(questions)]
+    starts = np.cumsum([0, *(len(each) for each in chosen[:-1])])
+    places = np.concatenate(chosen)
+    energies = Sparse(rng.uniform(0.1, 5, len(places)), places, starts)
+    return energies, rng.uniform(0.5, 3, pieces), rng.uniform(0, 1, pieces), rng.uniform(0.5, 2, questions).tolist()
+
+
+def sparsely(*given, **limits):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(fill, name, value)
+        return fill_many(*given)
