@@ -224,9 +224,8 @@ def test_a_failed_release_says_why_and_the_next_is_made(inside):
 
 def test_a_release_is_found_under_its_own_table_and_no_other(inside):
     jobs, place = inside.desks.jobs, "/tables/people/releases"
-    job = Job(
-        id="0123", table="others", analyst="ana", made=now(), workload={}, epsilon=1.0, delta=1e-9, state="failed"
-    )
+    facts = {"made": now(), "workload": {}, "epsilon": 1.0, "delta": 1e-9, "state": "failed"}
+    job = Job(id="0123", table="others", analyst="analyst", **facts)
     (inside.settings.releases / job.id).mkdir(parents=True)
     jobs._write(job)
     assert jobs.find("0123") == job
