@@ -19,7 +19,7 @@ from discreet.wire.question import question_from_plain
 # What one request may take, beyond its answer.
 SECONDS, MEGABYTES = 1.0, 200.0
 
-FLAGS, THREES, ROWS = 60, 20, 200
+FLAGS, THREES, ROWS = 60, 20, 20_000
 
 
 def domain_of(many: int) -> dp.Domain:
@@ -36,13 +36,13 @@ def domain_of(many: int) -> dp.Domain:
 
 
 def table_of(domain: dp.Domain, neighbors: str) -> dp.Table:
-    """A few rows: what a request costs must not come from them."""
+    """Few rows, but enough for a mean: what a request costs must not come from them."""
     draw = random.Random(1)
     rows: dict[str, list[Any]] = {}
     for name in domain:
         column = domain[name]
         values = column.values if isinstance(column, dp.Categories) else range(100)
-        rows[name] = [draw.choice(values) for _ in range(ROWS)]
+        rows[name] = draw.choices(values, k=ROWS)
     return dp.open(rows, domain=domain, unit=dp.Unit(neighbors=neighbors))
 
 
@@ -124,6 +124,11 @@ def corpus(many: int) -> Iterator[Ask]:
         f"SELECT AVG(income) AS a FROM data WHERE {conjunction(flags[:6])}",
         {"error": many / 4},
     )
+    for what in ("AVG(income)", "SUM(income)", "AVG(age)"):
+        for group in ("", "zip", "income", "age", "f00, t00"):
+            listed_first, by = (f"{group}, ", f" GROUP BY {group}") if group else ("", "")
+            wanted = f"SELECT {listed_first}{what} AS a FROM data{by}"
+            yield Ask(f"{what} BY {group or 'nothing'} for a price", wanted, {"epsilon": 3})
     yield Ask("AVG BY zip", "SELECT zip, AVG(income) AS a FROM data GROUP BY zip", {"error": many / 2})
     yield Ask("AVG BY its own column", "SELECT income, AVG(income) AS a FROM data GROUP BY income", {"error": many / 2})
     yield Ask(

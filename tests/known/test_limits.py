@@ -1,5 +1,6 @@
 """Where delta is 0, and for batches: what is too much work is bounded, and what is bounded is still right."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import TooLarge
 from discreet.known import bars, whole
-from discreet.known.bars import _cell, _chernoff, _one_bar, number_bars
+from discreet.known.bars import _cell, _one_bar, number_bars
+from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Known
 from discreet.known.tail import half_width
 from discreet.plan import fill
@@ -95,19 +97,40 @@ def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
 def test_the_shared_bound_is_never_below_the_tail(terms, confidence):
     weights, scales, counts = (np.array(each) for each in zip(*terms, strict=True))
     exact = half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
-    found = _chernoff(weights.astype(float), scales.astype(float), counts, confidence=confidence)
+    found = chernoff_half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
     assert exact <= found * (1 + 1e-9)
-    more = _chernoff(weights + 1.0, scales.astype(float), counts, confidence=confidence)
+    more = chernoff_half_width(weights + 1.0, scales.astype(float), counts, confidence=confidence)
     assert exact <= more * (1 + 1e-9)
 
 
 def test_very_many_different_weights_are_bounded(monkeypatch):
     known, question = told(), count(SMALL, (col("age") >= 3) & (col("sex") == True))  # noqa: E712
     exact = number_bars(question, known, 0.95).errors
-    monkeypatch.setattr(bars, "MOST_TERMS", 0)
+    monkeypatch.setattr(bars, "MOST_FACTORS", 0)
     monkeypatch.setattr(bars, "_WIDTHS", type(bars._WIDTHS)(2**20))
     found = number_bars(question, told(), 0.95).errors
     assert exact < found < 2 * exact
+
+
+def test_cells_of_one_name_in_two_tables_are_told_apart():
+    """What is kept between requests is kept for one shape: another table may call other columns the same."""
+    weight = Linear([Product((Factor(("sex",), np.array([1, 3, 1][: SMALL["sex"].size])),))])
+    other = Domain({**{name: SMALL[name] for name in SMALL}, "city": Categories(["a", "b", "c", "d", "e"])})
+    found = [bars._kinds(Marginal(("city",), weight), told(domain)) for domain in (SMALL, other)]
+    assert [each.which.size for each in found] == [SMALL["city"].size, other["city"].size]
+
+
+def test_the_noises_of_a_wide_column_take_room_like_its_cells():
+    """Of n cells the measuring matrices have n² numbers; they are never written down."""
+    domain = Domain({"income": Integers(0, 9999, missing="drop")})
+    known = Known.nothing(domain, Unit(), pure=True)
+    known.measured_whole(("income",), scale=Fraction(9), values=np.zeros(10_000, dtype=np.int64))
+    tracemalloc.start()
+    try:
+        bars.number_bars(Linear([Product((Factor(("income",), np.arange(10_000)),))]), known, 0.95)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_whole_marginal_of_too_many_pieces_is_not_bought():

@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from flint import arb
 
 from discreet import noise
 from discreet.errors import BadParameter
-from discreet.known.tail import half_width, tail
+from discreet.known.tail import half_width, read_terms, tail, without_rare
 from discreet.noise.law import laplace_mass
 from statistical import assert_rate_at_least
 
@@ -115,6 +115,35 @@ def test_with_real_weights_it_holds_and_is_at_most_one_percent_wider(terms):
         holds = places[np.searchsorted(beyond, failure * (1 + 1e-9), side="right")]
         found = half_width(*columns(*terms), confidence=confidence)
         assert holds <= found <= smallest + max(0.01 * smallest, 0.01 * deviation(terms))
+
+
+@pytest.mark.parametrize("most", [0, 200, 5000])
+@pytest.mark.parametrize("terms", [*REAL.values(), [(1, 0.21), (0.0013, 20)], [(1, 0.14), (0.0013, 2), (0.00071, 5)]])
+def test_with_fewer_factors_than_it_takes_it_still_holds(terms, most):
+    places, beyond = enumerated(terms)
+    for confidence in CONFIDENCES:
+        holds = places[np.searchsorted(beyond, float(1 - Fraction(repr(confidence))) * (1 + 1e-9), side="right")]
+        assert holds <= half_width(*columns(*terms), confidence=confidence, most=most) < 1e9
+
+
+def test_large_noises_that_are_rare_are_bounded_and_take_no_longer():
+    """A large step that happens with the failure that is allowed, or less, beside small ones: no one line sees both."""
+    small = (0.0013, 2.0), (0.00071, 5.0)
+    for failure in (0.05, 1e-3):
+        for part in (1e-4, 1e-3, 0.01, 0.3, 0.7, 0.999):
+            large = -1 / np.log(part * failure / (2 - part * failure))
+            terms = [(1.0, large), *small]
+            places, beyond = enumerated(terms)
+            holds = places[np.searchsorted(beyond, failure * (1 + 1e-9), side="right")]
+            assert holds <= half_width(*columns(*terms), confidence=1 - failure)
+            shares = [0.0, 1e-3, 0.5, 1.0]
+            for kept, left in (without_rare(read_terms(*columns(*terms), None), failure, share) for share in shares):
+                dropped = len(terms) - kept.counts.size
+                assert left + sorted(read_terms(*columns(*terms), None).moving())[0] * dropped <= failure
+    wide = np.array([1.0, *(1e-9 * np.linspace(1, 2, 3000))]), np.array([0.15, *np.full(3000, 9.0)])
+    begun = process_time()
+    assert 0 < half_width(*wide, confidence=0.95) < 10
+    assert process_time() - begun < 2
 
 
 @pytest.mark.parametrize("terms", REAL.values(), ids=REAL)

@@ -28,6 +28,13 @@ def test_the_parts_are_orthogonal_to_each_other(axis):
 
 
 @of_every_axis
+def test_the_way_back_is_the_transposed_matrix(axis):
+    for part in range(axis.parts):
+        measured = np.arange(2 * axis.rows(part)).reshape(2, -1) ** 2
+        assert (axis.adjoint(part, measured) == measured @ axis.measure(part)).all()
+
+
+@of_every_axis
 def test_a_matrix_measures_the_projection_with_its_gain_and_the_projections_make_up_everything(axis):
     """With G = MᵀM and g the gain, G/g is a projection if GG = gG; all is scaled to stay whole."""
     gains = [axis.gain(part) for part in range(axis.parts)]

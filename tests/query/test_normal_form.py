@@ -55,7 +55,7 @@ def test_factors_that_share_a_column_are_multiplied():
 def test_what_would_grow_by_multiplying_is_refused_before_it_does():
     wide = MOST_COMBINED
     long = [Factor(("a", "b"), np.arange(wide).reshape(wide, 1)), Factor(("b", "c"), np.arange(wide).reshape(1, wide))]
-    with pytest.raises(TooLarge, match="share columns"):
+    with pytest.raises(TooLarge, match="cells together"):
         Product(long)
     # One that has all the columns does not grow.
     assert Product((Factor(("a",), np.arange(2 * wide)), Factor(("a",), np.arange(2 * wide)))).magnitude > wide

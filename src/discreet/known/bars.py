@@ -6,14 +6,16 @@ sums of noises that an answer is made of.
 
 from dataclasses import dataclass, replace
 from math import inf, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Estimate, Known, Question, Told, quantile
 from discreet.known.reading import Numbers
 from discreet.known.shelf import Shelf
-from discreet.known.tail import half_width
+from discreet.known.tail import MOST_FACTORS, half_width
 from discreet.known.whole import are_few, noises
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
@@ -21,8 +23,6 @@ from discreet.query.product import Product
 # The bars of so many cells of a GROUP BY are computed one by one from everything that is known. Beyond, the answer
 # comes from the one best marginal, in which all cells look alike.
 MOST_APART = 64
-# The tail of more noises of different weights than this is bounded, not computed.
-MOST_TERMS = 2**14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +144,8 @@ def laplace_bars(
     if isinstance(question, Linear):
         return values, np.array([_one_bar(question, known, chance)])
     if size <= MOST_APART:
-        bars = {place: _one_bar(_cell(question, known, place), known, chance) for place in dict.fromkeys(places)}
+        kinds = dict.fromkeys(places)
+        bars = {place: _one_bar(_cell(question, known, place), known, chance, len(kinds)) for place in kinds}
         return values, np.array([bars[place] for place in places])
     return _from_best(question, known, chance)
 
@@ -168,25 +169,25 @@ def _alike(question: Question, known: Known) -> tuple[list[int], int]:
     return places, prod(shape)
 
 
-def _one_bar(query: Linear, known: Known, confidence: float) -> float:
+def _one_bar(query: Linear, known: Known, confidence: float, among: int = 1) -> float:
     family = known.family(query) if query.products else None
     if family is None:
         return 0.0
-    return _half_width(*noises(family, known), confidence)
+    return _half_width(*noises(family, known), confidence, among)
 
 
 # Many questions are the same sum of noises. In numbers of eight bytes: 8 MB.
-_WIDTHS: Shelf[tuple[bytes, bytes, bytes, float], float] = Shelf(2**20)
+_WIDTHS: Shelf[tuple[bytes, bytes, bytes, float, int], float] = Shelf(2**20)
 
 
-def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], confidence: float) -> float:
+def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], confidence: float, among: int) -> float:
+    """The half-width of one of so many sums, all of which together take the work of one."""
     if not weights.size:
         return 0.0
-    key = weights.tobytes(), scales.tobytes(), counts.tobytes(), confidence
+    key = weights.tobytes(), scales.tobytes(), counts.tobytes(), confidence, among
     found = _WIDTHS.get(key)
     if found is None:
-        exact = weights.size <= MOST_TERMS
-        found = (half_width if exact else _chernoff)(weights, scales, counts, confidence=confidence)
+        found = half_width(weights, scales, counts, confidence=confidence, most=MOST_FACTORS // among)
         _WIDTHS.put(key, found, room=3 * weights.size + 50)
     return found
 
@@ -211,45 +212,54 @@ def _from_best(question: Question, known: Known, confidence: float) -> tuple[Num
         return np.zeros(size), np.full(size, inf)
     best = max(able, key=lambda whole: whole.precision(scope))
     others = prod(best.shape) // prod(known.domain[name].size for name in scope)
-    table = _table(question, known)
     values = np.zeros(size)
     if best.values is not None:
         dropped = tuple(axis for axis, name in enumerate(best.columns) if name not in scope)
         counts = best.values.reshape(best.shape).sum(axis=dropped).astype(np.float64)
         rows = by_group(counts, question, known) if isinstance(question, Marginal) else counts.reshape(1, -1)
-        values = (rows * table).sum(axis=1)
-    kinds, which = np.unique(np.abs(table), axis=0, return_inverse=True)
-    if len(kinds) > MOST_APART:
+        values = (rows * _table(question, known)).sum(axis=1)
+    kinds, scale = _kinds(question, known), float(best.scale)
+    if kinds.which is None:
         # A larger weight does not always mean a larger tail, but always a larger moment: one bound for all cells.
-        largest, often = np.unique(kinds.max(axis=0), return_counts=True)
-        scales = np.full(len(largest), float(best.scale))
-        return values, np.full(size, _chernoff(largest, scales, often * others, confidence=confidence))
-    errors = np.array([_width_of(row, float(best.scale), others, confidence) for row in kinds])
-    return values, errors[which.reshape(-1)]
+        weights, often = kinds.weights[0]
+        scales = np.full(len(weights), scale)
+        return values, np.full(size, chernoff_half_width(weights, scales, often * others, confidence=confidence))
+    errors = [
+        _half_width(weights, np.full(len(weights), scale), often * others, confidence, len(kinds.weights))
+        for weights, often in kinds.weights
+    ]
+    return values, np.array(errors)[kinds.which]
 
 
-def _chernoff(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], *, confidence: float) -> float:
-    """A half-width of every sum of noises with weights up to these: (log E e^(sX) + log 2/(1 − confidence))/s.
+class _Kinds(NamedTuple):
+    """The weights that occur in each kind of cell of a GROUP BY, how often each does, and which kind each cell is.
 
-    It holds for each s for which the moment exists (tail.md, Lemma 1 and section 7), so for the best of some.
+    Where there are very many kinds, `which` is None and there is one, of the largest weight in each place.
     """
-    some = weights > 0
-    if not some.any():
-        return 0.0
-    weights, scales, counts = weights[some], scales[some], counts[some]
-    spread = 2 * np.exp(-1 / scales) / np.expm1(-1 / scales) ** 2
-    found = inf
-    for share in np.geomspace(1e-6, 0.999, max(20, min(200, 2**22 // weights.size))).tolist():
-        s = share / float((scales * weights).max())
-        moments = -np.log1p(-spread * (np.cosh(weights * s) - 1))
-        found = min(found, float(counts @ moments + np.log(2 / (1 - confidence))) / s)
+
+    weights: list[tuple[Numbers, NDArray[np.int64]]]
+    which: NDArray[np.intp] | None
+
+
+# Telling rows apart takes longer than all else, and one request needs it several times. In numbers: 8 MB.
+_ROWS: Shelf[tuple[Question, tuple[int, ...]], _Kinds] = Shelf(2**20)
+
+
+def _kinds(question: Question, known: Known) -> _Kinds:
+    key = question, tuple(known.domain[name].size for name in question.scope)
+    found = _ROWS.get(key)
+    if found is None:
+        rows, which = np.unique(np.abs(_table(question, known)), axis=0, return_inverse=True)
+        few = len(rows) <= MOST_APART
+        weights = [_counted(row) for row in (rows if few else rows.max(axis=0, keepdims=True))]
+        found = _Kinds(weights, which.reshape(-1) if few else None)
+        _ROWS.put(key, found, room=2 * sum(each.size for each, _ in weights) + which.size * few + 50)
     return found
 
 
-def _width_of(row: Numbers, scale: float, times: int, confidence: float) -> float:
-    """The half-width of a sum of noises of one scale, each weight so many times."""
+def _counted(row: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
     weights, often = np.unique(row[row > 0], return_counts=True)
-    return _half_width(weights, np.full(len(weights), scale), (often * times).astype(np.int64), confidence)
+    return weights, often.astype(np.int64)
 
 
 def _table(question: Question, known: Known) -> Numbers:

@@ -185,12 +185,7 @@ class Cells:
 
     def _back(self, numbers: Numbers, part: int) -> Numbers:
         """The measuring matrix of a part, transposed, times the last axis; less the mean over the declared cells."""
-        axis = self.axis
-        if not axis.levels:
-            found = axis.cells * numbers
-        else:
-            both = np.stack([numbers, -numbers], axis=-1).reshape(*numbers.shape[:-1], -1)
-            found = np.repeat(both, axis.padded >> part, axis=-1)[..., : axis.cells]
+        found = self.axis.adjoint(part, numbers)
         return np.asarray(found - found.mean(axis=-1, keepdims=True))
 
 

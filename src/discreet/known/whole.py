@@ -140,5 +140,5 @@ def _functions(reading: Listed, row: int) -> Numbers:
     functions[0] = reading.vectors[row, 0]
     for part in range(1, axis.parts):
         begin, end = axis.starts[part - 1 : part + 1]
-        functions[part] = reading.vectors[row, 1 + begin : 1 + end] @ axis.measure(part)
+        functions[part] = axis.adjoint(part, reading.vectors[row, 1 + begin : 1 + end])
     return functions

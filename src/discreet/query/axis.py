@@ -85,6 +85,19 @@ class Axis:
         halves[..., :whole] = sums
         return np.moveaxis(halves[..., 0::2] - halves[..., 1::2], -1, axis)
 
+    def adjoint(self, part: int, values: NDArray[Any]) -> NDArray[Any]:
+        """The measuring matrix of a part, transposed, times the last axis of an array: from rows back to cells.
+
+        >>> Axis(3, levels=2).adjoint(2, np.array([5, 7])).tolist()
+        [5, -5, 7]
+        """
+        if part == 0:
+            return np.repeat(values, self.cells, axis=-1)
+        if not self.levels:
+            return np.asarray(self.cells * values - values.sum(axis=-1, keepdims=True))
+        halves = np.stack([values, -values], axis=-1).reshape(*values.shape[:-1], -1)
+        return np.repeat(halves, self.padded >> part, axis=-1)[..., : self.cells]
+
     def apply_all(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
         """The measuring matrices of all parts, one after the other, the constants first: `starts`, each one later."""
         if not self.levels:
