@@ -123,12 +123,13 @@ function show(found) {
 
 function refused(problem) {
   const title = problem.status ? "Not asked, and nothing was charged" : "No answer came";
-  const free = problem.status ? price.freeButton({}) : null;
+  const number = (pattern) => Number(pattern.exec(problem.message)?.[1].replaceAll(",", ""));
+  const free = problem.status ? price.freeButton({}, number(/for free with error ([\d,.e+-]+\d)/)) : null;
   // What a program would do without an error is a button here.
   const said = free ? problem.message.replace(/\n[^\n]*for free with error[^\n]*/, "") : problem.message;
   const parts = [el("h3", {}, title), el("p", {}, said)];
   if (problem.status && !byId("chips").hidden) parts.push(note("What is known stays free: see the questions above."));
-  const enough = Number(/error >= ([\d,.e+]+)/.exec(problem.message)?.[1].replaceAll(",", ""));
+  const enough = number(/error >= ([\d,.e+]+)/);
   const allow = enough > 0 ? button(`Allow ± ${errorText(enough)}`, () => price.chosen(enough)) : null;
   const ways = el("div", { class: "row" }, allow, free);
   ways.addEventListener("click", () => byId("ask").focus());

@@ -133,10 +133,10 @@ export class Price {
     this.place.replaceChildren(...parts);
   }
 
-  /** A button that takes what is known of the question, null if nothing is. */
-  freeButton(facts) {
-    if (this.free === null) return null;
-    const error = roundedUp(this.free);
+  /** A button that takes what is known of the question: with this error, or as the last plan said; null if nothing is. */
+  freeButton(facts, said = this.free) {
+    if (!(said >= 0) || said === null) return null;
+    const error = roundedUp(said);
     return button(`Take ± ${errorText(error)}, known for free`, () => this.chosen(error), facts);
   }
 
