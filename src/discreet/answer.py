@@ -6,11 +6,14 @@ from html import escape
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.ledger.budget import Budget
 from discreet.picture import Picture, Series, draw_html, draw_text, number_text, picture_of
 from discreet.privacy.event import Event
+
+Numbers = NDArray[np.float64]
 
 # As many rows as `print(answer)` shows, and as a notebook does.
 _SHOWN, _SHOWN_IN_NOTEBOOK = 12, 40
@@ -120,14 +123,22 @@ def mean_of(
     >>> mean_of(4000, 0, 100, 20, 1, 99)
     (40.0, 10.0)
     >>> mean_of(7, 50, 0, 2, 1, 99)
-    (None, 98)
+    (None, 98.0)
     """
-    if values <= 0:
-        return None, highest - lowest
-    value = min(max(total / values, lowest), highest)
-    fewest, most = values - values_error, values + values_error
-    if fewest <= 0:
-        return value, max(highest - value, value - lowest)
-    ends = [end / number for end in (total - total_error, total + total_error) for number in (fewest, most)]
-    low, high = max(min(ends), lowest), min(max(ends), highest)
-    return value, max(high - value, value - low, 0.0)
+    parts = np.array([[total], [total_error], [values], [values_error]], dtype=np.float64)
+    means, errors = means_of(parts, lowest, highest)
+    return None if np.isnan(means[0]) else float(means[0]), float(errors[0])
+
+
+def means_of(parts: Numbers, lowest: float, highest: float) -> tuple[Numbers, Numbers]:
+    """`mean_of` each column of totals, their errors, numbers of values and theirs; nan where there are no values."""
+    totals, total_errors, values, values_errors = parts
+    fewest, most = values - values_errors, values + values_errors
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        means = np.where(values > 0, np.clip(totals / values, lowest, highest), np.nan)
+        ends = [end / number for end in (totals - total_errors, totals + total_errors) for number in (fewest, most)]
+        low, high = np.maximum(np.min(ends, axis=0), lowest), np.minimum(np.max(ends, axis=0), highest)
+        within = np.maximum(np.maximum(high - means, means - low), 0.0)
+        # Any mean at all is possible where the number of values may be zero.
+        errors = np.where(fewest > 0, within, np.maximum(highest - means, means - lowest))
+    return means, np.where(values > 0, errors, highest - lowest)

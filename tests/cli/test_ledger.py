@@ -408,20 +408,22 @@ def entries(address):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_reading_works_while_a_service_spends(place, tmp_path):
-    with nullcontext(tmp_path / "busy.sqlite") if place == "sqlite" else new_database() as address:
-        with subprocess.Popen([sys.executable, "-c", SERVICE, str(address)], stdout=subprocess.PIPE) as service:
-            try:
-                service.stdout.readline()
-                first = entries(address)
-                for command in READ * 3:
-                    assert call(command, address)
-                # However busy the machine is: it spent while others read, and goes on.
-                last = entries(address)
-                assert first < last
-                while entries(address) == last:
-                    sleep(0.05)
-            finally:
-                service.kill()
+    with (
+        nullcontext(tmp_path / "busy.sqlite") if place == "sqlite" else new_database() as address,
+        subprocess.Popen([sys.executable, "-c", SERVICE, str(address)], stdout=subprocess.PIPE) as service,
+    ):
+        try:
+            service.stdout.readline()
+            first = entries(address)
+            for command in READ * 3:
+                assert call(command, address)
+            # However busy the machine is: it spent while others read, and goes on.
+            last = entries(address)
+            assert first < last
+            while entries(address) == last:
+                sleep(0.05)
+        finally:
+            service.kill()
 
 
 @needs_postgres

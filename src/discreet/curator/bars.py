@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from discreet.answer import mean_of
+from discreet.answer import means_of
 from discreet.curator.asked import Part
 from discreet.known.bars import Bars, estimate, number_bars, with_told
 from discreet.known.known import Known, Question, quantile
@@ -47,12 +47,8 @@ def _apart(part: Part, counted: Question, known: Known, confidence: float, joint
 def separate_mean_bars(part: Part, totals: Bars, values: Bars) -> Bars:
     """A mean from a total and a number of values of which each has its own bar; the bars of both hold at once."""
     ends = part.ends[0] - part.centre, part.ends[1] - part.centre
-    rows = np.stack([totals.values, totals.errors, values.values, values.errors], axis=1).tolist()
-    means = [mean_of(total, error, count, count_error, *ends) for total, error, count, count_error in rows]
-    return Bars(
-        np.array([np.nan if value is None else part.centre + value for value, _ in means]),
-        np.array([inf if np.isinf(total) else error for (_, error), total in zip(means, totals.errors, strict=True)]),
-    )
+    means, errors = means_of(np.stack([totals.values, totals.errors, values.values, values.errors]), *ends)
+    return Bars(part.centre + means, np.where(np.isinf(totals.errors), inf, errors))
 
 
 def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:

@@ -69,7 +69,7 @@ def _factor(factor: Any, plain: Any) -> Factor:
             columns, shape, weights = (_list(each, plain) for each in factor)
             # No size is larger than the number of weights, so that their product is not a long number.
             sized = len(columns) == len(shape) <= MOST_COLUMNS and all(map(_is_size(len(weights)), shape))
-            if sized and prod(shape) == len(weights) and all(map(_is_weight, weights)):
+            if sized and prod(shape) == len(weights) and _are_weights(weights):
                 return Factor(tuple(columns), np.array(weights, dtype=np.int64).reshape(shape))
     raise _no_query(plain)
 
@@ -78,8 +78,9 @@ def _is_size(most: int) -> Callable[[object], bool]:
     return lambda number: type(number) is int and 1 <= number <= most
 
 
-def _is_weight(number: object) -> bool:
-    return type(number) is int and abs(number) <= LARGEST
+def _are_weights(numbers: list[Any]) -> bool:
+    # There may be a hundred thousand: no step of Python for each.
+    return set(map(type, numbers)) == {int} and min(numbers) >= -LARGEST and max(numbers) <= LARGEST
 
 
 def _list(plain: Any, whole: Any) -> list[Any]:

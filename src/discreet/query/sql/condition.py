@@ -204,5 +204,5 @@ def _holds_dates(column: Column) -> bool:
         case Bins():
             return column.kind == "date"
         case Categories():
-            return any(kind == "date" for kind, _ in column.readings[: column.inside])
+            return "date" in column.kinds
     return False
