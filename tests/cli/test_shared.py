@@ -7,7 +7,7 @@ import pytest
 from cli.test_desk import call
 from discreet.cli.place import SHARED, ledger_of
 from discreet.cli.serve import _address
-from discreet.errors import BadParameter, BudgetExceeded, TableChanged
+from discreet.errors import BadParameter, BadSchema, BudgetExceeded, TableChanged
 from discreet.ledger import Budget, Ledger
 
 COUNT = "SELECT COUNT(*) FROM {} WHERE age >= 50"
@@ -69,7 +69,7 @@ def test_tables_that_share_nobody_keep_ledgers_of_their_own(tmp_path):
 def test_schemas_in_different_folders_must_say_where_their_one_ledger_is(tmp_path):
     a, b = hospital(tmp_path / "one", "a", "b"), hospital(tmp_path / "two", "b", "a")
     for schema in (a, b):
-        with pytest.raises(BadParameter, match="Say --ledger ADDRESS, the same one for all of them"):
+        with pytest.raises(BadParameter, match="say --ledger ADDRESS, the same one for all of them"):
             ask(schema, 0.9, *BUDGET)
     assert not list(tmp_path.rglob("*.sqlite"))
     common = ("--ledger", tmp_path / "common.sqlite")
@@ -121,16 +121,72 @@ def test_a_ledger_from_before_the_declaration_is_not_forgotten(tmp_path):
     ask(b, 0.1, "--ledger", tmp_path / "a.ledger.sqlite")
 
 
-def test_taking_the_declaration_back_does_not_begin_at_zero(tmp_path):
-    a = hospital(tmp_path, "a", "b")
-    hospital(tmp_path, "b")
+def test_the_old_ledger_is_theirs_once_it_has_one_budget_for_all(tmp_path):
+    a = hospital(tmp_path, "a")
+    ask(a, 0.1, *BUDGET)
+    b, old = hospital(tmp_path, "b", "a"), tmp_path / "a.ledger.sqlite"
+    call("ledger", "cap", old, "--epsilon", 1, "--delta", 1e-9, "--table", "a", "--table", "b")
+    assert ledger_of(a, None) == ledger_of(b, None) == str(old)
+    ask(b, 0.8)
+    with pytest.raises(BudgetExceeded):
+        ask(a, 0.8)
+
+
+def test_two_ledgers_from_before_the_declaration_are_not_forgotten(tmp_path):
+    """No one of them counts both, so the same sentence on both sides says how to count all in a third."""
+    a, b = hospital(tmp_path, "a"), hospital(tmp_path, "b")
+    for schema in (a, b):
+        ask(schema, 0.4, *BUDGET)
+    b, said = hospital(tmp_path, "b", "a"), set()
+    for schema in (a, b):
+        with pytest.raises(BadParameter, match=r"a\.ledger\.sqlite and b\.ledger\.sqlite were used before") as refused:
+            ask(schema, 0.4, *BUDGET)
+        said.add(str(refused.value).replace(f'table "{schema.stem}"', "table"))
+    assert len(said) == 1
+    assert not (tmp_path / SHARED).exists()
+    command = re.search(r"discreet (ledger cap .*?)\. From", str(refused.value))[1]
+    call(*command.replace("--epsilon LEFT --delta LEFT", "--epsilon 0.2 --delta 1e-9").split())
+    for schema in (a, b):
+        with pytest.raises(BudgetExceeded):
+            ask(schema, 0.4)
+    ask(a, 0.1)
+    assert [told(tmp_path / name) for name in ("a.ledger.sqlite", "b.ledger.sqlite", SHARED)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("gone", ["the line", "the file"])
+@pytest.mark.parametrize("declares", ["first", "other"])
+def test_taking_the_declaration_back_does_not_begin_at_zero(tmp_path, gone, declares):
+    """It is remembered for every table that it named, also for one that was never asked."""
+    a = hospital(tmp_path, "a", *("b" if declares == "first" else ""))
+    b = hospital(tmp_path, "b", *("a" if declares == "other" else ""))
     ask(a, 0.9, *BUDGET)
-    for name in "ab":
-        schema = hospital(tmp_path, name, version=2)
-        if name == "a":
+    if gone == "the line":
+        a, b = hospital(tmp_path, "a", version=2), hospital(tmp_path, "b", version=2)
+    else:
+        (a if declares == "first" else b).unlink()
+    for schema in (a, b):
+        if schema.exists():
             with pytest.raises(BudgetExceeded):
                 ask(schema, 0.9, *BUDGET)
+    assert [file.name for file in tmp_path.glob("*.sqlite")] == [SHARED]
     assert told(tmp_path / SHARED) == 1
+
+
+def test_a_misspelt_table_is_named_with_what_was_meant(tmp_path):
+    north = hospital(tmp_path, "north", "suoth")
+    hospital(tmp_path, "south")
+    with pytest.raises(BadParameter, match=r'declares "suoth" \(did you mean "south"\?\)'):
+        ask(north, 0.9, *BUDGET)
+
+
+def test_what_is_said_of_a_missing_budget_is_the_command_that_helps(tmp_path):
+    """Also if only the other schema says that people are shared."""
+    a = hospital(tmp_path, "a")
+    hospital(tmp_path, "b", "a")
+    with pytest.raises(BadParameter) as refused:
+        call("budget", a)
+    call(*re.search(r"discreet (ledger cap .*)", str(refused.value))[1].split())
+    ask(a, 0.1)
 
 
 def test_a_server_of_both_has_their_ledger(tmp_path):
@@ -140,10 +196,16 @@ def test_a_server_of_both_has_their_ledger(tmp_path):
         _address([files[0], hospital(tmp_path, "c")], None)
 
 
-def test_a_schema_that_cannot_be_read_is_in_nobodys_way(tmp_path):
+def test_a_schema_that_cannot_be_read_is_in_nobodys_way_unless_it_may_share_people(tmp_path):
     a = hospital(tmp_path, "a")
-    (tmp_path / "b.yaml").write_text("shares_people_with: [a]\ncolumns: {")
-    assert ledger_of(a, None) == str(tmp_path / "a.ledger.sqlite")
+    for harmless in ("columns: {", "# shares_people_with: [a]\ncolumns: {", "see shares_people_with"):
+        (tmp_path / "b.yaml").write_text(harmless)
+        assert ledger_of(a, None) == str(tmp_path / "a.ledger.sqlite")
+    for text in ("shares_people_with: [a]\ncolumns: {", '{"table": "b", "shares_people_with" : ["a"], "uper": 1}'):
+        (tmp_path / "b.yaml").write_text(text)
+        with pytest.raises(BadSchema, match=r"b\.yaml beside a\.yaml says shares_people_with and cannot be read"):
+            ask(a, 0.9, *BUDGET)
+    assert not list(tmp_path.glob("*.sqlite"))
 
 
 # A table that changed.

@@ -195,9 +195,9 @@ def _text(question: str) -> str:
 
 
 def _schema(schema: Path) -> "Schema":
-    from discreet.schema import read_schema
+    from discreet.schema.beside import read_with_people
 
-    return read_schema(schema)
+    return read_with_people(schema)
 
 
 def _budget(epsilon: float | None, delta: float | None) -> "Budget | None":

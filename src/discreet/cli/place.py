@@ -1,5 +1,6 @@
 """Where the ledger of a table is if nobody says so. Tables that share people have one together."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from discreet.cli.terminal import visible
@@ -23,30 +24,53 @@ def ledger_of(schema: Path, given: str | None) -> str:
         return str(own)
     found = schemas_beside(schema)
     table = found[schema].table
-    people = people_of(table, found)
+    declared = people_of(table, found)
+    # What a schema once said is remembered, also if its line, or the file itself, is gone.
+    people = declared | (_sharing(shared, table) if shared.exists() else frozenset())
     if len(people) == 1:
-        if not shared.exists() or not _knows(shared, table):
-            return str(own)
-        files = [schema]
-    else:
-        missing = people - {each.table for each in found.values()}
-        if missing:
-            raise BadParameter(
-                f'table "{visible(table)}" shares people with {_listed(people - {table})}, and no schema beside it '
-                f"declares {_listed(missing)}: so it is not clear where their common ledger is. Say --ledger ADDRESS, "
-                "the same one for all of them."
-            )
-        files = [file for file, each in found.items() if each.table in people]
-    if earlier := [ledger for ledger in map(_own, files) if ledger.exists()]:
-        flags = " ".join(f"--table {visible(name)}" for name in sorted(people))
-        raise BadParameter(
-            f'the people of table "{visible(table)}" have their budget in {visible(SHARED)}, together with all tables '
-            f"that share them, and {', '.join(visible(each.name) for each in earlier)} was used before: a new ledger "
-            "would forget what was told. To go on with the old one, set one budget in it (discreet ledger cap "
-            f"{visible(str(earlier[0]))} --epsilon 1 --delta 1e-9 {flags}) and say --ledger {visible(str(earlier[0]))} "
-            "for all of these tables."
+        return str(own)
+    if missing := declared - {each.table for each in found.values()}:
+        raise _no_schema(table, declared, missing, [each.table for each in found.values()])
+    files = [file for file, each in found.items() if each.table in people]
+    earlier = sorted({ledger for ledger in map(_own, files) if ledger.exists()})
+    if not earlier:
+        return str(shared)
+    counting = [ledger for ledger in (shared, *earlier) if ledger.exists() and _counts_all(ledger, people)]
+    if len(counting) == 1:
+        return str(counting[0])
+    raise _used_before(table, people, earlier)
+
+
+def _no_schema(table: str, people: frozenset[str], missing: frozenset[str], declared: list[str]) -> BadParameter:
+    others = [each for each in declared if each != table]
+    close = [match for name in sorted(missing) for match in get_close_matches(name, others, n=1)]
+    hint = f' (did you mean "{visible(close[0])}"?)' if close else ""
+    return BadParameter(
+        f'table "{visible(table)}" shares people with {_listed(people - {table})}, and no schema beside it declares '
+        f"{_listed(missing)}{hint}: so it is not clear where their common ledger is. Check the "
+        "names; if the other schemas are in other folders, say --ledger ADDRESS, the same one for all of them."
+    )
+
+
+def _used_before(table: str, people: frozenset[str], earlier: list[Path]) -> BadParameter:
+    flags = " ".join(f"--table {visible(name)}" for name in sorted(people))
+    together = (
+        f'the people of table "{visible(table)}" have one budget, together with all tables that share them, and '
+        f"{' and '.join(visible(each.name) for each in earlier)} {'was' if len(earlier) == 1 else 'were'} used before: "
+        "a new ledger would forget what was told."
+    )
+    if len(earlier) == 1:
+        old = visible(str(earlier[0]))
+        return BadParameter(
+            f"{together} To go on with the old one, set one budget in it (discreet ledger cap {old} --epsilon 1 "
+            f"--delta 1e-9 {flags}) and say --ledger {old} for all of these tables."
         )
-    return str(shared)
+    new = visible(str(earlier[0].with_name(SHARED)))
+    return BadParameter(
+        f"{together} None of them counts what the others told. See what each has spent (discreet ledger budget FILE), "
+        "and set what is left of the budget of these people, less all of that, in one ledger: discreet ledger cap "
+        f"{new} --epsilon LEFT --delta LEFT {flags}. From then on it is theirs."
+    )
 
 
 def _own(schema: Path) -> Path:
@@ -57,8 +81,18 @@ def _listed(names: frozenset[str]) -> str:
     return ", ".join(f'"{visible(name)}"' for name in sorted(names))
 
 
-def _knows(ledger: Path, table: str) -> bool:
+def _sharing(ledger: Path, table: str) -> frozenset[str]:
+    """The tables that share people with this one as a ledger remembers it."""
     from discreet.ledger import Ledger
 
     with Ledger(ledger, create=False) as book:
-        return table in book.tables
+        return frozenset(book.sharing(table))
+
+
+def _counts_all(ledger: Path, people: frozenset[str]) -> bool:
+    """Whether one budget in a ledger is for all of these tables, and all analysts, together."""
+    from discreet.ledger import Ledger
+    from discreet.ledger.bound import covers
+
+    with Ledger(ledger, create=False) as book:
+        return any(covers(scope, people) for scope in book.caps)

@@ -98,8 +98,13 @@ def confirm_schema(
 
     table = open_table(file)
     with Ledger(ledger_of(file, ledger), create=False) as book:
+        before = book.tables.get(table.name)
         book.bind(table.identity, by=user(), confirm=True)
-    print(f'Confirmed: table "{visible(table.name)}" still is version "{visible(table.schema.version)}".')
+    name, version = visible(table.name), visible(table.schema.version)
+    if before is not None and before.version == table.schema.version:
+        print(f'Confirmed: table "{name}" still is version "{version}". Start a server that has it open again.')
+    else:
+        print(f'Declared: table "{name}" is version "{version}" from now on.')
 
 
 def _schema_table(schema: "Schema") -> object:

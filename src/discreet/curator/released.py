@@ -155,5 +155,5 @@ def _compare(prints: Prints, recorded: Mapping[str, str]) -> None:
         if prints[name] != print_:
             raise BadSchema(
                 f'column "{name}" is declared otherwise than when the ledger\'s answers about it were measured. '
-                "Declare it as it was, or give the changed table another name and say shares_people_with."
+                "Declare it as it was, or declare a new version of the table (version: 2): what was spent stays spent."
             )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import BadSchema, TableChanged
 from discreet.ledger.caps import Accounts
+from discreet.ledger.scope import Scope
 from discreet.schema.identity import FIRST, Identity
 from discreet.schema.unit import Unit
 
@@ -47,7 +48,12 @@ def bound_after(before: Bound | None, sequence: int, fields: Mapping[str, Any]) 
 
 def covered(people: frozenset[str], accounts: Accounts) -> bool:
     """Whether one of these accounts counts all of these tables, and all analysts, together."""
-    return any(scope.analyst is None and (scope.tables is None or people <= set(scope.tables)) for scope, _ in accounts)
+    return any(covers(scope, people) for scope, _ in accounts)
+
+
+def covers(scope: Scope, people: frozenset[str]) -> bool:
+    """Whether a cap of this scope counts all of these tables, and all analysts, together."""
+    return scope.analyst is None and (scope.tables is None or people <= set(scope.tables))
 
 
 def adds(bound: Bound, identity: Identity, *, confirm: bool = False) -> bool:
@@ -81,7 +87,8 @@ def changed(table: str, version: str) -> TableChanged:
         f'the data of table "{table}" is no longer what was asked as version "{version}", and its owner has not '
         "declared a new version. Nothing was charged, and what was spent stays spent. The owner writes a new version "
         f"into the schema (version: {_next(version)}) and opens it again, or brings back the data; if the rows are "
-        "the same: discreet schema confirm SCHEMA."
+        "the same: discreet schema confirm SCHEMA (with --ledger if you gave one). Who has the table open, a server "
+        "too, opens it again."
     )
 
 

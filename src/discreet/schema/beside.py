@@ -1,5 +1,6 @@
 """The schema files of a folder, read together: one may say that another's people are also in its table."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,14 @@ from discreet.schema.schema import Schema
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _WORD = "shares_people_with"
+_SAYS = re.compile(rf"""^[^#]*{_WORD}["']?\s*:""", re.MULTILINE)
 
 
 def schemas_beside(path: Path) -> dict[Path, Schema]:
-    """This schema; and all others of its folder that can be read, if any of them says that it shares people."""
+    """This schema; and all others of its folder that can be read, if any of them says that it shares people.
+
+    One that says so and cannot be read is refused.
+    """
     found, texts = {path: read_schema(path)}, {}
     try:
         files = sorted(path.parent.iterdir())
@@ -30,9 +35,14 @@ def schemas_beside(path: Path) -> dict[Path, Schema]:
         for file, text in texts.items():
             try:
                 found[file] = parse_schema(text, name=file.name)
-            except BadSchema:
-                # No schema, or one that nobody can open: it is refused when somebody asks about it.
-                continue
+            except BadSchema as error:
+                # No schema, or one that nobody can open: it is refused when somebody asks about it. But not if it
+                # may say that people are shared: who it says share them would be asked on budgets of their own.
+                if _SAYS.search(text):
+                    raise BadSchema(
+                        f"{file.name} beside {path.name} says {_WORD} and cannot be read: {error} Mend it, or move it "
+                        "to another folder if it is no schema."
+                    ) from error
     return found
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from discreet.curator import Curator
 from discreet.data import load_adult
 from discreet.errors import BadParameter, BadQuery, did_you_mean
-from discreet.ledger import Ledger, Scope
+from discreet.ledger import Ledger
+from discreet.ledger.bound import covers
 from discreet.serve.books import Books
 from discreet.serve.jobs import Jobs
 from discreet.serve.settings import READING, Settings
@@ -73,8 +74,8 @@ class Desks:
 
     def _curator(self, table: Table) -> Curator:
         budget = self.settings.budget
-        people = set(self.ledger.sharing(table.name))
-        caps = [cap for scope, cap in self.ledger.caps.items() if scope.analyst is None and _covers(scope, people)]
+        people = frozenset(self.ledger.sharing(table.name))
+        caps = [cap for scope, cap in self.ledger.caps.items() if covers(scope, people)]
         if budget is None and not caps:
             raise BadParameter(
                 f'nothing may be spent on table "{table.name}" yet: it has no budget in {self.settings.ledger}'
@@ -89,10 +90,6 @@ class Desks:
             )
         given = None if caps else budget
         return Curator(table, budget=given, ledger=self.ledger, quantum=READING * self.settings.quantum)
-
-
-def _covers(scope: Scope, tables: set[str]) -> bool:
-    return scope.tables is None or tables <= set(scope.tables)
 
 
 def _opened(schema: str, *, in_memory: bool) -> Table:

@@ -119,7 +119,8 @@ def changed() -> SourceChanged:
     """Say that the rows are those of another state."""
     return SourceChanged(
         "the table is no longer the one that was opened: its file or its rows were written since. Nothing was charged. "
-        "The owner opens it again, under a new version if it has answered before."
+        "The owner opens it again, or starts the server again: under a new version (version: 2 in the schema) if it "
+        "has answered before, or after discreet schema confirm SCHEMA if the rows are the same."
     )
 
 
