@@ -2,12 +2,15 @@
 
 import tracemalloc
 from fractions import Fraction
+from itertools import combinations
+from json import dumps, loads
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.curator.fitted import fitted_from_plain, fitted_to, fitted_to_plain
 from discreet.errors import TooLarge
 from discreet.known import bars, whole
 from discreet.known.bars import _cell, _one_bar, number_bars
@@ -22,8 +25,10 @@ from discreet.plan.target import Target
 from discreet.query import Marginal, col, count
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
+from discreet.release.goal import goal_of
 from discreet.schema.column import Boolean, Categories, Integers
 from discreet.schema.domain import Domain
+from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
 
 FLAGS = Domain({f"f{i:02d}": Boolean(missing="drop", outside="drop") for i in range(20)})
@@ -193,3 +198,29 @@ def sparsely(*given, **limits):
         for name, value in limits.items():
             patch.setattr(fill, name, value)
         return fill_many(*given)
+
+
+NAMES = [
+    ("age",),
+    ("city",),
+    ("age", "city"),
+    ("ill", "sex"),
+    ("age", "ill", "sex"),
+    ("city", "sex"),
+    ("age", "city", "ill", "sex"),
+]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_a_release_is_as_sure_of_its_columns_as_what_it_was_fitted_to(names):
+    """Wide marginals say something of few columns, and their noise is in it: left out, bars would be far too narrow."""
+    known, schema = told(), Schema("people", SMALL, Unit())
+    fitted = fitted_to(known, goal_of([list(names)], SMALL))
+    plain, arrays = fitted_to_plain(fitted)
+    for found in (fitted, fitted_from_plain(loads(dumps(plain)), arrays, (), schema, pure=True)):
+        for columns in (chosen for size in range(len(names) + 1) for chosen in combinations(names, size)):
+            weight = Linear([Product([Factor((each,), np.arange(SMALL[each].size)) for each in columns])])
+            for question in (Marginal(columns), weight, Marginal(columns[:1], weight)):
+                there, here = (number_bars(question, each, 0.95) for each in (found.known(schema), known))
+                np.testing.assert_allclose(there.values, here.values, rtol=1e-9, atol=1e-9)
+                np.testing.assert_allclose(there.errors, here.errors, rtol=1e-9)

@@ -2,7 +2,9 @@
 
 A ledger keeps every question with its answer. A release needs less: of the pieces of its columns an estimate and how
 well it is known, of marginals that were measured whole their counts, and what it measured itself. Which questions these
-numbers come from, and how many there were, is not in it.
+numbers come from is not in it. Where delta is 0 the law of an error depends on every noise, so there each marginal that
+was measured is in it, added up over the columns that the release has not: its noise can be seen, and how many there
+were.
 """
 
 from collections.abc import Iterable
@@ -74,12 +76,13 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
         for question, found in known.told.items()
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns)
     ]
-    wholes = [whole for whole in known.wholes if whole.values is not None and names.issuperset(whole.columns)]
+    # Wider marginals too: blocks have learnt from them, and their noise is in every estimate.
+    wholes = [whole.within(names) for whole in known.wholes if whole.values is not None]
     return Fitted(
         known.pure,
         tuple(sorted(blocks, key=lambda block: block[0])),
         tuple(sorted(told, key=lambda each: each[0])),
-        tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, _listed(whole.values)))),
+        tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, whole.noises, _listed(whole.values)))),
     )
 
 
@@ -93,7 +96,7 @@ def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, Numbers]]
     plain = {
         "blocks": [list(columns) for columns, _, _ in fitted.blocks],
         "told": [[list(columns), each.variance, _text(each.sigma), _text(each.scale)] for columns, each in fitted.told],
-        "wholes": [[list(whole.columns), str(whole.scale)] for whole in fitted.wholes],
+        "wholes": [[list(whole.columns), str(whole.scale), whole.noises] for whole in fitted.wholes],
     }
     return plain, arrays
 
@@ -116,8 +119,9 @@ def fitted_from_plain(
             Fraction(scale),
             arrays[f"whole{place}"],
             tuple(schema.domain[name].size for name in columns),
+            int(noises),
         )
-        for place, (columns, scale) in enumerate(plain["wholes"])
+        for place, (columns, scale, noises) in enumerate(plain["wholes"])
     ]
     return Fitted(pure, tuple(blocks), tuple(told), tuple(wholes), tuple(own))
 

@@ -211,7 +211,7 @@ def _from_best(question: Question, known: Known, confidence: float) -> tuple[Num
     if not able:
         return np.zeros(size), np.full(size, inf)
     best = max(able, key=lambda whole: whole.precision(scope))
-    others = prod(best.shape) // prod(known.domain[name].size for name in scope)
+    others = best.noises * prod(best.shape) // prod(known.domain[name].size for name in scope)
     values = np.zeros(size)
     if best.values is not None:
         dropped = tuple(axis for axis, name in enumerate(best.columns) if name not in scope)

@@ -5,7 +5,7 @@ precision 1/(v · cells of the other columns). So it joins the same lattice, and
 Only the tails differ: the error of an answer is a weighted sum of Laplace noises, of which we know every weight.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -27,12 +27,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whole:
-    """A marginal that was measured: its columns (sorted), the scale of the noise, and its noisy counts."""
+    """A marginal that was measured: its columns (sorted), the scale of the noise, and its noisy counts.
+
+    Each count has so many independent `noises`: more than one if the cells of further columns were added up.
+    """
 
     columns: tuple[str, ...]
     scale: Fraction
     values: NDArray[np.int64] | None
     shape: tuple[int, ...]
+    noises: int = 1
+
+    def within(self, names: Set[str]) -> "Whole":
+        """What it says of some columns alone: the cells of the others added up, and their noises with them."""
+        others = tuple(axis for axis, name in enumerate(self.columns) if name not in names)
+        kept = [axis for axis in range(len(self.columns)) if axis not in others]
+        values = None if self.values is None else self.values.reshape(self.shape).sum(axis=others).ravel()
+        noises = self.noises * prod(self.shape[axis] for axis in others)
+        shape = tuple(self.shape[axis] for axis in kept)
+        return Whole(tuple(self.columns[axis] for axis in kept), self.scale, values, shape, noises)
 
     def pieces(self, domain: Domain) -> Iterator[tuple[Residual, float, NDArray[np.int64] | None]]:
         """Every piece of the marginal: the residual, the variance of its noise, and its numbers.
@@ -40,7 +53,7 @@ class Whole:
         A residual is measured on sums of as many noises as there are cells in the other columns.
         """
         axes = axes_of(domain, self.columns)
-        variance = laplace_variance(self.scale)
+        variance = laplace_variance(self.scale) * self.noises
         measured = None if self.values is None else measure_all(self.values.reshape(self.shape), axes)
         for place in product(*(range(axis.parts) for axis in axes)):
             residual = Residual(tuple((name, part) for name, part in zip(self.columns, place, strict=True) if part))
@@ -56,7 +69,7 @@ class Whole:
     def precision(self, chosen: Sequence[str]) -> float:
         """What it adds to the precision of each piece of some of its columns."""
         others = prod(size for name, size in zip(self.columns, self.shape, strict=True) if name not in chosen)
-        return 1 / (laplace_variance(self.scale) * others)
+        return 1 / (laplace_variance(self.scale) * self.noises * others)
 
 
 def laplace_variance(scale: Fraction) -> float:
@@ -93,7 +106,9 @@ def noises(family: Family, known: "Known") -> tuple[Numbers, Numbers, NDArray[np
         shared = _shared(family, whole)
         if shared not in tables:
             tables[shared] = _weights(family, shared, known)
-        others = prod(size for name, size in zip(whole.columns, whole.shape, strict=True) if name not in family.columns)
+        others = whole.noises * prod(
+            size for name, size in zip(whole.columns, whole.shape, strict=True) if name not in family.columns
+        )
         table = tables[shared] / (laplace_variance(whole.scale) * others)
         # Rounding in the last places must not make a thousand weights of one.
         largest = float(np.abs(table).max(initial=0.0))

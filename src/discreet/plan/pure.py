@@ -126,7 +126,7 @@ def _topped_up(scale: Fraction, columns: Columns, known: Known) -> Fraction:
     """The scale with which, together with what was measured of the same columns, noise is as small as with this one."""
     if not scale:
         return scale
-    have = sum(float(whole.scale) ** -2 for whole in known.wholes if whole.columns == columns)
+    have = sum(float(whole.scale) ** -2 / whole.noises for whole in known.wholes if whole.columns == columns)
     wanted = float(scale) ** -2
     # A few per cent more, because the tails of a mixture are not quite those of one noise.
     return _short(max(1.03 * wanted - have, 0.05 * wanted) ** -0.5) if have else scale
