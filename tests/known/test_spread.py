@@ -1,5 +1,7 @@
 """However far apart the precisions of what was measured are, no bar claims more than was paid for, and all hold."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,8 @@ from discreet.plan import plan as plan_module
 from discreet.plan.plan import plan_steps
 from discreet.plan.step import Directly, direct_step, step_for
 from discreet.plan.target import MOST_NOISE, Target
-from discreet.query import col, count
+from discreet.query import Linear, Marginal, col, count
+from discreet.query.product import Factor, Product
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.source.exact import unseal
 from discreet.source.frame import Frame
@@ -21,6 +24,7 @@ from discreet.source.table import Table
 
 DOMAIN = Domain({"age": Integers(0, 15), "city": Integers(0, 2), "smoker": Boolean()})
 ROWS = 3000
+UNIT, CITIES, SMOKERS = Unit(), DOMAIN["city"].size, DOMAIN["smoker"].size
 # So rarely does one bar fail that of all the bars here none does.
 SURE = 1 - 1e-9
 SMOKES = col("smoker") == True  # noqa: E712
@@ -130,6 +134,28 @@ def test_no_plan_has_more_noise_than_so_many_times_the_sensitivity(pure):
             plan_steps([(question, Target(error * weight))], known, ahead=False).price for error in (1e9, 1e13, 1e30)
         ]
         assert prices[0] == prices[1] == prices[2] > 0.1 * MOST_NOISE ** (-1 if pure else -2)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("grouped", [(), ("city",), ("smoker",), ("city", "smoker")])
+def test_what_is_left_of_products_that_cancel_has_its_own_value_and_bar(grouped, pure):
+    """Doubles would not see a weight of 1 beside 2^40: the bar would be 0, and the value rounding."""
+    known, rng = Known.nothing(DOMAIN, UNIT, pure=pure), np.random.default_rng(1)
+    if pure:
+        known.measured_whole(("city", "smoker"), scale=Fraction(9), values=rng.integers(0, 99, CITIES * SMOKERS))
+    else:
+        for step in plan_steps([(Marginal(("city", "smoker")), Target(error=30.0, confidence=0.95))], known).steps:
+            take(step, known, rng)
+    here, weights = (np.arange(CITIES) == 0).astype(np.int64), 1 + np.arange(SMOKERS)
+    # w(smoker) for everybody, as 2^40 w here and w everywhere, less 2^40 w in two pieces.
+    large = [((2**40 * here + 1), weights, 1), (2**40 * here, 0 * weights + 1, -1), (2**40 * here, weights - 1, -1)]
+    sums = [Product((Factor(("city",), city), Factor(("smoker",), smoker)), sign) for city, smoker, sign in large]
+    plain = [Product((Factor(("smoker",), weights),))]
+    questions = [Marginal(grouped, Linear(each)) if grouped else Linear(each) for each in (sums, plain)]
+    found, expected = (number_bars(each, known, 0.95) for each in questions)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.errors, expected.errors, rtol=0.02)
+    assert found.errors.min() > 1
 
 
 @pytest.fixture

@@ -42,6 +42,13 @@ class Part:
         """What is measured for it."""
         return (self.total,) if self.values is None else (self.total, self.values)
 
+    def never_negative(self, domain: Domain) -> bool:
+        """Whether it cannot be below zero, whatever the rows are: no row weighs less, or no mean is less."""
+        if self.values is not None:
+            return self.ends[0] >= 0
+        weight = self.total.weight if isinstance(self.total, Marginal) else self.total
+        return weight is None or weight.range(domain)[0] >= 0
+
 
 # Texts and what they ask, in numbers of eight bytes: 32 MB.
 _READ: "Shelf[tuple[str, Itself[Domain], str], Reading]" = Shelf(2**22)
@@ -94,6 +101,8 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
             return Reading((Part("value", question),), question.columns, repr(question))
         case Ratio(numerator, denominator):
             require_light([numerator, denominator], domain)
+            if denominator.range(domain)[1] <= 0:
+                raise BadQuery("the denominator is never above 0, so there is no quotient. Change the signs of both.")
             return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), repr(question))
     raise BadQuery(
         f'a {type(question).__name__} is not a question. Give SQL, a condition such as "age >= 65", a predicate made '

@@ -1,6 +1,7 @@
 """How a question is answered: what is known is told, what is not is paid for; under a key, once and always the same."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -11,10 +12,10 @@ from discreet.curator.asked import Reading, single
 from discreet.curator.bars import all_bars
 from discreet.curator.keyed import Keyed, packed, unpacked
 from discreet.curator.models import Models
-from discreet.curator.promise import beyond, few_rows, next_steps
-from discreet.curator.reply import Said, meets, said
+from discreet.curator.promise import beyond, next_steps
+from discreet.curator.reply import Said, cost_of, lifted, meets, price_of, said
 from discreet.curator.teller import Teller
-from discreet.curator.wish import Wish, modelled, targets_of
+from discreet.curator.wish import Wish, few_rows, modelled, targets_of
 from discreet.errors import BudgetExceeded, TableChanged
 from discreet.known.bars import Bars
 from discreet.known.known import Known
@@ -71,9 +72,10 @@ class Asking:
             bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
             return self._said(wish, [bar], (), origin="model")
         paid = [] if checked is None or checked.steps is None else [checked.steps]
-        paid += self._meet(reading, wish, request)
+        with self._told_what_was(paid):
+            self._meet(reading, wish, request, paid)
         cost = None if checked is None else checked.cost
-        return self._said(wish, self._bars(reading, wish), paid, nonnegative, cost=cost)
+        return self._said(wish, self._shown(reading, self._bars(reading, wish), nonnegative), paid, cost=cost)
 
     def _asked_many(self, readings: Sequence[Reading], wish: Wish, request: Keyed | None) -> list[Said]:
         paid: list[Steps] = []
@@ -91,22 +93,39 @@ class Asking:
             if self._measure(steps, why, request, wish, readings):
                 paid.append(steps)
         # Means may need another look, now that the number of their values is known.
-        for place, reading in enumerate(readings):
-            paid += self._meet(reading, wish, None if request is None else request.part("question", place + 1))
+        with self._told_what_was(paid):
+            for place, reading in enumerate(readings):
+                part = None if request is None else request.part("question", place + 1)
+                self._meet(reading, wish, part, paid)
         # All were paid for together: what it cost is worked out once, not once for each of them.
         whole = self._said(wish, (), paid)
         return [whole._replace(bars=tuple(self._bars(reading, wish))) for reading in readings]
 
-    def _meet(self, reading: Reading, wish: Wish, request: Keyed | None) -> list[Steps]:
+    @contextmanager
+    def _told_what_was(self, paid: Sequence[Steps]) -> Iterator[None]:
+        """Say in a refusal what was charged before it: looks at how many rows a mean is of, or the rest of a batch."""
+        try:
+            yield
+        except BudgetExceeded as refused:
+            if not paid:
+                raise
+            price = price_of(self._teller, self.analyst, cost_of(self._teller, paid))
+            raise BudgetExceeded(
+                f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}. It is known."
+            ) from None
+
+    def _meet(self, reading: Reading, wish: Wish, request: Keyed | None, paid: list[Steps]) -> None:
         """Measure until the wish is met. Only a mean takes more than one round."""
-        paid: list[Steps] = []
         all_parts, narrowest = False, inf
         for place in range(_ROUNDS):
             if wish.nothing or meets(self._bars(reading, wish), wish):
                 break
             if beyond(self._teller, self.analyst, reading, wish):
                 raise BudgetExceeded(f"{few_rows(wish)}{self._for_free([reading], wish)}")
-            asked = targets_of(reading, wish, self._known, self._gate())
+            try:
+                asked = targets_of(reading, wish, self._known, self._gate())
+            except BudgetExceeded as refused:
+                raise BudgetExceeded(f"{refused}{self._for_free([reading], wish)}") from None
             steps = next_steps(self._teller, self.analyst, asked, wish)
             width = self._width(reading, wish)
             if not steps.steps or (all_parts and not width < narrowest):
@@ -118,7 +137,6 @@ class Asking:
                 paid.append(steps)
             if wish.epsilon is not None:
                 break
-        return paid
 
     def _measure(self, steps: Steps, why: str, request: Keyed | None, wish: Wish, readings: Sequence[Reading]) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
@@ -156,9 +174,9 @@ class Asking:
             return None
         bars = self._bars(reading, wish)
         if meets(bars, wish):
-            return self._said(wish, bars, (), nonnegative)
+            return self._said(wish, self._shown(reading, bars, nonnegative))
         if wish.nothing:
-            return self._guess(reading, wish, bars) or self._said(wish, bars, (), nonnegative)
+            return self._guess(reading, wish, bars) or self._said(wish, self._shown(reading, bars, nonnegative))
         return None
 
     def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
@@ -182,12 +200,15 @@ class Asking:
         joint = wish.joint_of(reading, self.table.domain)
         return all_bars(reading.parts, self._known, wish.confidence, joint)
 
+    def _shown(self, reading: Reading, bars: list[Bars], nonnegative: bool) -> list[Bars]:
+        return lifted(reading, bars, self.table.domain) if nonnegative else bars
+
     def _width(self, reading: Reading, wish: Wish) -> float:
         """How wide all bars are together."""
         return float(sum(bar.errors.sum() for bar in self._bars(reading, wish)))
 
-    def _said(self, wish: Wish, bars: Sequence[Bars], paid: Sequence[Steps] = (), *more: bool, **facts: Any) -> Said:
-        return said(self._teller, self.analyst, wish, bars, paid, *more, **facts)
+    def _said(self, wish: Wish, bars: Sequence[Bars], paid: Sequence[Steps] = (), **facts: Any) -> Said:
+        return said(self._teller, self.analyst, wish, bars, paid, **facts)
 
     def _gate(self) -> Gate:
         return self._teller.gate(self.analyst)

@@ -103,11 +103,12 @@ class Curator(Asking):
 
         Give the `error` that the answer may have, in its own unit, or the price it may have as an `epsilon` at the
         table's delta; with neither it is answered as well as it is known. For a GROUP BY each error holds by itself,
-        with `joint` all of them together. `nonnegative` lifts what is below zero to zero, where it must be nearer to
-        the truth; parts may then not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
+        with `joint` all of them together. `nonnegative` lifts to zero what is below it and cannot be, say a count; then
+        parts may not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
 
-        Raises BudgetExceeded, and spends nothing, if it costs more than is left; a mean may have paid for a first look
-        at how many rows it is of, at most a few hundredths of the budget.
+        Raises BudgetExceeded, and spends nothing, if it costs more than is left; a mean may have paid for looks at
+        how many rows it is of (at most 1.4 hundredths of the budget in squared mu, 4 of epsilon where delta is 0), and
+        the sentence says how much.
         """
         if analyst is not None:
             mine: dict[str, Any] = {"error": error, "confidence": confidence, "epsilon": epsilon, "joint": joint}

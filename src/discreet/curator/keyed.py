@@ -7,7 +7,7 @@ laid out follows from the question, which the key is bound to.
 from collections.abc import Sequence
 from fractions import Fraction
 from json import dumps, loads
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from discreet.curator.wish import Wish
 from discreet.errors import LedgerDamaged
 from discreet.known.bars import Bars
 from discreet.ledger import Budget
-from discreet.parameter import text
+from discreet.ledger.keys import own_key, part_of
 from discreet.privacy.wire import event_from_plain, event_to_plain
 from discreet.query.statement import Aggregate, Select
 from discreet.query.wire import query_to_plain
 
 # The first line of what is kept.
 MAGIC = b"discreet answers 1\n"
-# A key gets a number for each further payment of its request; so there must be room.
-LONGEST = 10_000
 
 
 class Keyed(NamedTuple):
@@ -35,9 +33,9 @@ class Keyed(NamedTuple):
     body: bytes
     older: tuple[bytes, ...]
 
-    def part(self, what: str, place: int) -> "Keyed":
+    def part(self, what: Literal["round", "question"], place: int) -> "Keyed":
         """The same for a further payment of the request."""
-        return self if not place else Keyed(f"{self.key}, {what} {place + 1}", self.body, self.older)
+        return self if not place else Keyed(part_of(self.key, what, place + 1), self.body, self.older)
 
 
 def keyed(key: str, kind: str, readings: Sequence[Reading], wish: Wish, *, nonnegative: bool = False) -> Keyed:
@@ -47,7 +45,7 @@ def keyed(key: str, kind: str, readings: Sequence[Reading], wish: Wish, *, nonne
     body = dumps([kind, asked, [_layout(reading) for reading in readings], how])
     # As the representation of a wish once was.
     old = f"Wish(error={wish.error!r}, confidence={wish.confidence!r}, epsilon={wish.epsilon!r}, joint={wish.joint!r})"
-    return Keyed(text("key", key, longest=LONGEST), body.encode(), (dumps([asked, old]).encode(),))
+    return Keyed(own_key(key), body.encode(), (dumps([asked, old]).encode(),))
 
 
 def packed(saids: Sequence[Said]) -> bytes:

@@ -1,7 +1,6 @@
 """A plan as an analyst sees it: what a question would cost, and the error that it would give, before paying."""
 
 from dataclasses import dataclass
-from math import inf
 
 from discreet.curator.asked import Reading
 from discreet.curator.bars import all_bars
@@ -92,14 +91,6 @@ def next_steps(teller: Teller, analyst: str, asked: Asked, wish: Wish) -> Steps:
 def beyond(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> bool:
     """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
     return not all(teller.fits(event, analyst) for event in least_events(reading, wish, teller.known))
-
-
-def few_rows(wish: Wish) -> str:
-    """Why such a mean is refused."""
-    return (
-        f"a mean with error {error_text(wish.error or inf)} needs more than is left, because few rows have a value. "
-        "Ask with a larger error, or for more rows."
-    )
 
 
 def _model_plan(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> Plan:

@@ -16,6 +16,7 @@ from discreet.known.known import Known
 from discreet.ledger import Budget, Receipt
 from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget, budget_of, gate_of
+from discreet.ledger.keys import own_key, part_of
 from discreet.ledger.state import plus
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, positive
@@ -60,6 +61,7 @@ class Releasing:
     ) -> Release:
         """Make a release: refused, or paid from what was set aside, request after request."""
         require_method(method)
+        key = None if key is None else own_key(key)
         teller = self.teller
         goal = goal_of(wanted, teller.table.domain)
         with teller.knowing:
@@ -143,7 +145,7 @@ class _Maker:
     def answer(self, request: Request) -> Any:
         """Pay, read, release, record; learn, and say what was heard."""
         table, paying = self._teller.table, self._paying
-        key = None if paying.key is None else f"{paying.key}, request {len(self.events) + 1}"
+        key = None if paying.key is None else part_of(paying.key, "request", len(self.events) + 1)
         event, known = request.event(table.domain, table.unit), self._brief.known
         # The ledger keeps the table's budget; the release's own is kept here.
         self._left -= loss(event, by="pure" if known.pure else "gaussian")

@@ -15,6 +15,7 @@ from discreet.known.bars import Bars
 from discreet.ledger.budget import Budget, as_budget
 from discreet.plan.plan import Origin, Steps
 from discreet.privacy.event import Event, Nothing
+from discreet.schema.domain import Domain
 
 
 class Said(NamedTuple):
@@ -36,7 +37,6 @@ def said(
     wish: Wish,
     bars: Sequence[Bars],
     paid: Sequence[Steps] = (),
-    nonnegative: bool = False,
     *,
     origin: Origin | None = None,
     cost: Event | None = None,
@@ -44,19 +44,34 @@ def said(
     """What is said to a question, from its bars and what was paid for them."""
     if wish.nothing and origin is None:
         require_known(bars)
-    if nonnegative:
-        bars = [Bars(np.maximum(bar.values, 0.0), bar.errors) for bar in bars]
-    table = teller.table
     steps = Steps(tuple(step for each in paid for step in each.steps))
     if cost is None:
-        cost = steps.event(table.domain, table.unit) if paid else Nothing()
+        cost = cost_of(teller, paid)
     if analyst not in teller.left:
-        teller.left[analyst] = teller.ledger.remaining(table=table.name, analyst=analyst)
-    price = 0.0
-    if not isinstance(cost, Nothing):
-        gate = teller.gate(analyst)
-        price = float(as_budget(gate, gate.charge(cost)).epsilon)
-    return Said(tuple(bars), origin or steps.origin, cost, teller.left[analyst], price)
+        teller.left[analyst] = teller.ledger.remaining(table=teller.table.name, analyst=analyst)
+    return Said(tuple(bars), origin or steps.origin, cost, teller.left[analyst], price_of(teller, analyst, cost))
+
+
+def cost_of(teller: Teller, paid: Sequence[Steps]) -> Event:
+    """What was done to the table, all together."""
+    steps = Steps(tuple(step for each in paid for step in each.steps))
+    return steps.event(teller.table.domain, teller.table.unit) if paid else Nothing()
+
+
+def price_of(teller: Teller, analyst: str, cost: Event) -> float:
+    """What that costs, as an epsilon at the table's delta."""
+    if isinstance(cost, Nothing):
+        return 0.0
+    gate = teller.gate(analyst)
+    return float(as_budget(gate, gate.charge(cost)).epsilon)
+
+
+def lifted(reading: Reading, bars: Sequence[Bars], domain: Domain) -> list[Bars]:
+    """What is below zero and cannot be is lifted to zero, which is nearer to the truth: the errors still hold."""
+    return [
+        Bars(np.maximum(bar.values, 0.0), bar.errors) if part.never_negative(domain) else bar
+        for part, bar in zip(reading.parts, bars, strict=True)
+    ]
 
 
 def laid(teller: Teller, reading: Reading, wish: Wish, found: Said) -> Answer:

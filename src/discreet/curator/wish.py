@@ -10,10 +10,11 @@ import numpy as np
 
 from discreet.curator.asked import Part, Reading, single
 from discreet.curator.bars import bars_of
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import estimate, number_bars, with_told
 from discreet.known.known import Known, Question, quantile
 from discreet.parameter import Number, confidence_of, positive
+from discreet.picture import error_text
 from discreet.plan.plan import plan_steps
 from discreet.plan.target import MOST_NOISE, Target
 from discreet.privacy.event import Event, Gaussian
@@ -25,8 +26,10 @@ from discreet.source.effect import sensitivity_of
 
 Asked = list[tuple[Question, Target]]
 
-# The number of rows behind a mean is first looked at for this share of the budget, and then more closely if need be.
-_GLANCE = 1e-4
+# The number of rows behind a mean is first looked at for this share of the budget, and then more closely if need be,
+# but never for more than the second share: of squared mu, and of epsilon where delta is 0. Each look is twice as close
+# as the one before, so that all of them together cost at most 4/3, or twice, of the last.
+_GLANCE, _CLOSEST = (1e-4, 1e-3), (0.01, 0.02)
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
 _ROUGH = 3
 # So many plans are made to find what a price buys.
@@ -119,8 +122,12 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
         # Known to the unit, and none: of no values there is no mean, and a closer look would find no more.
         return []
     if rows <= 2 * _ROUGH * spread_of_rows:
-        least = inf if gate is None else _glance(gate, known)
-        return [(whole, target(min(least, spread_of_rows**2 / 4)))]
+        if gate is None:
+            return [(whole, target(spread_of_rows**2 / 4))]
+        variance = min(_look(_GLANCE, whole, gate, known), spread_of_rows**2 / 4)
+        if variance < _look(_CLOSEST, whole, gate, known):
+            raise BudgetExceeded(few_rows(wish))
+        return [(whole, target(variance))]
     rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
     values, value_variances = estimate(counted, known).values, estimate(counted, known).variances
     total = estimate(part.total, known)
@@ -159,10 +166,19 @@ def _rows(counted: Question, known: Known) -> tuple[float, float]:
     return float(bar.values[0]), float(bar.errors[0]) / quantile(0.95)
 
 
-def _glance(gate: Gate, known: Known) -> float:
-    """The variance of a count that takes a small share of the whole budget."""
-    share = _GLANCE * float(max(gate.limit) * GRAIN)
-    return 2 / share**2 / 100 if known.pure else 1 / share
+def _look(shares: tuple[float, float], whole: Question, gate: Gate, known: Known) -> float:
+    """The variance of a count that takes a share of the whole budget."""
+    moves = sensitivity_of(whole, known.domain, known.lattice.unit)
+    room = shares[known.pure] * float(max(gate.limit) * GRAIN)
+    return 2 * (float(moves.l1) / room) ** 2 if known.pure else float(moves.l2_squared) / room
+
+
+def few_rows(wish: Wish) -> str:
+    """Why a mean of few rows is refused."""
+    return (
+        f"a mean with error {error_text(wish.error or inf)} needs more than is left, or more than looks at how many "
+        "rows it is of may cost, because few rows have a value. Ask with a larger error, or for more rows."
+    )
 
 
 def _half_range(part: Part) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.known.reading import Cells, Listed, Numbers, Reading, as_listed, read, read_factor
 from discreet.query.axis import Axis, axis_of
 from discreet.query.linear import Linear, Marginal
-from discreet.query.product import Factor, Product
+from discreet.query.product import MOST_COMBINED, Factor, Product
 from discreet.schema.domain import Domain
 
 # A weight over several columns at once is taken apart into so many products at most.
@@ -23,6 +23,9 @@ MOST_PRODUCTS = 512
 MOST_TABLE, MOST_WORK = 2**22, 2**29
 # Below this share of the products that are added up, what is left of a piece is rounding, not a question.
 TINY = 1e-15
+# Products of different signs that are larger than this together are added up exactly first: a weight of 1 that is left
+# of them is far above TINY then.
+MOST_CANCELLED = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +102,7 @@ def _of_linear(query: Linear, domain: Domain) -> Family | None:
         by_name = {factor.columns[0]: factor for factor in each.factors}
         readings = tuple(read_factor(axis, by_name[name]) for name, axis in zip(columns, axes, strict=True))
         return Family(columns, axes, readings, (1,) * len(columns), np.array([float(each.coefficient)]))
-    products = _separated(query)
+    products = _separated(query, domain)
     if products is None or not is_small(len(products), axes, (1,) * len(axes)):
         return None
     rows = [_rows(products, name, axis) for name, axis in zip(columns, axes, strict=True)]
@@ -116,7 +119,7 @@ def _of_linear(query: Linear, domain: Domain) -> Family | None:
 def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
     columns = question.scope
     axes = axes_of(domain, columns)
-    products = (Product(()),) if question.weight is None else _separated(question.weight)
+    products = (Product(()),) if question.weight is None else _separated(question.weight, domain)
     sizes = [axis.cells if name in question.columns else 1 for name, axis in zip(columns, axes, strict=True)]
     if products is None or not is_small(len(products), axes, sizes):
         return None
@@ -151,15 +154,30 @@ def _rows(products: tuple[Product, ...], name: str, axis: Axis) -> Numbers:
     return weights
 
 
-def _separated(query: Linear) -> tuple[Product, ...] | None:
+def _separated(query: Linear, domain: Domain) -> tuple[Product, ...] | None:
     """The same sum, in products of weights of one column each."""
     found: list[Product] = []
-    for each in query.products:
+    products = query.products
+    if _cancels(products):
+        # Large products of which little is left would leave little but rounding: they are added up first, exactly.
+        if prod(domain[name].size for name in query.scope) > MOST_COMBINED:
+            return None
+        table = query.table(domain)
+        products = (Product((Factor(query.scope, table),)),) if table.any() else (Product((), 0),)
+    for each in products:
         for piece in _split(each):
             found.append(piece)
             if len(found) > MOST_PRODUCTS:
                 return None
     return tuple(found)
+
+
+def _cancels(products: Sequence[Product]) -> bool:
+    """Whether products of different signs are so large that doubles may not see what is left of their sum."""
+    if len(products) == 1 or sum(each.magnitude for each in products) <= MOST_CANCELLED:
+        return False
+    ranges = [each.range for each in products]
+    return min(low for low, _ in ranges) < 0 < max(high for _, high in ranges)
 
 
 def _split(each: Product) -> Iterator[Product]:

@@ -18,6 +18,7 @@ from discreet.learn.look import Look
 from discreet.learn.purse import Noise, Purse, purse_of
 from discreet.ledger import Ledger
 from discreet.ledger.failed import reading_for
+from discreet.ledger.keys import own_key
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, text, whole
 from discreet.privacy.event import Event, Pure
@@ -236,7 +237,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         asked = [why, repr(event), repr(look.grid), repr(look.unit), self.algorithm, self.rounds, self.average]
         body = None if self.key is None else dumps(asked).encode()
         # Pay before reading: a crash now wastes budget; the other order would hide a loss.
-        if self.key is None or not ledger.is_answered(self.key, analyst=analyst):
+        if self.key is None or not ledger.is_answered(own_key(self.key), analyst=analyst):
             look.touch()
         receipt = ledger.spend(event, why, table=table, analyst=analyst, key=self.key, body=body)
         if receipt.released is not None:

@@ -1,18 +1,39 @@
 """What a key is bound to: one request of one analyst about one table."""
 
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import count
 from json import loads
-from typing import Any
+from typing import Any, Literal
 
-from discreet.errors import AnswerLost, KeyReused
+from discreet.errors import AnswerLost, BadParameter, KeyReused
 from discreet.ledger.entry import Entry, key_of
 from discreet.ledger.head import Head
 from discreet.ledger.request import require
 from discreet.ledger.state import State, damaged
 from discreet.ledger.store import Store
 from discreet.parameter import text
+
+# How a request that pays several times names its further payments.
+_PART = re.compile(r", (round|question|request) [0-9]+$")
+# A key gets a number for each further payment of its request; so there must be room.
+_LONGEST = 10_000
+
+
+def part_of(key: str, what: Literal["round", "question", "request"], place: int) -> str:
+    """The key of a further payment of a request."""
+    return f"{key}, {what} {place}"
+
+
+def own_key(key: str) -> str:
+    """A key as a caller gives it; refused if it could be that of a further payment of another request."""
+    found = _PART.search(text("key", key, longest=_LONGEST))
+    if found:
+        raise BadParameter(
+            f'key ends with "{found[0]}", as those do that discreet makes for the parts of a request. Use another key.'
+        )
+    return key
 
 
 def bound(key: str, table: str, analyst: str, body: bytes) -> dict[str, Any]:

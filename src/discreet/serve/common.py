@@ -24,7 +24,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     for code, what in (
         (400, "Something to put right: uncharged."),
         (401, "No token, or one that is not known, revoked or expired."),
-        (402, "The budget is not enough: uncharged."),
+        (402, "The budget is not enough: uncharged, unless the sentence says what was."),
         (403, "The token does not allow it."),
         (404, "There is no such thing."),
         (409, "The key was used before, or the table has changed: uncharged."),

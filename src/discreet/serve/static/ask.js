@@ -122,7 +122,9 @@ function show(found) {
 }
 
 function refused(problem) {
-  const title = problem.status ? "Not asked, and nothing was charged" : "No answer came";
+  const charged = /is charged: epsilon/.test(problem.message);
+  const refusal = charged ? "Not answered, for few rows have a value" : "Not asked, and nothing was charged";
+  const title = problem.status ? refusal : "No answer came";
   const number = (pattern) => Number(pattern.exec(problem.message)?.[1].replaceAll(",", ""));
   const free = problem.status ? price.freeButton({}, number(/for free with error ([\d,.e+-]+\d)/)) : null;
   // What a program would do without an error is a button here.
