@@ -9,6 +9,7 @@ import pytest
 from discreet import Budget, Ledger, load_adult
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, KeyReused, Mistake
+from discreet.ledger.balance import narrowest
 from discreet.mechanism.gaussian import gaussian
 from discreet.privacy.event import Nothing
 from discreet.query import Linear, Marginal, Ratio, col, count
@@ -17,6 +18,7 @@ from discreet.query.residual import Residual
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from discreet.source.table import open as open_table
 
 ROWS = 3000
 DOMAIN = Domain(
@@ -379,6 +381,52 @@ def test_nonnegative_lifts_and_changes_nothing_else(desk):
     assert np.min(plain.value) < 0, "with noise of 30 around 5, in 53 cells"
     assert np.array_equal(lifted.value, np.maximum(plain.value, 0))
     assert np.array_equal(lifted.error, plain.error)
+
+
+def test_what_may_be_negative_is_not_lifted(tmp_path):
+    domain = Domain({"change": Integers(-50, 50), "sex": Categories(["F", "M"])})
+    rows = {"change": [-20] * 4000, "sex": ["F", "M"] * 2000}
+    with Curator(open_table(rows, domain=domain), budget=Budget(20, 1e-9), ledger=tmp_path / "ledger.sqlite") as opened:
+        for asked, true, error in (
+            ("SELECT SUM(change) FROM data", -80_000, 5000),
+            ("SELECT AVG(change) FROM data", -20, 2),
+            ("SELECT sex, SUM(change) AS s FROM data GROUP BY sex", -40_000, 5000),
+            (Ratio(-1 * count(domain), count(domain)), -1, 0.2),
+        ):
+            answer = opened.ask(asked, error=error, confidence=1 - 1e-9, nonnegative=True)
+            assert np.all(np.abs(np.atleast_1d(answer.value)[:2] - true) <= error), asked
+        lifted = opened.ask("sex = 'F' AND change = 50", error=50, nonnegative=True)
+        assert lifted.value >= 0
+
+
+@pytest.mark.parametrize(("delta", "most"), [(1e-9, 0.03), (0, 0.04)])
+def test_a_mean_of_few_rows_is_refused_after_cheap_looks_and_says_what_they_cost(tmp_path, delta, most):
+    """However it is asked: singly, in groups, by a quotient or in a batch; with a key the looks are paid once."""
+    rows = {"age": [30] * 4000, "sex": ["F"] * 3999 + ["M"]}
+    domain = Domain({"age": Integers(0, 99), "sex": Categories(["F", "M"])})
+    few, rare = "SELECT AVG(age) AS a FROM data WHERE sex = 'M'", count(domain, col("sex") == "M")
+    for place, ask in enumerate(
+        [
+            lambda desk: desk.ask(few, error=30, key="k"),
+            lambda desk: desk.ask("SELECT age, AVG(age) AS a FROM data WHERE sex = 'M' GROUP BY age", error=0.01),
+            lambda desk: desk.ask(Ratio(count(domain), rare), error=0.5),
+            lambda desk: desk.ask(Ratio(count(domain), count(domain, col("sex") == "F") - count(domain)), error=0.5),
+            lambda desk: desk.ask_many([few], error=30),
+        ]
+    ):
+        with Curator(
+            open_table(rows, domain=domain), budget=Budget(1, delta), ledger=tmp_path / f"{place}.sqlite"
+        ) as desk:
+            limit = max(desk._gate().limit)
+            for again in range(3):
+                before = len(desk.history())
+                with pytest.raises((BudgetExceeded, BadQuery)) as refused:
+                    ask(desk)
+                paid = len(desk.history()) > before
+                assert ("is charged: epsilon" in str(refused.value)) == paid, place
+                assert paid == (again == 0 and refused.type is BudgetExceeded), place
+            spent = narrowest(desk.ledger.balances(table="data", analyst="anyone")).spent_grains
+            assert max(spent) <= most * limit, place
 
 
 # The end of the budget.

@@ -11,9 +11,10 @@ import pytest
 
 from curator.test_between_analysts import GOLDEN, desk_of
 from discreet.curator import Curator
-from discreet.errors import KeyReused, LedgerFailed, TableChanged
+from discreet.errors import BadParameter, KeyReused, LedgerFailed, TableChanged
 from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy.event import Laplace
+from discreet.schema import Domain, Integers
 from discreet.schema.identity import Identity
 from discreet.source.table import open as open_table
 
@@ -248,3 +249,21 @@ def test_keys_of_an_older_ledger_are_still_paid_once(golden):
         ana.ask("age >= 5 AND city = 'Oslo'", error=60, key="k-ask")
     desk.close()
     assert Path(golden / "old.sqlite").exists()
+
+
+@pytest.mark.parametrize("key", ["k, round 2", "k, question 12", "a release, request 3"])
+def test_a_key_that_could_be_that_of_a_part_of_another_request_is_refused(tmp_path, key):
+    """Otherwise a request under "k" would meet it after its first payment, and end in a refusal that was charged."""
+    with Curator(
+        open_table({"age": [1, 2]}, domain=Domain({"age": Integers(0, 9)})),
+        budget=Budget(1, 1e-9),
+        ledger=tmp_path / "l.sqlite",
+    ) as desk:
+        for ask in (
+            lambda: desk.ask("age >= 5", error=50, key=key),
+            lambda: desk.ask_many(["age >= 5", "age >= 6"], error=50, key=key),
+            lambda: desk.release([["age"]], Budget(0.1, 1e-10), key=key),
+        ):
+            with pytest.raises(BadParameter, match="Use another key"):
+                ask()
+        assert not desk.history()

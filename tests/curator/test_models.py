@@ -275,7 +275,8 @@ def test_each_hit_is_paid_once_with_its_measurement_and_counts(bad, table):
             hit, measured = now[-1].event.events
             assert hit == bad.session.coin.hit == Coin(Fraction(34, int(ERROR)), 1)
             assert isinstance(measured, Gaussian)
-            assert answer.cost == now[-1].event
+            # What the model learnt from it may be in the price too.
+            assert now[-1].event in (answer.cost, *getattr(answer.cost, "events", ()))
             assert answer.error <= ERROR
         paid = len(now)
         assert bad.session.hits_left == 3 - paid

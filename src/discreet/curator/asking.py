@@ -13,7 +13,7 @@ from discreet.curator.bars import all_bars
 from discreet.curator.keyed import Keyed, packed, unpacked
 from discreet.curator.models import Models
 from discreet.curator.promise import beyond, next_steps
-from discreet.curator.reply import Said, cost_of, lifted, meets, price_of, said
+from discreet.curator.reply import Said, cost_of, lifted, meets, price_of, said, together
 from discreet.curator.teller import Teller
 from discreet.curator.wish import Wish, few_rows, modelled, targets_of
 from discreet.errors import BudgetExceeded, TableChanged
@@ -66,15 +66,20 @@ class Asking:
         if (found := self._told(reading, wish, nonnegative)) is not None:
             return found
         checked, asked = None, modelled(reading, wish)
+        self._models.take_cost()
         if asked is not None:
             checked = self._models.ask(asked, wish.target, reading.text, self.analyst)
+        done = [self._models.take_cost()]
         if checked is not None and checked.steps is None:
             bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
-            return self._said(wish, [bar], (), origin="model")
-        paid = [] if checked is None or checked.steps is None else [checked.steps]
+            return self._said(wish, [bar], origin="model", cost=together(done))
+        hit = [] if checked is None or checked.steps is None else [checked.steps]
+        paid = [*hit]
         with self._told_what_was(paid):
             self._meet(reading, wish, request, paid)
-        cost = None if checked is None else checked.cost
+        # The event of a hit has what was measured after it.
+        done += [] if checked is None or checked.cost is None else [checked.cost]
+        cost = together([*done, cost_of(self._teller, paid[len(hit) :])])
         return self._said(wish, self._shown(reading, self._bars(reading, wish), nonnegative), paid, cost=cost)
 
     def _asked_many(self, readings: Sequence[Reading], wish: Wish, request: Keyed | None) -> list[Said]:
@@ -82,9 +87,11 @@ class Asking:
         questions = [question for reading in readings for part in reading.parts for question in part.questions]
         if self._known.pure or not all(modelled(reading, wish) for reading in readings):
             require_few(questions, self._known)
+        self._models.take_cost()
         certified = self._certified(readings, wish)
+        done = self._models.take_cost()
         if certified is not None:
-            return certified
+            return [self._said(wish, [bar], origin="model", cost=done) for bar in certified]
         require_few(questions, self._known)
         asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
         steps = plan_steps(asked, self._known)
@@ -98,7 +105,7 @@ class Asking:
                 part = None if request is None else request.part("question", place + 1)
                 self._meet(reading, wish, part, paid)
         # All were paid for together: what it cost is worked out once, not once for each of them.
-        whole = self._said(wish, (), paid)
+        whole = self._said(wish, (), paid, cost=together([done, cost_of(self._teller, paid)]))
         return [whole._replace(bars=tuple(self._bars(reading, wish))) for reading in readings]
 
     @contextmanager
@@ -147,14 +154,12 @@ class Asking:
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
 
-    def _certified(self, readings: Sequence[Reading], wish: Wish) -> list[Said] | None:
+    def _certified(self, readings: Sequence[Reading], wish: Wish) -> list[Bars] | None:
         """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
         asked = [modelled(reading, wish) for reading in readings]
         clear = [each for each in asked if each is not None]
         found = self._models.certify(clear, len(asked), wish.target, self.analyst)
-        if found is None:
-            return None
-        return [self._said(wish, [bar], origin="model", cost=found.cost) for bar in found.bars]
+        return None if found is None else found.bars
 
     # What only looks is below.
 

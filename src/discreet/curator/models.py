@@ -53,7 +53,6 @@ class Certified:
 
     values: tuple[int, ...]
     error: float
-    cost: Event
 
     @property
     def bars(self) -> list[Bars]:
@@ -71,6 +70,15 @@ class Models:
         self._passed: dict[tuple[Fraction, Fraction, Linear], int] = {}
         self._fitted: tuple[Built, int, Tree | Mixture] | None = None
         self._checked_version = -1
+        # What was done to the table for a model since somebody last took it: whoever's request it was paid for.
+        self._done: list[Event] = []
+
+    def take_cost(self) -> Event:
+        """What was done to the table for a model since this was last called: building it, and checking a batch."""
+        done = [*self._done, *self.stakes.opened]
+        self._done.clear()
+        self.stakes.opened.clear()
+        return Compose(tuple(done)) if done else Nothing()
 
     def ask(self, question: Linear, target: Target, why: str, analyst: str) -> Checked | None:
         """The model's answer if it has one that passes; None if it is for the lattice."""
@@ -161,6 +169,7 @@ class Models:
             try:
                 # Closes the orders at which a pass is not free, before the first toss.
                 self.teller.note(found, found.coin.opening, OPENING, analyst=analyst)
+                self._done.append(found.coin.opening)
             except BudgetExceeded:
                 batches = replace(found, hits_left=0)
                 self.teller.note(batches, Nothing(), "a model for batches of questions", analyst=analyst)
@@ -170,7 +179,9 @@ class Models:
         """What a procedure makes; None if the budget does not reach to its end."""
 
         def answer(request: Request) -> Any:
-            return self.teller.answer(request, analyst=analyst)
+            heard = self.teller.answer(request, analyst=analyst)
+            self._done.append(request.event(self.teller.table.domain, self.teller.table.unit))
+            return heard
 
         try:
             return run(procedure, answer)
@@ -323,8 +334,9 @@ class Models:
             heard = self.teller.answer(request, analyst=analyst)
         finally:
             self.teller.forget_sealed()
+        self._done.append(event)
         error = max(0.0, heard + margin)
-        return Certified(expected, error, event) if error <= target.error else None
+        return Certified(expected, error) if error <= target.error else None
 
     def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
         session, scope = self.teller.session, sorted({name for each in questions for name in each.scope})

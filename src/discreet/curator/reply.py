@@ -14,7 +14,7 @@ from discreet.errors import BadParameter
 from discreet.known.bars import Bars
 from discreet.ledger.budget import Budget, as_budget
 from discreet.plan.plan import Origin, Steps
-from discreet.privacy.event import Event, Nothing
+from discreet.privacy.event import Compose, Event, Nothing
 from discreet.schema.domain import Domain
 
 
@@ -56,6 +56,12 @@ def cost_of(teller: Teller, paid: Sequence[Steps]) -> Event:
     """What was done to the table, all together."""
     steps = Steps(tuple(step for each in paid for step in each.steps))
     return steps.event(teller.table.domain, teller.table.unit) if paid else Nothing()
+
+
+def together(events: Sequence[Event]) -> Event:
+    """Several events as one."""
+    some = tuple(event for event in events if not isinstance(event, Nothing))
+    return some[0] if len(some) == 1 else Compose(some) if some else Nothing()
 
 
 def price_of(teller: Teller, analyst: str, cost: Event) -> float:

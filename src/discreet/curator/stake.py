@@ -37,6 +37,8 @@ class Stakes:
     def __init__(self, teller: Teller) -> None:
         self.teller = teller
         self._stakes: dict[str, Stake] = {}
+        # The openings of coins that were paid here.
+        self.opened: list[Event] = []
 
     def own(self, price: Event, analyst: str) -> Stake | None:
         """The stake of this price under which this process may toss for an analyst, if there is one."""
@@ -62,6 +64,7 @@ class Stakes:
         try:
             for opening in self._unopened(coin, analyst):
                 teller.note(None, opening, OPENING, analyst=analyst)
+                self.opened.append(opening)
             number = teller.reserve(price, _NEXT, analyst=analyst, stake=True)
         except Refusal:
             return None
