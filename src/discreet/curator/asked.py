@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import Any
 
-from discreet.errors import BadQuery
+from discreet.errors import BadQuery, TooLarge
 from discreet.known.family import room_of
 from discreet.known.known import Question
 from discreet.known.shelf import Shelf
 from discreet.query.ask import count
+from discreet.query.box import one_account
 from discreet.query.check import MOST_NUMBERS, MOST_ROWS, check, require_numbers
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.normal import readable
@@ -50,6 +51,9 @@ class Part:
         return weight is None or weight.range(domain)[0] >= 0
 
 
+# Reading takes time before anything is paid. So a batch has so many letters, where each question counts as so many
+# more; and its weights take so much room, in numbers.
+_MOST_LETTERS, _TEXT, _QUERY, _MOST_ROOM = 2**16, 32, 4, 2**21
 # Texts and what they ask, in numbers of eight bytes: 32 MB.
 _READ: "Shelf[tuple[str, Itself[Domain], str], Reading]" = Shelf(2**22)
 
@@ -111,14 +115,26 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
 
 
 def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> list[Reading]:
-    """The same of a batch, which has no more numbers together than one answer may have."""
+    """The same of a batch, which has no more numbers together than one answer may have, and takes no more reading."""
     readings: list[Reading] = []
-    numbers = 0
-    for each in questions:
-        readings.append(read_question(each, domain, table))
-        numbers += readings[-1].size(domain)
-        require_numbers(numbers, MOST_ROWS if len(readings) == 1 else MOST_NUMBERS)
+    numbers = letters = weights = 0
+    with one_account():
+        for each in questions:
+            letters += _QUERY if isinstance(each, (Linear, Marginal, Ratio)) else _TEXT
+            letters += len(each) if isinstance(each, str) else 0
+            if letters > _MOST_LETTERS:
+                raise _too_much(f"more than {len(readings)} questions of this length")
+            readings.append(read_question(each, domain, table))
+            numbers += readings[-1].size(domain)
+            require_numbers(numbers, MOST_ROWS if len(readings) == 1 else MOST_NUMBERS)
+            weights += sum(room_of(question) for part in readings[-1].parts for question in part.questions)
+            if weights > _MOST_ROOM and len(readings) > 1:
+                raise _too_much(f"{len(readings)} questions with weights for so many cells")
     return readings
+
+
+def _too_much(what: str) -> TooLarge:
+    return TooLarge(f"{what} are too many together. Nothing was measured for them. Ask in several batches.")
 
 
 def _read_text(text: str, domain: Domain, table: str) -> Reading:

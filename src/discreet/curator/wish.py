@@ -28,7 +28,7 @@ Asked = list[tuple[Question, Target]]
 
 # The number of rows behind a mean is first looked at for this share of the budget, and then more closely if need be,
 # but never for more than the second share: of squared mu, and of epsilon where delta is 0. Each look is twice as close
-# as the one before, so that all of them together cost at most 4/3, or twice, of the last; and a plan may buy up to twice
+# as the one before, so that all of them together cost at most 4/3, or twice, of the last; a plan may buy up to twice
 # what a look needs, for questions to come.
 _GLANCE, _CLOSEST = (1e-4, 1e-3), (0.01, 0.02)
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.

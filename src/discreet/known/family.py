@@ -6,7 +6,6 @@ and one for the products. Nothing is ever multiplied out over the cells of sever
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -138,9 +137,9 @@ def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
     return Family(columns, axes, tuple(readings), tuple(cells), coefficients)
 
 
-@lru_cache(maxsize=1 << 14)
 def axes_of(domain: Domain, columns: tuple[str, ...]) -> tuple[Axis, ...]:
     """The axes of some columns."""
+    # Nothing is kept for a domain: to find it among others, equal ones would be compared value by value.
     return tuple(axis_of(domain[name]) for name in columns)
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.axis import axis_of
-from discreet.query.box import MOST_CELLS
-from discreet.query.linear import Linear
+from discreet.query.linear import MOST_CELLS, Linear
 from discreet.schema.domain import Domain
 
 Numbers = NDArray[np.float64]

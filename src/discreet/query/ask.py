@@ -1,13 +1,15 @@
 """The questions people ask, as linear queries: counts, totals, fractions and means."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from discreet.errors import BadQuery
-from discreet.query.box import decompose
+from discreet.errors import BadQuery, TooLarge
+from discreet.query.box import MOST_WEIGHTS, decompose
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Ratio
 from discreet.query.predicate import Predicate, everyone
-from discreet.query.product import Weights
+from discreet.query.product import Product, Weights
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 
@@ -32,7 +34,7 @@ def total(domain: Domain, column: str, where: Predicate = everyone) -> Linear:
     array([0, 1, 2, 3, 0])
     """
     values, _ = _values(domain, column)
-    return Linear([each.times(column, values) for each in decompose(where, domain)])
+    return _weighed(column, values, decompose(where, domain))
 
 
 def fraction(domain: Domain, where: Predicate) -> Ratio:
@@ -42,10 +44,19 @@ def fraction(domain: Domain, where: Predicate) -> Ratio:
 
 def mean(domain: Domain, column: str, where: Predicate = everyone) -> Ratio:
     """The mean of a bounded integer column over the rows that satisfy a predicate and have a value, as in SQL."""
-    _, present = _values(domain, column)
-    return Ratio(
-        total(domain, column, where), Linear([each.times(column, present) for each in decompose(where, domain)])
-    )
+    values, present = _values(domain, column)
+    boxes = decompose(where, domain)
+    return Ratio(_weighed(column, values, boxes), _weighed(column, present, boxes))
+
+
+def _weighed(column: str, weights: Weights, boxes: Sequence[Product]) -> Linear:
+    """Products times the weights of a column; refused before it is made if it has too many weights to be kept."""
+    if len(boxes) * weights.size > MOST_WEIGHTS:
+        raise TooLarge(
+            f'"{column}" has {weights.size:,} values, and the condition falls into {len(boxes)} boxes: together more '
+            f"than {MOST_WEIGHTS:,} weights. Ask a simpler condition, or several questions."
+        )
+    return Linear([each.times(column, weights) for each in boxes])
 
 
 def _values(domain: Domain, name: str) -> tuple[Weights, Weights]:

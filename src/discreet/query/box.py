@@ -8,7 +8,9 @@ row leaves B (first-difference decomposition):
 where bᵢ is what B asks of its i-th column. So OR and NOT are sums of disjoint boxes, with no table over all columns.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 from math import prod
 from typing import Any
@@ -22,9 +24,10 @@ from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, No
 from discreet.query.product import Factor, Product, box, merge
 from discreet.schema.domain import Domain
 
-# Above this many boxes one dense table is faster; above this many cells it would fill a machine (8 bytes each).
+# Above this many boxes one dense table is faster. No query has more weights than this, in boxes or in a table: each is
+# written to the ledger.
 MOST_BOXES = 256
-MOST_CELLS = 2**22
+MOST_WEIGHTS = 2**20
 # Masks that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
 # looked up, one for each comparison and cell.
 MOST_CUTS, MOST_TRUTHS = 2**18, 2**28
@@ -42,11 +45,29 @@ class _Cuts:
     def __init__(self) -> None:
         self.made = 0
 
+    @property
+    def spent(self) -> bool:
+        """Whether there is nothing left."""
+        return self.made > MOST_CUTS
+
     def add(self, *boxes: Box) -> None:
         """Count a comparison of some boxes."""
         self.made += sum(1 + mask.size // 1024 for each in boxes for mask in each.values())
-        if self.made > MOST_CUTS:
+        if self.spent:
             raise _TooManyBoxesError
+
+
+_SHARED: ContextVar[_Cuts | None] = ContextVar("cuts", default=None)
+
+
+@contextmanager
+def one_account() -> Iterator[None]:
+    """All conditions that are decomposed here share the work that one may take: those of a batch."""
+    before = _SHARED.set(_Cuts())
+    try:
+        yield
+    finally:
+        _SHARED.reset(before)
 
 
 def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
@@ -65,14 +86,23 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
     scope = columns_of(predicate)
     for name in scope:
         column_of(domain, name)
+    cuts = _SHARED.get() or _Cuts()
     try:
-        return merge(map(box, _boxes(predicate, domain, _Cuts())))
+        boxes = _boxes(predicate, domain, cuts)
+        # Merging compares boxes with each other too.
+        cuts.add(*boxes, *boxes)
+        return merge(map(box, boxes))
     except _TooManyBoxesError:
+        if cuts is _SHARED.get() and cuts.spent:
+            raise TooLarge(
+                "the conditions of this batch take too much work together. Ask in several batches, or simpler "
+                "conditions."
+            ) from None
         cells = prod(domain[name].size for name in scope)
-        if cells > MOST_CELLS:
+        if cells > MOST_WEIGHTS:
             raise TooLarge(
                 f"the predicate needs more than {MOST_BOXES} disjoint boxes, and the {cells} cells of its columns "
-                f"{', '.join(scope)} are more than {MOST_CELLS}. Ask about fewer columns, or in several questions."
+                f"{', '.join(scope)} are more than {MOST_WEIGHTS}. Ask about fewer columns, or in several questions."
             ) from None
         return (Product((Factor(scope, _bounded_truth(predicate, domain).astype(np.int64)),)),)
 
@@ -187,6 +217,6 @@ def _difference(whole: Box, hole: Box, cuts: _Cuts) -> list[Box]:
 
 
 def _limited(boxes: list[Box]) -> list[Box]:
-    if len(boxes) > MOST_BOXES or sum(mask.size for each in boxes for mask in each.values()) > 4 * MOST_CELLS:
+    if len(boxes) > MOST_BOXES or sum(mask.size for each in boxes for mask in each.values()) > MOST_WEIGHTS:
         raise _TooManyBoxesError
     return boxes

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.box import MOST_CELLS
 from discreet.query.normal import Value, names_of
 from discreet.query.product import Product, Weights, merge
 from discreet.schema.domain import Domain
+
+# The most cells of a table that is made of all weights at once.
+MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True, init=False, repr=False)

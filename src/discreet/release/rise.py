@@ -35,10 +35,13 @@ class Pieces:
     cells: int
 
 
-@lru_cache(maxsize=1 << 14)
 def pieces_of(domain: Domain, scope: Columns) -> Pieces:
     """The pieces of the marginal of some columns."""
-    axes = axes_of(domain, scope)
+    return _pieces(axes_of(domain, scope))
+
+
+@lru_cache(maxsize=1 << 14)
+def _pieces(axes: tuple[Axis, ...]) -> Pieces:
     spread = _products([[axis.padded, *[1] * (axis.parts - 1)] for axis in axes])
     freedom = _products([[1, *(_freedom(axis, part) for part in range(1, axis.parts))] for axis in axes])
     gain = _products([[1, *(axis.gain(part) for part in range(1, axis.parts))] for axis in axes])

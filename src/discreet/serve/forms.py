@@ -50,7 +50,7 @@ class AskForm(PlanForm):
 class AskManyForm(Form):
     """Questions that are planned together and paid at once."""
 
-    questions: list[QuestionJson] = Field(min_length=1, max_length=10_000)
+    questions: list[QuestionJson] = Field(min_length=1, max_length=2_048)
     error: float
     confidence: float = 0.95
     analyst: str | None = None

@@ -42,6 +42,9 @@ Thing = TypeVar("Thing")
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
 LARGEST_WEIGHT = 2**32
 
+# The most weights of one question, each of which is written to the ledger: as many as a table of all its cells.
+MOST_HELD = 2**22
+
 # Entries of the answer to one question, and entries of the matrix for which the sensitivity is computed exactly.
 MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
 # Of so many products of a query the heaviest and the lightest cell are weighed before it is sealed.
@@ -217,6 +220,9 @@ def _measurement(measurement: Itself[Measurement], itself: Itself[Domain], unit:
 
 def require_light(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
     """The lowest and the highest weight of a row in each query; refused if a row may weigh too much to be measured."""
+    held = sum(factor.weights.size for query in queries for each in query.products for factor in each.factors)
+    if held > MOST_HELD:
+        raise TooLarge(f"the query has {held:,} weights; the limit is {MOST_HELD:,}. Ask in several questions.")
     ranges = [query.range(domain) for query in queries]
     heaviest = max(abs(end) for ends in ranges for end in ends)
     if heaviest > LARGEST_WEIGHT:
