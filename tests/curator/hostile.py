@@ -83,6 +83,15 @@ def corpus(many: int) -> Iterator[Ask]:
     yield Ask("AND of 11 flags for a price", conjunction(flags[20:31]), price)
     for k in (6, 8, 10, 12, 20):
         yield Ask(f"AND of {k} columns of three", conjunction(threes[:k]), error)
+    for pairs in (7, 10, 11):
+        where = " OR ".join(f"({conjunction(flags[2 * i : 2 * i + 2])})" for i in range(pairs))
+        yield Ask(f"OR of {pairs} pairs", where, error)
+        yield Ask(f"SUM WHERE {pairs} pairs", f"SELECT SUM(income) AS s FROM data WHERE {where}", {"error": 1e6})
+        yield Ask(
+            f"AVG BY t00 WHERE {pairs} pairs",
+            f"SELECT t00, AVG(income) AS s FROM data WHERE {where} GROUP BY t00",
+            price,
+        )
     ands = [f"({conjunction(random.Random(i).sample(flags, 6))})" for i in range(200)]
     for n, of in ((3, 6), (12, 6), (40, 4), (200, 2)):
         some = [f"({conjunction(random.Random(i).sample(flags[:12], of))})" for i in range(n)]
@@ -203,6 +212,45 @@ def _products(flags: list[str], threes: list[str], many: int) -> Iterator[Ask]:
         {"columns": flags[:10], "weight": products(30, flags[:12], 3)},
         {"error": 5000},
     )
+
+
+def any_of(draw: random.Random, names: list[str], ands: int, of: int) -> str:
+    """An OR of ANDs of some columns."""
+    return " OR ".join(f"({conjunction(sorted(draw.sample(names, of)))})" for _ in range(ands))
+
+
+def batches(many: int) -> Iterator[tuple[str, list[Any]]]:
+    """Batches that are too large, or nearly: what is refused must be refused before it is read."""
+    flags, draw = [f"f{i:02d}" for i in range(FLAGS)], random.Random(5)
+    yield "a thousand short texts", [f"f{i % 60:02d} = true AND income > {i % many}" for i in range(1000)]
+    yield "two thousand short texts", [f"f{i % 60:02d} = true AND income > {i % many}" for i in range(2000)]
+    yield "many conditions", [{"where": {"column": "income", "is": ">", "value": i % many}} for i in range(2048)]
+    for ands, of, among in ((5, 3, 60), (8, 2, 60), (12, 2, 14), (30, 3, 12)):
+        name = f"ORs of {ands} ANDs of {of} of {among}"
+        yield name, [any_of(draw, flags[:among], ands, of) for _ in range(250)]
+    yield "wide equalities", [f"zip = 'v{i}' AND age > {i % 90}" for i in range(170)]
+    yield "wide sums", [f"SELECT SUM(income) AS s FROM data WHERE f{i:02d} = true OR t00 = 'a'" for i in range(50)]
+    yield "ANDs of 6", [conjunction(sorted(draw.sample(flags, 6))) for _ in range(56)]
+    yield "ANDs of 12", [conjunction(sorted(draw.sample(flags, 12))) for _ in range(200)]
+
+
+def releases(many: int) -> Iterator[tuple[str, Any]]:
+    """Workloads as a server reads them."""
+    flags = [f"f{i:02d}" for i in range(FLAGS)]
+    for of, among, n in (
+        (12, 60, 15),
+        (12, 60, 3),
+        (12, 14, 2),
+        (10, 12, 60),
+        (10, 12, 20),
+        (8, 60, 150),
+        (6, 60, 900),
+    ):
+        some = [[sorted(random.Random(i).sample(flags[:among], of)), 1] for i in range(n)]
+        yield f"{n} marginals of {of} of {among} flags", {"weights": some}
+    yield "all triples of 30 flags", {"marginals": 3, "of": flags[:30]}
+    for kind, name in (("prefixes", "income"), ("ranges", "income"), ("subsets", "zip"), ("ranges", "age")):
+        yield f"{kind} of {name}", {kind: name}
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curator.hostile import MEGABYTES, SECONDS, THREES, Ask, conjunction, corpus, cost_of, desk_of, warm_up
+import discreet as dp
+from curator.hostile import (
+    MEGABYTES,
+    SECONDS,
+    THREES,
+    Ask,
+    batches,
+    conjunction,
+    corpus,
+    cost_of,
+    desk_of,
+    releases,
+    warm_up,
+)
+from discreet.ledger import Budget
+from discreet.serve.jobs import workload_of
+from discreet.wire.question import question_from_plain
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads how large a process was from /proc")
 
-# Other processes share the machine, and caches with us; ten times as long is not their doing.
-NOISE = 10.0
+# Other processes share the machine, and caches with us; three times as long is not their doing.
+NOISE = 3.0
 GATES = {
     "gaussian": {},
     "exchange": {"neighbors": "replace_one"},
@@ -85,6 +101,55 @@ def requests(draw):
 @given(requests(), st.sampled_from(["gaussian", "pure"]))
 def test_no_request_that_can_be_written_takes_long_or_much(desks, ask, gate):
     require_bounded(desks[gate], ask, NOISE)
+
+
+@pytest.mark.parametrize("gate", ["gaussian", "pure"])
+def test_no_batch_takes_long_or_much_whether_it_is_answered_or_refused(desks, gate):
+    for name, questions in batches(2000):
+        for _ in range(2):
+            asked = [question_from_plain(each, table="data") for each in questions]
+            cost = cost_of(lambda asked=asked: desks[gate].ask_many(asked, error=50))
+            assert cost.seconds <= 3 * SECONDS, (name, cost)
+            assert cost.megabytes <= MEGABYTES, (name, cost)
+
+
+@pytest.mark.parametrize("gate", ["gaussian", "pure"])
+def test_no_plan_of_a_release_that_a_server_reads_takes_long_or_much(desks, gate):
+    desk, outcomes, budget = desks[gate], set(), Budget(1, 1e-9 if gate == "gaussian" else 0)
+    for name, plain in releases(2000):
+        cost = cost_of(lambda plain=plain: desk.plan(workload_of(plain, desk), budget=budget))
+        assert cost.seconds <= 3 * SECONDS, (name, cost)
+        assert cost.megabytes <= MEGABYTES, (name, cost)
+        outcomes.add(cost.outcome)
+    assert outcomes == {"ReleasePlan", "TooLarge"}
+
+
+def test_a_table_with_the_columns_of_another_is_no_slower(tmp_path, monkeypatch):
+    """Nothing is found again by comparing one schema with another, value by value."""
+    (tmp_path / "a").mkdir()
+    with desk_of(tmp_path / "a", 500) as first, desk_of(tmp_path, 500) as second:
+        questions = [conjunction([f"f{i:02d}" for i in range(start, start + 5)]) for start in range(10)]
+        first.ask_many(questions, error=50)
+        monkeypatch.setattr(dp.Domain, "__eq__", lambda *_: pytest.fail("two schemas were compared"))
+        second.plan(questions[0], error=50)
+        second.ask_many(questions, error=50)
+        second.ask("SELECT f00, AVG(age) AS a FROM data GROUP BY f00", error=30)
+
+
+def test_what_many_direct_answers_say_together_is_bounded(tmp_path):
+    draw, flags = random.Random(2), [f"f{i:02d}" for i in range(13)]
+    warm_up()
+    with desk_of(tmp_path, 100) as desk:
+        for _ in range(40):
+            some = sorted(draw.sample(flags, 11))
+            for _ in range(2):
+                desk.ask(" AND ".join(f"{name} = {draw.choice(['true', 'false'])}" for name in some), error=3000)
+        for k in (7, 9, 10):
+            where, by = conjunction(flags[k:]), ", ".join(flags[:k])
+            ask = Ask(
+                f"BY {k} flags", f"SELECT {by}, COUNT(*) AS n FROM data WHERE {where} GROUP BY {by}", {"error": 500}
+            )
+            require_bounded(desk, ask, 3.0)
 
 
 def test_plans_that_are_repeated_keep_nothing_for_good(tmp_path):

@@ -1,5 +1,6 @@
 """A model answers, a coin checks it, and only failed checks cost: when it opens, what it says, what it pays."""
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from math import inf
@@ -40,7 +41,7 @@ from discreet.ledger import Budget, Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.plan.build import Built
 from discreet.plan.target import Target
-from discreet.privacy.event import Coin, Gaussian, Nothing
+from discreet.privacy.event import Coin, Compose, Gaussian, Nothing
 from discreet.query import count
 from discreet.query.sql import parse_predicate
 from statistical import assert_rate_at_least
@@ -152,6 +153,25 @@ def test_opening_is_charged_once_before_the_first_toss(table, tmp_path):
 
 def is_toss(calls, at):
     return calls[at][0] == "evaluate" and calls[at - 1][0] not in ("spend", "evaluate")
+
+
+def test_whoever_makes_a_model_be_built_is_told_the_price(table, tmp_path):
+    """Every answer says what was paid for it: all spends of its request, and no others."""
+
+    def flat(event):
+        return [each for part in event.events for each in flat(part)] if isinstance(event, Compose) else [event]
+
+    with eager(), Desk(table, tmp_path / "desk", budget=PLENTY, expected_questions=100_000) as desk:
+        built = False
+        for question in conjunctions(40):
+            before, session = len(desk.history()), desk.session
+            answer = desk.ask(question, **WISH)
+            spent = [part for line in desk.history()[before:] for part in flat(line.event)]
+            told = [part for part in flat(answer.cost) if not isinstance(part, Nothing)]
+            assert Counter(map(repr, told)) == Counter(repr(each) for each in spent if not isinstance(each, Nothing))
+            assert (answer.price > 0) == bool(told)
+            built = built or (session is None and desk.session is not None)
+        assert built
 
 
 # --- Answers ---------------------------------------------------------------------------------------------------------

@@ -233,3 +233,16 @@ def test_merging_changes_no_weight(terms):
     expected = sum((c * np.einsum("i,j,k", *map(np.array, rows)) for c, *rows in terms), np.zeros((2, 2, 2), int))
     shape = [2 if name in merged.scope else 1 for name in "xyz"]
     assert np.array_equal(np.broadcast_to(merged.table(bits).reshape(shape), (2, 2, 2)), expected)
+
+
+def test_a_sum_with_too_many_weights_is_refused_before_it_is_made(monkeypatch):
+    """Each box would carry the weights of all values of the column, and the ledger would keep them."""
+    domain = Domain({"income": Integers(0, 50_000), **{f"f{i}": Boolean() for i in range(14)}})
+    where = col("f0") == True  # noqa: E712
+    for i in range(0, 14, 2):
+        where = where | ((col(f"f{i}") == True) & (col(f"f{i + 1}") == True))  # noqa: E712
+    assert total(domain, "income", col("f0") == True).products  # noqa: E712
+    monkeypatch.setattr(Product, "times", lambda *_: pytest.fail("it was made"))
+    for made in (total, mean):
+        with pytest.raises(TooLarge, match="Ask a simpler condition, or several questions"):
+            made(domain, "income", where)

@@ -32,9 +32,10 @@ def free_now(known: Known, confidence: float) -> list[Free]:
             whole.add(columns)
     covered = {fewer for columns in whole if columns for fewer in combinations(columns, len(columns) - 1)}
     found = []
-    for columns in whole - covered:
+    largest = sorted(whole - covered)
+    for columns in largest:
         if known.family(Marginal(columns)) is not None:
-            error = largest_error(Marginal(columns), known, confidence)
+            error = largest_error(Marginal(columns), known, confidence, among=len(largest))
             cells = prod(known.domain[name].size for name in columns)
             found.append(Free(columns, cells, error, confidence))
     return sorted(found, key=lambda one: (one.error, one.columns))

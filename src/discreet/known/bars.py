@@ -33,20 +33,23 @@ class Bars:
     errors: Numbers
 
 
-def number_bars(question: Question, known: Known, confidence: float, joint: int = 1) -> Bars:
+def number_bars(question: Question, known: Known, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
     """The answer to one question, as good as it is known: infinite errors where it is not."""
     found, told = estimate(question, known), known.told.get(question)
     if known.pure:
-        values, errors = laplace_bars(question, known, found, confidence, joint)
+        values, errors = laplace_bars(question, known, found, confidence, joint, among)
         return _better(Bars(values, errors), told, confidence, joint)
     return _gaussian_bars(question, known, found, told, confidence, joint)
 
 
-def largest_error(question: Question, known: Known, confidence: float) -> float:
-    """The largest error of the cells of a GROUP BY. Where noise is Gaussian, the cells themselves are not computed."""
+def largest_error(question: Question, known: Known, confidence: float, among: int = 1) -> float:
+    """The largest error of the cells of a GROUP BY. Where noise is Gaussian, the cells themselves are not computed.
+
+    Of so many questions `among` which it is one, all together take the work of one; beyond that, bars are wider.
+    """
     family = None if known.pure or weighs_nothing(question) else known.family(question)
     if family is None:
-        return float(number_bars(question, known, confidence).errors.max())
+        return float(number_bars(question, known, confidence, among=among).errors.max())
     told = known.told.get(question)
     first = None if told is None else replace(told, values=told.values[:1])
     found = Estimate(np.zeros(1), np.array([known.variance(family)]))
@@ -130,7 +133,7 @@ def _estimate(question: Question, known: Known) -> Estimate:
 
 
 def laplace_bars(
-    question: Question, known: Known, found: Estimate, confidence: float, joint: int
+    question: Question, known: Known, found: Estimate, confidence: float, joint: int, among: int
 ) -> tuple[Numbers, Numbers]:
     """Values and half-widths. Together they hold by adding up the probabilities that each fails."""
     values, variances = found.values, found.variances
@@ -139,13 +142,13 @@ def laplace_bars(
         return values, np.where(variances == 0, 0.0, inf)
     places, size = _alike(question, known)
     family = known.family(question)
-    if family is not None and not are_few(family, known, len(set(places))):
+    if family is not None and not are_few(family, known, len(set(places)) * among):
         return _from_best(question, known, chance)
     if isinstance(question, Linear):
-        return values, np.array([_one_bar(question, known, chance)])
+        return values, np.array([_one_bar(question, known, chance, among)])
     if size <= MOST_APART:
         kinds = dict.fromkeys(places)
-        bars = {place: _one_bar(_cell(question, known, place), known, chance, len(kinds)) for place in kinds}
+        bars = {place: _one_bar(_cell(question, known, place), known, chance, len(kinds) * among) for place in kinds}
         return values, np.array([bars[place] for place in places])
     return _from_best(question, known, chance)
 

@@ -363,7 +363,7 @@ class Known:
             directs, every, most = directs + len(group.directs), every + products, max(most, pieces)
             # All of it is computed, one group after the other; the largest table is of one of them.
             work += max(pieces * products * family.products * family.size, directs * family.size)
-            if directs > MOST_JOINED or work > 2 * MOST_TABLE or most * every**2 > 8 * MOST_TABLE:
+            if directs > MOST_JOINED or work > MOST_TABLE or most * every**2 > 8 * MOST_TABLE:
                 break
             kept.append(columns)
         return tuple(reversed(kept))

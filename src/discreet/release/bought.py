@@ -100,9 +100,8 @@ def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bo
     for scope, each in worth.items():
         units = float(brief.units) * each / every
         variance = 2 * (float(moves.l1) / units) ** 2 if known.pure else float(moves.l2_squared) / units
-        for chosen in subsets(scope):
-            place = layers.index[chosen]
-            found[place] += layers.cells[place] / (goal.cells(scope) * variance)
+        places = [layers.index[chosen] for chosen in subsets(scope)]
+        found[places] += layers.cells[places] / (goal.cells(scope) * variance)
     return Bought(found)
 
 

@@ -29,7 +29,7 @@ from discreet.schema.domain import Domain
 Places = NDArray[np.int64]
 
 # Questions that are listed, numbers in a table of energies, and cells of a column whose every two cells are compared.
-MOST_LISTED, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 2**13
+MOST_LISTED, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 1_500
 # So many numbers are worked on at once.
 _AT_ONCE = 2**21
 

@@ -36,7 +36,7 @@ State = Literal["waiting", "running", "done", "failed"]
 # So many marginals are made at once, and so many releases are kept in memory.
 MOST_MARGINALS, MOST_KEPT = 5000, 4
 # A server plans for no more pieces than this of one marginal, nor of all of them: a plan goes through each.
-MOST_DEEP, MOST_PIECES = 2**12, 2**16
+MOST_DEEP, MOST_PIECES, MOST_FORECAST = 2**12, 2**16, 3 * 2**19
 # A bar that moves by less than this is not written again.
 STEP = 0.01
 
@@ -222,6 +222,12 @@ def _require_shallow(goal: Goal) -> None:
         raise TooLarge(
             f"the workload has {sum(pieces.values()):,} pieces, and {', '.join(deepest)} alone {pieces[deepest]:,}; a "
             f"server plans for up to {MOST_PIECES:,}, and {MOST_DEEP:,} of one marginal. Take fewer columns at once."
+        )
+    # A forecast looks at every subset of the columns of a marginal, and at every pair of columns of each.
+    if sum(2 ** len(scope) * (4 + len(scope) ** 3 // 16) for scope in goal.scopes) > MOST_FORECAST:
+        raise TooLarge(
+            f"{len(goal.scopes)} marginals of up to {max(map(len, goal.scopes))} columns are more than a server plans "
+            "at once. Take fewer columns at once, or fewer marginals."
         )
 
 
