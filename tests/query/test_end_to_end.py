@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import discreet as dp
 from discreet.curator.asked import read_question
-from discreet.errors import BudgetExceeded, Mistake, Refusal, TooLarge
+from discreet.errors import BadQuery, BudgetExceeded, Mistake, Refusal, TooLarge
 from discreet.privacy.event import Compose, Gaussian, Laplace, Nothing, Repeat
 from discreet.source.table import open as open_table
 from discreet.wire.question import question_from_plain
@@ -355,11 +355,12 @@ def test_a_mean_of_groups_of_one_value_has_no_error(desk):
 
 
 @pytest.mark.parametrize("weight", [-1, 0])
-def test_a_quotient_by_nothing_is_no_number_and_not_looked_at_for_ever(desk, weight):
+def test_a_quotient_by_nothing_is_refused_and_not_looked_at(desk, weight):
     body = {"numerator": {"products": [[1, []]]}, "denominator": {"products": [[weight, [[["b"], [3], [1, 0, 0]]]]]}}
-    answer = desk.ask(question_from_plain(body, table="data"), error=0.4, confidence=SURE)
-    assert (answer.value, answer.error) == (None, inf)
-    assert len(desk.history()) < 12
+    for error in (0.4, 100):
+        with pytest.raises(BadQuery, match="the denominator is never above 0"):
+            desk.ask(question_from_plain(body, table="data"), error=error, confidence=SURE)
+    assert desk.history() == []
 
 
 def test_what_weighs_too_much_is_refused_before_the_rest_is_paid(desk):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.curator.reply import together
 from discreet.curator.session import STEEPNESS, Session
 from discreet.curator.stake import OPENING, Stake, Stakes
 from discreet.curator.teller import Teller
@@ -78,7 +79,7 @@ class Models:
         done = [*self._done, *self.stakes.opened]
         self._done.clear()
         self.stakes.opened.clear()
-        return Compose(tuple(done)) if done else Nothing()
+        return together(done)
 
     def ask(self, question: Linear, target: Target, why: str, analyst: str) -> Checked | None:
         """The model's answer if it has one that passes; None if it is for the lattice."""
