@@ -47,10 +47,14 @@ MOST_GROUPS, MOST_JOINED = 64, 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """The value of each question of a family, and the variance of its error; infinite where nothing is known."""
+    """The value of each question of a family, and the variance of its error; infinite where nothing is known.
+
+    `widths` has what was computed of it: half-widths by confidence, and by among how many.
+    """
 
     values: Numbers
     variances: Numbers
+    widths: dict[tuple[float, int], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
