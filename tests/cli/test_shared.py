@@ -132,6 +132,34 @@ def test_the_old_ledger_is_theirs_once_it_has_one_budget_for_all(tmp_path):
         ask(a, 0.8)
 
 
+@pytest.mark.parametrize("gone", ["line", "schema of the other"])
+def test_what_the_old_ledger_was_told_is_remembered_too(tmp_path, gone):
+    a = hospital(tmp_path, "a")
+    ask(a, 0.1, *BUDGET)
+    b, old = hospital(tmp_path, "b", "a"), tmp_path / "a.ledger.sqlite"
+    call("ledger", "cap", old, "--epsilon", 1, "--delta", 1e-9, "--table", "a", "--table", "b")
+    ask(b, 0.8)
+    if gone == "line":
+        b = hospital(tmp_path, "b", version=2)
+    else:
+        a.unlink()
+        b = hospital(tmp_path, "b", version=2)
+    with pytest.raises((BudgetExceeded, BadParameter)):
+        ask(b, 0.9, *BUDGET)
+    assert not (tmp_path / "b.ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--table", "a", "--table", "b")], ids=["of everything", "of both"])
+def test_a_cap_in_one_of_two_old_ledgers_does_not_make_the_other_forgotten(tmp_path, flags):
+    a, b = hospital(tmp_path, "a"), hospital(tmp_path, "b")
+    ask(b, 0.9, *BUDGET)
+    call("ledger", "cap", tmp_path / "a.ledger.sqlite", "--epsilon", 1, "--delta", 1e-9, *flags)
+    b = hospital(tmp_path, "b", "a")
+    for schema in (a, b):
+        with pytest.raises(BadParameter, match="were used before"):
+            ask(schema, 0.8)
+
+
 def test_two_ledgers_from_before_the_declaration_are_not_forgotten(tmp_path):
     """No one of them counts both, so the same sentence on both sides says how to count all in a third."""
     a, b = hospital(tmp_path, "a"), hospital(tmp_path, "b")
@@ -201,7 +229,11 @@ def test_a_schema_that_cannot_be_read_is_in_nobodys_way_unless_it_may_share_peop
     for harmless in ("columns: {", "# shares_people_with: [a]\ncolumns: {", "see shares_people_with"):
         (tmp_path / "b.yaml").write_text(harmless)
         assert ledger_of(a, None) == str(tmp_path / "a.ledger.sqlite")
-    for text in ("shares_people_with: [a]\ncolumns: {", '{"table": "b", "shares_people_with" : ["a"], "uper": 1}'):
+    for text in (
+        "shares_people_with: [a]\ncolumns: {",
+        '{table: "b#1", shares_people_with: [a], uper: 1}',
+        '{"table": "b", "shares_people_with" : ["a"], "uper": 1}',
+    ):
         (tmp_path / "b.yaml").write_text(text)
         with pytest.raises(BadSchema, match=r"b\.yaml beside a\.yaml says shares_people_with and cannot be read"):
             ask(a, 0.9, *BUDGET)

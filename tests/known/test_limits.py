@@ -102,10 +102,32 @@ def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
 def test_the_shared_bound_is_never_below_the_tail(terms, confidence):
     weights, scales, counts = (np.array(each) for each in zip(*terms, strict=True))
     exact = half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
-    found = chernoff_half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
+    found = chernoff_half_width(weights.astype(float), scales.astype(float), counts, failure=1 - confidence)
     assert exact <= found * (1 + 1e-9)
-    more = chernoff_half_width(weights + 1.0, scales.astype(float), counts, confidence=confidence)
+    more = chernoff_half_width(weights + 1.0, scales.astype(float), counts, failure=1 - confidence)
     assert exact <= more * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("scale", "count"), [(1e3, 10**6), (1e6, 10**6), (1e9, 10**9)])
+def test_the_shared_bound_holds_for_very_large_noise(scale, count):
+    """Of so many noises the sum is Gaussian, and cosh x − 1 is 0 in doubles."""
+    spread = (2 * count) ** 0.5 * scale
+    found = chernoff_half_width(np.ones(1), np.array([scale]), np.array([count]), failure=0.05)
+    assert 1.959 * spread < found < 3 * spread
+
+
+def test_cells_that_are_too_large_as_questions_of_their_own_have_the_bar_of_one_marginal():
+    """The weight alone can be added up exactly, and not together with the cell of a group: no bar of 0 for that."""
+    domain = Domain(
+        {name: Integers(0, 29, missing="drop") for name in "ab"} | {"g": Categories(list("uvwxyz"), outside="drop")}
+    )
+    known, rng = Known.nothing(domain, Unit(), pure=True), np.random.default_rng(1)
+    known.measured_whole(("a", "b", "g"), scale=Fraction(9), values=rng.integers(0, 9, 30 * 30 * 6))
+    first = (np.arange(30) < 10).astype(np.int64)
+    weight = Linear([Product((Factor((name,), first),), sign * 2**21) for name, sign in (("a", 1), ("b", -1))])
+    for question in (Marginal(("g",), weight), Marginal(("a", "g"), weight), weight):
+        found = number_bars(question, known, 0.95)
+        assert found.errors.min() > 2**21
 
 
 def test_very_many_different_weights_are_bounded(monkeypatch):

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from discreet.cli.terminal import visible
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError
 
 # Beside the schema files: the ledger of all tables of a folder that share people.
 SHARED = "shared.ledger.sqlite"
@@ -26,18 +26,20 @@ def ledger_of(schema: Path, given: str | None) -> str:
     table = found[schema].table
     declared = people_of(table, found)
     # What a schema once said is remembered, also if its line, or the file itself, is gone.
-    people = declared | (_sharing(shared, table) if shared.exists() else frozenset())
+    books = [ledger for ledger in sorted(schema.parent.glob("*.ledger.sqlite")) if ledger != shared]
+    people = declared.union(*(_sharing(ledger, table) for ledger in (*books, shared) if ledger.exists()))
     if len(people) == 1:
         return str(own)
     if missing := declared - {each.table for each in found.values()}:
         raise _no_schema(table, declared, missing, [each.table for each in found.values()])
-    files = [file for file, each in found.items() if each.table in people]
-    earlier = sorted({ledger for ledger in map(_own, files) if ledger.exists()})
+    own_ones = {_own(file) for file, each in found.items() if each.table in people}
+    earlier = [ledger for ledger in books if ledger in own_ones or _knows(ledger, people)]
     if not earlier:
         return str(shared)
-    counting = [ledger for ledger in (shared, *earlier) if ledger.exists() and _counts_all(ledger, people)]
-    if len(counting) == 1:
-        return str(counting[0])
+    # The owner has set one budget for all of them where nothing else is forgotten: in the one old ledger, or in theirs.
+    for ledger in (shared, *(earlier if len(earlier) == 1 else ())):
+        if ledger.exists() and _counts_all(ledger, people):
+            return str(ledger)
     raise _used_before(table, people, earlier)
 
 
@@ -85,14 +87,30 @@ def _sharing(ledger: Path, table: str) -> frozenset[str]:
     """The tables that share people with this one as a ledger remembers it."""
     from discreet.ledger import Ledger
 
-    with Ledger(ledger, create=False) as book:
-        return frozenset(book.sharing(table))
+    try:
+        with Ledger(ledger, create=False) as book:
+            return frozenset(book.sharing(table))
+    except DiscreetError:
+        # Not ours to judge: a ledger that cannot be read is refused when it is used.
+        return frozenset()
+
+
+def _knows(ledger: Path, people: frozenset[str]) -> bool:
+    """Whether a ledger has something of one of these tables."""
+    from discreet.ledger import Ledger
+
+    try:
+        with Ledger(ledger, create=False) as book:
+            capped = {name for scope in book.caps for name in scope.tables or ()}
+            return bool(people & {*book.tables, *capped})
+    except DiscreetError:
+        return False
 
 
 def _counts_all(ledger: Path, people: frozenset[str]) -> bool:
-    """Whether one budget in a ledger is for all of these tables, and all analysts, together."""
+    """Whether one budget in a ledger names all of these tables, and is for all analysts together."""
     from discreet.ledger import Ledger
     from discreet.ledger.bound import covers
 
     with Ledger(ledger, create=False) as book:
-        return any(covers(scope, people) for scope in book.caps)
+        return any(scope.tables is not None and covers(scope, people) for scope in book.caps)

@@ -16,13 +16,13 @@ from discreet.curator.promise import beyond, next_steps
 from discreet.curator.reply import Said, cost_of, lifted, meets, price_of, said, together
 from discreet.curator.teller import Teller
 from discreet.curator.wish import Wish, few_rows, modelled, targets_of
-from discreet.errors import BudgetExceeded, TableChanged
+from discreet.errors import BudgetExceeded, TableChanged, TooLarge
 from discreet.known.bars import Bars
 from discreet.known.known import Known
 from discreet.ledger import Ledger
 from discreet.picture import error_text
 from discreet.plan.plan import Steps, plan_steps, require_few
-from discreet.privacy.event import Nothing
+from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.source.table import Table
 
@@ -75,7 +75,7 @@ class Asking:
             return self._said(wish, [bar], origin="model", cost=together(done))
         hit = [] if checked is None or checked.steps is None else [checked.steps]
         paid = [*hit]
-        with self._told_what_was(paid):
+        with self._told_what_was(paid, done[0]):
             self._meet(reading, wish, request, paid)
         # The event of a hit has what was measured after it.
         done += [] if checked is None or checked.cost is None else [checked.cost]
@@ -92,15 +92,15 @@ class Asking:
         done = self._models.take_cost()
         if certified is not None:
             return [self._said(wish, [bar], origin="model", cost=done) for bar in certified]
-        require_few(questions, self._known)
-        asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
-        steps = plan_steps(asked, self._known)
-        if steps.steps:
-            why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
-            if self._measure(steps, why, request, wish, readings):
-                paid.append(steps)
-        # Means may need another look, now that the number of their values is known.
-        with self._told_what_was(paid):
+        with self._told_what_was(paid, done):
+            require_few(questions, self._known)
+            asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
+            steps = plan_steps(asked, self._known)
+            if steps.steps:
+                why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
+                if self._measure(steps, why, request, wish, readings):
+                    paid.append(steps)
+            # Means may need another look, now that the number of their values is known.
             for place, reading in enumerate(readings):
                 part = None if request is None else request.part("question", place + 1)
                 self._meet(reading, wish, part, paid)
@@ -109,15 +109,16 @@ class Asking:
         return [whole._replace(bars=tuple(self._bars(reading, wish))) for reading in readings]
 
     @contextmanager
-    def _told_what_was(self, paid: Sequence[Steps]) -> Iterator[None]:
-        """Say in a refusal what was charged before it: looks at how many rows a mean is of, or the rest of a batch."""
+    def _told_what_was(self, paid: Sequence[Steps], done: Event) -> Iterator[None]:
+        """Say in a refusal what was charged before it: looks of a mean, the rest of a batch, what a model took."""
         try:
             yield
-        except BudgetExceeded as refused:
-            if not paid:
+        except (BudgetExceeded, TooLarge) as refused:
+            cost = together([done, cost_of(self._teller, paid)])
+            if isinstance(cost, Nothing):
                 raise
-            price = price_of(self._teller, self.analyst, cost_of(self._teller, paid))
-            raise BudgetExceeded(
+            price = price_of(self._teller, self.analyst, cost)
+            raise type(refused)(
                 f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}. It is known."
             ) from None
 

@@ -107,7 +107,7 @@ class Curator(Asking):
         parts may not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
 
         Raises BudgetExceeded, and spends nothing, if it costs more than is left; a mean may have paid for looks at
-        how many rows it is of (at most 3 hundredths of the budget in squared mu, 4 of epsilon where delta is 0), and
+        how many rows it is of (at most 3 hundredths of the budget in squared mu, 6 of epsilon where delta is 0), and
         the sentence says how much.
         """
         if analyst is not None:

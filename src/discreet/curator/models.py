@@ -36,6 +36,8 @@ SHARE_FOR_HITS, MOST_HITS = 0.2, 16
 LEAST_CONFIDENCE = 0.01
 # So many answers that passed their check are remembered, for whoever asks again.
 MOST_PASSED = 2**17
+# So many batches that failed theirs.
+MOST_REFUTED = 2**10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Models:
         self._passed: dict[tuple[Fraction, Fraction, Linear], int] = {}
         self._fitted: tuple[Built, int, Tree | Mixture] | None = None
         self._checked_version = -1
+        self._refuted: dict[int, int] = {}
         # What was done to the table for a model since somebody last took it: whoever's request it was paid for.
         self._done: list[Event] = []
 
@@ -325,6 +328,10 @@ class Models:
         model = self._model(built)
         expected = tuple(max(0, round(value)) for value in model.answers(questions).tolist())
         sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
+        # What was not good enough is not checked again until more is known.
+        check = hash((tuple(questions), target, expected))
+        if self._refuted.get(check) == self.teller.known.version:
+            return None
         request = Quantile(tuple(questions), expected, sigma, -1, why)
         event = request.event(self.teller.table.domain, self.teller.table.unit)
         if not self.teller.fits(event, analyst):
@@ -337,7 +344,12 @@ class Models:
             self.teller.forget_sealed()
         self._done.append(event)
         error = max(0.0, heard + margin)
-        return Certified(expected, error) if error <= target.error else None
+        if error <= target.error:
+            return Certified(expected, error)
+        if len(self._refuted) >= MOST_REFUTED:
+            self._refuted.clear()
+        self._refuted[check] = self.teller.known.version
+        return None
 
     def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
         session, scope = self.teller.session, sorted({name for each in questions for name in each.scope})

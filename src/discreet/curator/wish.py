@@ -30,7 +30,7 @@ Asked = list[tuple[Question, Target]]
 # but never for more than the second share: of squared mu, and of epsilon where delta is 0. Each look is twice as close
 # as the one before, so that all of them together cost at most 4/3, or twice, of the last; a plan may buy up to twice
 # what a look needs, for questions to come.
-_GLANCE, _CLOSEST = (1e-4, 1e-3), (0.01, 0.02)
+_GLANCE, _CLOSEST = (1e-4, 1e-3), (0.01, 0.015)
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
 _ROUGH = 3
 # So many plans are made to find what a price buys.
@@ -99,15 +99,19 @@ def targets_of(reading: Reading, wish: Wish, known: Known, gate: Gate | None = N
     if wish.error is None:
         return []
     asked: Asked = []
+    # All looks of a question share what they may cost.
+    looks = len({_whole(part.values) for part in reading.parts if part.values is not None})
     for part in reading.parts:
         if part.values is None:
             asked.append((part.total, Target(wish.error, wish.confidence, joint)))
         else:
-            asked += _for_mean(part, part.values, wish, known, gate, joint)
+            asked += _for_mean(part, part.values, wish, known, gate, joint, looks)
     return asked
 
 
-def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gate | None, joint: int) -> Asked:
+def _for_mean(
+    part: Part, counted: Question, wish: Wish, known: Known, gate: Gate | None, joint: int, looks: int
+) -> Asked:
     """The next step towards a mean: first how many rows it is of, then the rest.
 
     Of a GROUP BY the error is meant for groups of at least the average size; smaller ones have wider bars.
@@ -125,8 +129,8 @@ def _for_mean(part: Part, counted: Question, wish: Wish, known: Known, gate: Gat
     if rows <= 2 * _ROUGH * spread_of_rows:
         if gate is None:
             return [(whole, target(spread_of_rows**2 / 4))]
-        variance = min(_look(_GLANCE, whole, gate, known), spread_of_rows**2 / 4)
-        if variance < _look(_CLOSEST, whole, gate, known):
+        variance = min(_look(_GLANCE, looks, whole, gate, known), spread_of_rows**2 / 4)
+        if variance < _look(_CLOSEST, looks, whole, gate, known):
             raise BudgetExceeded(few_rows(wish))
         return [(whole, target(variance))]
     rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
@@ -167,10 +171,10 @@ def _rows(counted: Question, known: Known) -> tuple[float, float]:
     return float(bar.values[0]), float(bar.errors[0]) / quantile(0.95)
 
 
-def _look(shares: tuple[float, float], whole: Question, gate: Gate, known: Known) -> float:
-    """The variance of a count that takes a share of the whole budget."""
+def _look(shares: tuple[float, float], looks: int, whole: Question, gate: Gate, known: Known) -> float:
+    """The variance of a count that takes a share of the whole budget, or its part of it among several."""
     moves = sensitivity_of(whole, known.domain, known.lattice.unit)
-    room = shares[known.pure] * float(max(gate.limit) * GRAIN)
+    room = shares[known.pure] / looks * float(max(gate.limit) * GRAIN)
     return 2 * (float(moves.l1) / room) ** 2 if known.pure else float(moves.l2_squared) / room
 
 

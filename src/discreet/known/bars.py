@@ -148,11 +148,14 @@ def laplace_bars(
     if isinstance(question, Linear):
         if (chance, among) not in found.widths:
             found.widths[chance, among] = _one_bar(question, known, chance, among)
-        return values, np.array([found.widths[chance, among]])
+        errors = np.array([found.widths[chance, among]])
+        return (values, errors) if errors[0] < inf else _from_best(question, known, chance)
     if size <= MOST_APART:
         kinds = dict.fromkeys(places)
         bars = {place: _one_bar(_cell(question, known, place), known, chance, len(kinds) * among) for place in kinds}
-        return values, np.array([bars[place] for place in places])
+        errors = np.array([bars[place] for place in places])
+        # A cell may be too large a question although all of them together are not.
+        return (values, errors) if errors.max() < inf else _from_best(question, known, chance)
     return _from_best(question, known, chance)
 
 
@@ -176,9 +179,11 @@ def _alike(question: Question, known: Known) -> tuple[list[int], int]:
 
 
 def _one_bar(query: Linear, known: Known, confidence: float, among: int = 1) -> float:
-    family = known.family(query) if query.products else None
-    if family is None:
+    if not query.products:
         return 0.0
+    family = known.family(query)
+    if family is None:
+        return inf
     return _half_width(*noises(family, known), confidence, among)
 
 
@@ -229,7 +234,7 @@ def _from_best(question: Question, known: Known, confidence: float) -> tuple[Num
         # A larger weight does not always mean a larger tail, but always a larger moment: one bound for all cells.
         weights, often = kinds.weights[0]
         scales = np.full(len(weights), scale)
-        return values, np.full(size, chernoff_half_width(weights, scales, often * others, confidence=confidence))
+        return values, np.full(size, chernoff_half_width(weights, scales, often * others, failure=1 - confidence))
     errors = [
         _half_width(weights, np.full(len(weights), scale), often * others, confidence, len(kinds.weights))
         for weights, often in kinds.weights

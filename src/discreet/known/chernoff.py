@@ -11,12 +11,12 @@ Floats = NDArray[np.float64]
 _PLACES, _FEWEST, _WORK = 200, 20, 2**22
 
 
-def chernoff_half_width(weights: Floats, scales: Floats, counts: NDArray[np.generic], *, confidence: float) -> float:
-    """A half-width of every sum of noises with weights up to these: (log E e^(sX) + log 2/(1 − confidence))/s.
+def chernoff_half_width(weights: Floats, scales: Floats, counts: NDArray[np.generic], *, failure: float) -> float:
+    """A half-width of every sum of noises with weights up to these: (log E e^(sX) + log 2/failure)/s.
 
     It holds for each s for which the moment exists, so for the best of a fixed list.
 
-    >>> round(chernoff_half_width(np.ones(1), np.full(1, 10.0), np.array([100]), confidence=0.95))  # exactly: 277
+    >>> round(chernoff_half_width(np.ones(1), np.full(1, 10.0), np.array([100]), failure=0.05))  # exactly: 277
     387
 
     proof: tail.md, Many weights at once
@@ -29,6 +29,7 @@ def chernoff_half_width(weights: Floats, scales: Floats, counts: NDArray[np.gene
     found = inf
     for share in np.geomspace(1e-6, 0.999, max(_FEWEST, min(_PLACES, _WORK // weights.size))).tolist():
         s = share / float((scales * weights).max())
-        moments = -np.log1p(-spread * (np.cosh(weights * s) - 1))
-        found = min(found, (float(counts @ moments) + log(2 / (1 - confidence))) / s)
+        # cosh x − 1, without losing what is small.
+        moments = -np.log1p(-spread * 2 * np.sinh(weights * s / 2) ** 2)
+        found = min(found, (float(counts @ moments) + log(2 / failure)) / s)
     return found

@@ -83,7 +83,7 @@ def near_half_width(terms: Terms, failure: float, most: int) -> float:
         return width
     # Large steps that hardly ever happen beside small ones that always do: no line passes near both.
     apart, _ = smoothed_half_width(*without_rare(terms, failure, 0.5), most)
-    return min(width, apart, chernoff_half_width(*terms, confidence=1 - failure))
+    return min(width, apart, chernoff_half_width(*terms, failure=failure))
 
 
 def without_rare(terms: Terms, failure: float, share: float) -> tuple[Terms, float]:

@@ -51,7 +51,7 @@ def mean(domain: Domain, column: str, where: Predicate = everyone) -> Ratio:
 
 def _weighed(column: str, weights: Weights, boxes: Sequence[Product]) -> Linear:
     """Products times the weights of a column; refused before it is made if it has too many weights to be kept."""
-    if len(boxes) * weights.size > MOST_WEIGHTS:
+    if len(boxes) > 1 and len(boxes) * weights.size > MOST_WEIGHTS:
         raise TooLarge(
             f'"{column}" has {weights.size:,} values, and the condition falls into {len(boxes)} boxes: together more '
             f"than {MOST_WEIGHTS:,} weights. Ask a simpler condition, or several questions."

@@ -27,7 +27,7 @@ from discreet.schema.domain import Domain
 # Above this many boxes one dense table is faster. No query has more weights than this, in boxes or in a table: each is
 # written to the ledger.
 MOST_BOXES = 256
-MOST_WEIGHTS = 2**20
+MOST_WEIGHTS = 2**21
 # Masks that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
 # looked up, one for each comparison and cell.
 MOST_CUTS, MOST_TRUTHS = 2**18, 2**28
@@ -101,8 +101,9 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
         cells = prod(domain[name].size for name in scope)
         if cells > MOST_WEIGHTS:
             raise TooLarge(
-                f"the predicate needs more than {MOST_BOXES} disjoint boxes, and the {cells} cells of its columns "
-                f"{', '.join(scope)} are more than {MOST_WEIGHTS}. Ask about fewer columns, or in several questions."
+                f"the predicate needs more than {MOST_BOXES} disjoint boxes or {MOST_WEIGHTS} weights, and the {cells} "
+                f"cells of its columns {', '.join(scope)} are more than {MOST_WEIGHTS}. Ask about fewer columns, or in "
+                "several questions."
             ) from None
         return (Product((Factor(scope, _bounded_truth(predicate, domain).astype(np.int64)),)),)
 

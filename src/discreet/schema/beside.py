@@ -12,7 +12,8 @@ from discreet.schema.schema import Schema
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _WORD = "shares_people_with"
-_SAYS = re.compile(rf"""^[^#]*{_WORD}["']?\s*:""", re.MULTILINE)
+# Not in a comment: those begin a line, or come after a space.
+_SAYS = re.compile(rf"""^(?!#)(?:(?!\s\#).)*?{_WORD}["']?\s*:""", re.MULTILINE)
 
 
 def schemas_beside(path: Path) -> dict[Path, Schema]:
