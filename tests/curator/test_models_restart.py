@@ -22,11 +22,13 @@ from curator.modelled import (
     copy_of,
     eager,
     open_session,
+    paired_rows,
     split_pair,
+    table_of,
     truth_of,
 )
 from discreet.curator.teller import Teller
-from discreet.errors import BudgetExceeded
+from discreet.errors import BudgetExceeded, TooLarge
 from discreet.ledger import Budget
 from discreet.plan.build import Built
 from discreet.privacy.event import Coin, Gaussian, Nothing
@@ -313,3 +315,18 @@ def test_what_was_noted_costs_nothing_but_the_opening(table, address):
     with Desk(table, address) as desk:
         noted = [spend.event for spend in desk.history() if isinstance(spend.event, (Coin, Nothing))]
         assert noted == [desk.session.coin.opening]
+
+
+def test_a_batch_that_is_refused_after_a_check_says_what_was_charged_and_is_not_checked_again(tmp_path):
+    """A poor model fails the check of a batch that is then too large for the lattice."""
+    table, questions = table_of(paired_rows(200_000)), (split_pair() + conjunctions(400))[:300]
+    budget = Budget(epsilon=3, delta=1e-9, gate="renyi")
+    with eager(WORTH=1e-6), Desk(table, tmp_path / "desk", budget=budget, expected_questions=None) as desk:
+        open_session(desk, ALONE, error=500)
+        for again in range(3):
+            before = len(desk.history())
+            with pytest.raises(TooLarge) as refused:
+                desk.ask_many(questions, error=500, confidence=0.99)
+            paid = len(desk.history()) > before
+            assert paid == (again == 0)
+            assert ("is charged: epsilon" in str(refused.value)) == paid
