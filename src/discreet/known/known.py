@@ -47,10 +47,7 @@ MOST_GROUPS, MOST_JOINED = 64, 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """The value of each question of a family, and the variance of its error; infinite where nothing is known.
-
-    `widths` has what was computed of it: half-widths by confidence, and by among how many.
-    """
+    """The value of each question, the variance of its error (infinite if unknown), and half-widths found for it."""
 
     values: Numbers
     variances: Numbers
@@ -365,7 +362,6 @@ class Known:
             products = sum(direct.family.products for direct in group.directs)
             pieces = prod(axis.parts for axis in group.directs[0].family.axes)
             directs, every, most = directs + len(group.directs), every + products, max(most, pieces)
-            # All of it is computed, one group after the other; the largest table is of one of them.
             work += max(pieces * products * family.products * family.size, directs * family.size)
             if directs > MOST_JOINED or work > MOST_TABLE or most * every**2 > 8 * MOST_TABLE:
                 break
