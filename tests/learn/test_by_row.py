@@ -209,6 +209,14 @@ def test_rows_per_call_is_a_whole_number_within_bounds(rows_per_call):
 # --- Signals ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """As in a program at a terminal: what a shell starts in the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted(statistic, **named):
     """A holdout that was asked by somebody who pressed Ctrl-C, while it read held rows."""
     holdout = dp.Holdout(np.zeros((200, 1)), np.ones((400, 1)), epsilon=1, queries=10, **named)
