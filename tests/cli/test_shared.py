@@ -200,6 +200,17 @@ def test_taking_the_declaration_back_does_not_begin_at_zero(tmp_path, gone, decl
     assert told(tmp_path / SHARED) == 1
 
 
+@pytest.mark.parametrize("name", [SHARED, "other.ledger.sqlite"])
+def test_a_ledger_beside_that_cannot_be_read_is_not_taken_for_one_that_says_nothing(tmp_path, name):
+    """It may remember that these people are shared: a new budget would begin at zero for them."""
+    a = hospital(tmp_path, "a")
+    (tmp_path / name).write_bytes(b"no ledger at all" * 100)
+    with pytest.raises(BadParameter, match=f"{name} lies beside the schema and cannot be read"):
+        ask(a, 0.9, *BUDGET)
+    assert not (tmp_path / "a.ledger.sqlite").exists()
+    ask(a, 0.9, *BUDGET, "--ledger", tmp_path / "own.sqlite")
+
+
 def test_a_misspelt_table_is_named_with_what_was_meant(tmp_path):
     north = hospital(tmp_path, "north", "suoth")
     hospital(tmp_path, "south")

@@ -2,9 +2,13 @@
 
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.cli.terminal import visible
 from discreet.errors import BadParameter, DiscreetError
+
+if TYPE_CHECKING:
+    from discreet.ledger import Ledger
 
 # Beside the schema files: the ledger of all tables of a folder that share people.
 SHARED = "shared.ledger.sqlite"
@@ -85,32 +89,33 @@ def _listed(names: frozenset[str]) -> str:
 
 def _sharing(ledger: Path, table: str) -> frozenset[str]:
     """The tables that share people with this one as a ledger remembers it."""
-    from discreet.ledger import Ledger
-
-    try:
-        with Ledger(ledger, create=False) as book:
-            return frozenset(book.sharing(table))
-    except DiscreetError:
-        # Not ours to judge: a ledger that cannot be read is refused when it is used.
-        return frozenset()
+    with _opened(ledger) as book:
+        return frozenset(book.sharing(table))
 
 
 def _knows(ledger: Path, people: frozenset[str]) -> bool:
     """Whether a ledger has something of one of these tables."""
-    from discreet.ledger import Ledger
-
-    try:
-        with Ledger(ledger, create=False) as book:
-            capped = {name for scope in book.caps for name in scope.tables or ()}
-            return bool(people & {*book.tables, *capped})
-    except DiscreetError:
-        return False
+    with _opened(ledger) as book:
+        capped = {name for scope in book.caps for name in scope.tables or ()}
+        return bool(people & {*book.tables, *capped})
 
 
 def _counts_all(ledger: Path, people: frozenset[str]) -> bool:
     """Whether one budget in a ledger names all of these tables, and is for all analysts together."""
-    from discreet.ledger import Ledger
     from discreet.ledger.bound import covers
 
-    with Ledger(ledger, create=False) as book:
+    with _opened(ledger) as book:
         return any(scope.tables is not None and covers(scope, people) for scope in book.caps)
+
+
+def _opened(path: Path) -> "Ledger":
+    """A ledger beside a schema. One that cannot be read may remember these people: then nothing is chosen."""
+    from discreet.ledger import Ledger
+
+    try:
+        return Ledger(path, create=False)
+    except DiscreetError as error:
+        raise BadParameter(
+            f"{visible(path.name)} lies beside the schema and cannot be read, so it is not clear whether it counts the "
+            f"same people: {error} Mend it or move it away, or say --ledger ADDRESS."
+        ) from error

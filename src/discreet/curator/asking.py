@@ -119,7 +119,7 @@ class Asking:
                 raise
             price = price_of(self._teller, self.analyst, cost)
             raise type(refused)(
-                f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}. It is known."
+                f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}."
             ) from None
 
     def _meet(self, reading: Reading, wish: Wish, request: Keyed | None, paid: list[Steps]) -> None:
