@@ -17,6 +17,8 @@ STAGES = [
     "errors",
     "parameter",
     "interval",
+    "cache",
+    "jit",
     "schema",
     "query",
     "privacy",

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.model import machine, passes
+from discreet import jit
+from discreet.model import passes
 from discreet.model.cliques import triangulate
 from discreet.model.layout import lay_out
 
@@ -55,6 +56,6 @@ def test_sums_in_any_order_are_seen():
     from numba import njit
 
     for shared in (passes.hand_up, passes.hand_down):
-        machine.part(shared)
+        jit.inline(shared)
     free = passes.Passes(*(njit(loop, fastmath={"contract", "reassoc", "nsz"}) for loop in PLAIN))
     assert any(walked(sizes, free, 0) != walked(sizes, PLAIN, 0) for sizes in SIZES)

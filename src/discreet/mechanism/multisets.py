@@ -4,15 +4,14 @@ Cells that no query tells apart are of one kind. A walk goes through the multise
 of each how many multisets of cells it stands for. How long it takes depends on these numbers alone, never on a table.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from math import comb, log10
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import jit
 from discreet.errors import TooLarge
 
 Integers = NDArray[np.int64]
@@ -48,7 +47,7 @@ class Multisets:
         The last number says which of the multisets of cells that these kinds stand for is meant.
         """
         work = comb(len(self.kinds) + self.rows - 1, self.rows) * self.effects.shape[1]
-        loop = _loop if work < _FEW else _compiled()
+        loop = _loop if work < _FEW else jit.compiled(_loop)
         counts, path = np.zeros(look.levels, dtype=np.int64), np.zeros(self.rows, dtype=np.int64)
         left = index
         for first in range(len(self.kinds)):
@@ -174,18 +173,6 @@ def _loop(
             run[depth], before[depth] = 1, before[depth - 1] * ways[path[depth - 1], run[depth - 1]]
         for i in range(queries):
             sums[depth + 1, i] = sums[depth, i] + effects[path[depth], i]
-
-
-@cache
-def _compiled() -> Callable[..., tuple[bool, int]]:
-    """The same in machine code, kept on disk between runs where that is possible."""
-    from numba import njit
-
-    try:
-        machine_code: Callable[..., tuple[bool, int]] = njit(_loop, cache=True, nogil=True)
-    except RuntimeError:
-        machine_code = njit(_loop, nogil=True)
-    return machine_code
 
 
 def _short(number: int) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
-from discreet.model.machine import compiled
+from discreet.jit import compiled
 
 Columns = tuple[str, ...]
 

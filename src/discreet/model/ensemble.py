@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.jit import on_one_processor
 from discreet.model.alone import product_of
 from discreet.model.features import Features, features_of
-from discreet.model.machine import on_one_processor
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Floats, Look, Numbers
 from discreet.model.scattered import normal

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.model import machine
+from discreet import jit
 
 Weights = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -167,7 +167,7 @@ def compiled() -> Kernels:
     """All of them as machine code; kept on disk between runs where that is possible."""
     # Only within a piece may sums be taken in another order: compensation must be done as it is written.
     for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):
-        machine.part(piece, any_order=True)
-    machine.part(added)
+        jit.inline(piece, any_order=True)
+    jit.inline(added)
     loops: tuple[Callable[..., float], ...] = (scale_runs, scale_cells, scale_mask, sum_runs, sum_cells, sum_mask)
-    return Kernels(*(machine.compiled(loop) for loop in loops))
+    return Kernels(*(jit.compiled(loop) for loop in loops))

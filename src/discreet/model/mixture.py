@@ -12,8 +12,8 @@ from math import prod
 import numpy as np
 
 from discreet.errors import BadParameter, BadQuery
+from discreet.jit import on_one_processor
 from discreet.model.features import Features, features_of
-from discreet.model.machine import on_one_processor
 from discreet.model.protocol import Coded, Floats, Look, Numbers, shape_of
 from discreet.model.uniform import roots_of_primes, uniform
 from discreet.parameter import positive, whole

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.model import machine
+from discreet import jit
 from discreet.model.layout import Walk
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -148,5 +148,5 @@ def differentiate(
 def compiled() -> Passes:
     """All of them as machine code."""
     for shared in (hand_up, hand_down):
-        machine.part(shared)
-    return Passes(*map(machine.compiled, (direct, spread, differentiate)))
+        jit.inline(shared)
+    return Passes(*map(jit.compiled, (direct, spread, differentiate)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.model.machine import compiled, part
+from discreet.jit import compiled, inline
 
 Cells = NDArray[np.int32]
 Places = NDArray[np.int64]
@@ -181,6 +181,6 @@ def move(
 
 def machine_code(loop: Callable[..., Any]) -> Callable[..., Any]:
     """One of these loops, compiled."""
-    part(drawn)
-    part(below)
+    inline(drawn)
+    inline(below)
     return compiled(loop)

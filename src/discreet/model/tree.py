@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
+from discreet.jit import compiled
 from discreet.known.shelf import Shelf
 from discreet.model import entropic
 from discreet.model.ancestral import draw
@@ -20,7 +21,6 @@ from discreet.model.contraction import Web, contract, weave
 from discreet.model.elimination import marginal
 from discreet.model.evidence import Evidence, check, gather
 from discreet.model.layout import Integers, Layout, lay_out
-from discreet.model.machine import compiled
 from discreet.model.protocol import Coded, Columns, Look, Numbers
 from discreet.model.terms import Terms
 from discreet.query.linear import Linear

@@ -3,7 +3,7 @@
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from discreet.model.machine import on_one_processor
+from discreet.jit import on_one_processor
 
 
 def threads():
