@@ -18,7 +18,7 @@ from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Known
 from discreet.known.tail import half_width
 from discreet.plan import fill
-from discreet.plan.fill import Sparse, fill_jointly, fill_many
+from discreet.plan.fill import Sparse, fill_to_targets
 from discreet.plan.plan import require_few
 from discreet.plan.pure import Alone, Whole, pure_step
 from discreet.plan.target import Target
@@ -192,7 +192,7 @@ def test_a_batch_is_planned_as_by_a_table(seed):
     energies, price, precision, targets = batch(seed)
     found = sparsely(energies, price, precision, targets, MOST_DENSE=0)
     table = energies.dense(len(price))
-    slow = fill_jointly(table, price, precision, targets)
+    slow = fill_to_targets(table, price, precision, targets)
     assert np.all((table / found).sum(axis=1) <= np.array(targets) * (1 + 1e-9))
     assert (price * (found - precision)).sum() <= (price * (slow - precision)).sum() * (1 + 1e-3) + 1e-9
 
@@ -219,7 +219,7 @@ def sparsely(*given, **limits):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
             patch.setattr(fill, name, value)
-        return fill_many(*given)
+        return fill_to_targets(*given)
 
 
 NAMES = [

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from discreet.plan.fill import fill, fill_jointly
+from discreet.plan.fill import fill_each, fill_to_budget, fill_to_target, fill_to_targets, water_level
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -49,7 +49,7 @@ def test_the_target_is_met_and_nothing_is_lowered(seed):
     rng = np.random.default_rng(seed)
     energies, price, precision, target = random_case(rng)
     uses = rng.integers(0, 5, size=len(price)).astype(float)
-    result = fill(energies, price, precision, uses, target)
+    result = fill_to_target(energies, price, precision, target, uses)
     assert np.all(result >= precision)
     assert left(energies, result) == pytest.approx(target, rel=1e-9) or np.array_equal(result, precision)
     assert left(energies, result) <= target * (1 + 1e-9)
@@ -64,7 +64,7 @@ def test_without_reuse_no_price_is_lower(seed):
     """
     rng = np.random.default_rng(seed)
     energies, price, precision, target = random_case(rng)
-    result = fill(energies, price, precision, np.zeros(len(price)), target)
+    result = fill_to_target(energies, price, precision, target, np.zeros(len(price)))
     raised = result > precision
     slopes = energies / (price * np.where(energies > 0, result, 1.0) ** 2)
     if raised.any():
@@ -103,7 +103,7 @@ def optimum(table, price, precision, targets, start):
 def test_an_optimiser_finds_nothing_cheaper(seed):
     rng = np.random.default_rng(seed)
     energies, price, precision, target = random_case(rng)
-    result = fill(energies, price, precision, np.zeros(len(price)), target)
+    result = fill_to_target(energies, price, precision, target, np.zeros(len(price)))
     paid = cost(price, precision, result)
     if paid > 0:
         assert paid <= optimum(energies[None, :], price, precision, [target], result) * (1 + 1e-6)
@@ -115,7 +115,7 @@ def test_reuse_is_dearer_now_and_never_much(seed):
     rng = np.random.default_rng(seed)
     energies, price, _, target = random_case(rng)
     nothing, uses = np.zeros(len(price)), rng.integers(0, 9, size=len(price)).astype(float)
-    plain, reused = (fill(energies, price, nothing, each, target) for each in (nothing, uses))
+    plain, reused = (fill_to_target(energies, price, nothing, target, each) for each in (nothing, uses))
     most = np.sqrt(1 + uses.max())
     assert cost(price, nothing, plain) <= cost(price, nothing, reused) * (1 + 1e-9)
     assert cost(price, nothing, reused) <= cost(price, nothing, plain) * (1 + most) ** 2 / (4 * most) * (1 + 1e-9)
@@ -134,7 +134,7 @@ def random_batch(rng):
 @law(100)
 def test_jointly_all_targets_are_met_and_nothing_is_lowered(seed):
     table, price, precision, targets = random_batch(np.random.default_rng(seed))
-    result = fill_jointly(list(table), price, precision, targets)
+    result = fill_to_targets(table, price, precision, targets)
     assert np.all(result >= precision)
     for row, target in zip(table, targets, strict=True):
         assert left(row, result) <= target * (1 + 1e-9)
@@ -143,7 +143,7 @@ def test_jointly_all_targets_are_met_and_nothing_is_lowered(seed):
 @law(60)
 def test_jointly_is_within_one_percent_of_the_optimum(seed):
     table, price, precision, targets = random_batch(np.random.default_rng(seed))
-    result = fill_jointly(list(table), price, precision, targets)
+    result = fill_to_targets(table, price, precision, targets)
     assert cost(price, precision, result) <= 1.01 * optimum(table, price, precision, targets, result)
 
 
@@ -152,7 +152,7 @@ def test_jointly_what_is_known_well_is_not_bought_again_beside_what_is_not():
     table = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [2.0, 1.0, 1.0]])
     price, precision = np.ones(3), np.array([1e4, 0.0, 0.0])
     targets = [0.9, 1.1, 2.5]
-    result = fill_jointly(list(table), price, precision, targets)
+    result = fill_to_targets(table, price, precision, targets)
     for row, target in zip(table, targets, strict=True):
         assert left(row, result) <= target * (1 + 1e-9)
     assert cost(price, precision, result) <= 1.01 * optimum(table, price, precision, targets, result)
@@ -167,7 +167,7 @@ def test_jointly_a_small_top_up_is_within_one_percent_too(seed):
     table, price, _, _ = random_batch(rng)
     precision = rng.gamma(1.0, size=len(price)) + 0.1
     targets = [float(rng.uniform(0.97, 0.999)) * left(row, precision) for row in table]
-    result = fill_jointly(list(table), price, precision, targets)
+    result = fill_to_targets(table, price, precision, targets)
     for row, target in zip(table, targets, strict=True):
         assert left(row, result) <= target * (1 + 1e-9)
     assert cost(price, precision, result) <= 1.01 * optimum(table, price, precision, targets, result)
@@ -176,11 +176,11 @@ def test_jointly_a_small_top_up_is_within_one_percent_too(seed):
 @law(60)
 def test_jointly_is_no_dearer_than_one_after_the_other(seed):
     table, price, precision, targets = random_batch(np.random.default_rng(seed))
-    together = fill_jointly(list(table), price, precision, targets)
+    together = fill_to_targets(table, price, precision, targets)
     one_by_one = precision
     for row, target in zip(table, targets, strict=True):
         if left(row, one_by_one) > target:
-            one_by_one = fill(row, price, one_by_one, np.zeros(len(price)), target)
+            one_by_one = fill_to_target(row, price, one_by_one, target, np.zeros(len(price)))
     assert cost(price, precision, together) <= cost(price, precision, one_by_one) * 1.01
 
 
@@ -189,17 +189,54 @@ def test_a_batch_of_one_is_a_question(seed):
     energies, price, precision, target = random_case(np.random.default_rng(seed))
     precision[np.isinf(precision)] = 1.0
     target = min(target, 0.9 * left(energies, precision))
-    alone = fill(energies, price, precision, np.zeros(len(price)), target)
-    joint = fill_jointly([energies], price, precision, [target])
+    alone = fill_to_target(energies, price, precision, target, np.zeros(len(price)))
+    joint = fill_to_targets(energies[None, :], price, precision, [target])
     assert cost(price, precision, joint) == pytest.approx(cost(price, precision, alone), rel=1e-2, abs=1e-9)
 
 
 def test_power_equal_shares_are_not_optimal():
     """The optimiser tells a plausible wrong rule from the right one: precision in proportion to energy."""
     energies, price, nothing = np.array([1.0, 16.0]), np.ones(2), np.zeros(2)
-    right = fill(energies, price, nothing, nothing, 1.0)
+    right = fill_to_target(energies, price, nothing, 1.0, nothing)
     wrong = energies * left(energies, energies)
     assert left(energies, wrong) == pytest.approx(1.0)
     best = optimum(energies[None, :], price, nothing, [1.0], wrong)
     assert cost(price, nothing, right) == pytest.approx(best, rel=1e-5)
     assert cost(price, nothing, wrong) > 1.3 * best
+
+
+@law(100)
+def test_a_budget_is_spent_and_nothing_is_lowered(seed):
+    rng = np.random.default_rng(seed)
+    shares, price, precision, _ = random_case(rng)
+    most = precision + rng.uniform(0.1, 5, len(price)) if rng.random() < 0.5 else np.inf
+    budget = float(rng.uniform(0.01, 20))
+    result = fill_to_budget(shares, price, precision, budget, most=most)
+    with np.errstate(invalid="ignore"):
+        level = water_level(shares, price, precision, budget, most=np.maximum(most - precision, 0.0))
+    assert np.all(result >= precision)
+    assert np.all(result <= np.maximum(precision, most) * (1 + 1e-12))
+    raised = (shares > 0) & (precision < np.inf)
+    if level < np.inf:
+        assert cost(price, precision, result) == pytest.approx(budget, rel=1e-9)
+        assert result[raised] == pytest.approx(np.clip(level * shares, precision, np.maximum(precision, most))[raised])
+    else:
+        assert cost(price, precision, result) <= budget * (1 + 1e-9)
+        assert np.array_equal(result[raised], np.broadcast_to(most, raised.shape)[raised])
+
+
+@law(100)
+def test_a_budget_for_a_question_buys_what_its_variance_costs(seed):
+    """The two problems are dual: what the cheapest way to a target costs, spent by the same shares, reaches it."""
+    energies, price, precision, target = random_case(np.random.default_rng(seed))
+    cheapest = fill_to_target(energies, price, precision, target, np.zeros(len(price)))
+    budget = cost(price, precision, cheapest)
+    if budget > 1e-9:
+        found = fill_to_budget(np.sqrt(energies / price), price, precision, budget)
+        assert found == pytest.approx(cheapest, rel=1e-7)
+
+
+def test_an_amount_for_each_buys_nothing_that_hardly_gains():
+    price, precision = np.array([1.0, 2.0, 1.0, 0.0]), np.array([0.0, 0.0, 9.5, 1.0])
+    assert fill_each(price, precision, 10.0, least_gain=1.1).tolist() == [10.0, 5.0, 9.5, 1.0]
+    assert fill_each(price, precision, 10.0).tolist() == [10.0, 5.0, 10.0, 1.0]

@@ -19,6 +19,7 @@ from discreet.model.cliques import fits
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture, fit_mixture
 from discreet.model.tree import Tree
+from discreet.plan.fill import fill_each
 from discreet.plan.forecast import PAIR, SINGLE, TOTAL, Stream
 from discreet.plan.plan import Steps
 from discreet.plan.probe import probes
@@ -40,6 +41,8 @@ PROBES, SHARE = 10_000, 0.999
 GOOD, HOPELESS = 0.7, 1.5
 # A mixture of what is known of pairs that is this bad will not be saved by triples.
 MIXABLE = 4.0
+# A residual is measured again if its precision grows by at least this factor.
+LEAST_GAIN = 1.1
 # So many selections, then a probe decides. If the model is not good enough, everything in it is measured better, by
 # this factor, and there are more selections.
 SELECTIONS, BETTER = (40, 16, 16), 1.3
@@ -150,11 +153,7 @@ def _raise(known: Known, scope: Columns, units: float) -> Lattice | None:
         return None
     wanted = view.precision.copy()
     top = (slice(1, None),) * len(scope)
-    price = view.price[top]
-    enough = np.divide(units, price, out=np.zeros_like(price), where=price > 0)
-    wanted[top] = np.maximum(wanted[top], enough)
-    # Less than a tenth more is not worth a look.
-    wanted[top] = np.where(wanted[top] > 1.1 * view.precision[top], wanted[top], view.precision[top])
+    wanted[top] = fill_each(view.price[top], view.precision[top], units, least_gain=LEAST_GAIN)
     return lattice_step(known, scope, wanted)
 
 

@@ -1,36 +1,105 @@
-"""How much more to learn of each piece, so that questions are answered well enough at the least price."""
+"""Allocation of precision: how much better each residual is measured, by water-filling.
 
-from collections.abc import Sequence
+A residual i is known with precision p_i and a unit of precision costs c_i. Three problems are solved here:
+
+- `fill_to_budget`: the most that a budget B buys. Precisions rise to p' = max(p, t s), with shares s and the t at which
+  Σ c (p' − p) = B. For s = √(a/c) this minimises Σ a/p', the variance of the answers.
+- `fill_to_target`: the least that one variance costs. Minimises Σ c (p' − p) subject to Σ a/p' ≤ v.
+- `fill_to_targets`: the same for several questions at once, each with its own variance. Minimises Σ c (p' − p) subject
+  to Σ a_q/p' ≤ v_q for every q; there is one multiplier for each question, and no closed form.
+
+`fill_each` spends one amount on every residual by itself: nothing is traded between them.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.known.reading import Numbers
 
-# Steps and exactness of the search for joint prices.
-_ROUNDS, _EXACT = 400, 1e-5
+# Rounds of the search for multipliers, and the relative error at which it ends.
+_ROUNDS, _TOLERANCE = 400, 1e-5
 # However little of a variance multipliers can lower, they are not moved by more than a fiftieth power.
 _LEAST_SHARE = 0.02
-# Up to so many numbers a table of all questions and pieces is the fastest; the rounds over more entries are fewer.
+# Up to so many numbers a dense table of questions and residuals is fastest. Larger problems get fewer rounds.
 MOST_DENSE, MOST_ROUNDS, LEAST_ROUNDS = 2**14, 2**22, 20
 
 
-def fill(energies: Numbers, price: Numbers, precision: Numbers, uses: Numbers, target: float) -> Numbers:
+def water_level(
+    shares: Numbers, price: Numbers, known: Numbers, budget: float, *, most: Any = np.inf, divisor: Any = 1.0
+) -> float:
+    """The t at which Σ price · w(t) spends the budget, where w(t) = (t · share − known)/divisor, within [0, most].
+
+    Infinite if the most of everything costs less than the budget. Residuals without a share or a price, and those that
+    are known exactly, take no part. What is spent is linear in t between the levels at which a residual begins to be
+    bought and at which it has its most, so t is found without a search.
+
+    >>> water_level(np.ones(3), np.ones(3), np.array([0.0, 1.0, 5.0]), 3.0)
+    2.0
+    >>> water_level(np.ones(2), np.ones(2), np.zeros(2), 3.0, most=1.0)
+    inf
+    """
+    bought = (shares > 0) & (price > 0) & (known < np.inf)
+    shares, price, known = shares[bought], price[bought], known[bought]
+    most, divisor = (np.broadcast_to(each, bought.shape)[bought] for each in (most, divisor))
+    if float(price @ most) <= budget:
+        return float("inf")
+    slope = price * shares / divisor
+    levels = np.concatenate([known / shares, (most * divisor + known) / shares])
+    order = np.argsort(levels, kind="stable")
+    order = order[np.isfinite(levels[order])]
+    levels = levels[order]
+    slopes = np.maximum(np.cumsum(np.concatenate([slope, -slope])[order]), 0.0)
+    spent = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(levels))])
+    # Beyond the last level nothing more is bought, unless something has no most.
+    last = min(int(np.searchsorted(spent, budget)), len(spent) - bool(np.isfinite(most).all())) - 1
+    return float(levels[last] + (budget - spent[last]) / slopes[last]) if budget > 0 else 0.0
+
+
+def fill_to_budget(
+    shares: Numbers, price: Numbers, precision: Numbers, budget: float, *, most: Any = np.inf
+) -> Numbers:
+    """The precisions max(p, min(t · share, most)) with the one t that spends the budget.
+
+    What costs nothing stays as it is: it is known once somebody says it.
+
+    >>> fill_to_budget(np.ones(2), np.ones(2), np.array([0.0, 3.0]), 2.0).tolist()
+    [2.0, 3.0]
+    """
+    bought = (shares > 0) & (price > 0) & (precision < np.inf)
+    # Infinite less infinite is no number; it is not bought.
+    with np.errstate(invalid="ignore"):
+        level = water_level(shares, price, precision, budget, most=np.maximum(most - precision, 0.0))
+        return np.where(bought, np.maximum(precision, np.minimum(level * shares, most)), precision)
+
+
+def fill_each(price: Numbers, precision: Numbers, units: float, *, least_gain: float = 1.0) -> Numbers:
+    """The precision that so many units buy of each residual by itself, where it is known less well.
+
+    A residual that would gain less than the factor `least_gain` stays as it is.
+    """
+    wanted = np.maximum(precision, np.divide(units, price, out=np.zeros_like(price), where=price > 0))
+    return np.where(wanted > least_gain * precision, wanted, precision)
+
+
+def fill_to_target(energies: Numbers, price: Numbers, precision: Numbers, target: float, uses: Numbers) -> Numbers:
     """The precisions at which Σ energy/precision meets the target variance, at a small price.
 
     p' = max(p, k √((1 + uses) a/c)) with the one k that meets the target: for uses 0 this is the cheapest way (water
-    filling: the square root of energy over price). Pieces that many questions have paid for are raised further than
-    this question needs; it is a little dearer now, and far cheaper for the questions to come.
+    filling: the square root of energy over price). Residuals that many questions have paid for are raised further than
+    this question needs; that costs a little more now, and saves far more on the questions to come.
 
     where a is `energies`, c is `price`, p is `precision`.
 
-    >>> fill(np.array([1.0, 4.0]), np.ones(2), np.zeros(2), np.zeros(2), target=1.0)
+    >>> fill_to_target(np.array([1.0, 4.0]), np.ones(2), np.zeros(2), 1.0, np.zeros(2))
     array([3., 6.])
     """
     raised = (energies > 0) & (precision < np.inf)
     shares = np.sqrt((1 + uses) * energies / np.where(price > 0, price, np.inf))
-    # The variance that a raised piece leaves at k = 1.
+    # The variance that a raised residual leaves at k = 1.
     left = np.divide(energies, shares, out=np.zeros_like(energies), where=shares > 0)
     result = precision.copy()
     while raised.any():
@@ -48,7 +117,7 @@ def fill(energies: Numbers, price: Numbers, precision: Numbers, uses: Numbers, t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """The energies of many questions, each in few of all pieces: one question after the other, and where it starts."""
+    """The energies of many questions, each in few of all residuals: row after row, and where each row starts."""
 
     energies: Numbers
     places: NDArray[np.int64]
@@ -60,88 +129,83 @@ class Sparse:
         lengths = np.diff(self.starts, append=len(self.energies))
         return np.repeat(np.arange(len(self.starts)), lengths)
 
-    def dense(self, pieces: int) -> Numbers:
+    def dense(self, residuals: int) -> Numbers:
         """A table with a row for each question."""
-        table = np.zeros((len(self.starts), pieces))
+        table = np.zeros((len(self.starts), residuals))
         table[self.rows, self.places] = self.energies
         return table
 
 
-def fill_many(energies: Sparse, price: Numbers, precision: Numbers, targets: Sequence[float]) -> Numbers:
-    """What `fill_jointly` finds, in time and memory linear in the energies that are not 0.
-
-    A search for the multipliers that takes too long ends early: every target holds all the same, for a little more.
-    """
-    if len(energies.starts) * len(price) <= MOST_DENSE:
-        return fill_jointly(energies.dense(len(price)), price, precision, targets)
-    aims, rows, places, starts = np.array(targets), energies.rows, energies.places, energies.starts
-    parts = energies.energies
-    rounds = max(LEAST_ROUNDS, min(_ROUNDS, MOST_ROUNDS // len(parts)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(price[places] > 0, parts / price[places], 0.0)
-
-        def reached(multipliers: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-            wanted = np.sqrt(np.bincount(places, weights=multipliers[rows] * scaled, minlength=len(price)))
-            wanted = np.maximum(precision, wanted)
-            each = np.where(parts > 0, parts / wanted[places], 0.0)
-            total = np.add.reduceat(each, starts)
-            lowered = np.add.reduceat(np.where(wanted > precision, 1.0, 0.0)[places] * each, starts)
-            return wanted, total / aims, np.maximum(lowered / np.maximum(total, 1e-300), _LEAST_SHARE)
-
-        alone = np.add.reduceat(np.sqrt(parts * price[places]), starts) ** 2
-        multipliers = np.maximum(alone / (aims * len(aims)) ** 2, 1e-300)
-        for _ in range(rounds):
-            wanted, ratio, share = reached(multipliers)
-            idle = multipliers < 1e-12 * multipliers.max()
-            if ratio.max() <= 1 + _EXACT and np.all((ratio > 1 - 10 * _EXACT) | idle):
-                break
-            multipliers = np.clip(multipliers * ratio ** (1 / share), 1e-300, 1e300)
-        for _ in range(rounds):
-            wanted, ratio, share = reached(multipliers)
-            worst = int(ratio.argmax())
-            if ratio[worst] <= 1:
-                return wanted
-            multipliers = multipliers * max(float(ratio[worst] ** (1 / share[worst])), 1 + 1e-9)
-    # Twice the precision is half the variance, whatever the multipliers are.
-    return np.asarray(wanted * max(1.0, float(ratio.max())))
+# From multipliers: the precisions; of each question, variance over target, and the share of it that they can lower.
+_Reached = Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]
 
 
-def fill_jointly(
-    energies: Sequence[Numbers] | Numbers, price: Numbers, precision: Numbers, targets: Sequence[float]
+def fill_to_targets(
+    energies: Numbers | Sparse, price: Numbers, precision: Numbers, targets: Sequence[float]
 ) -> Numbers:
     """The cheapest precisions at which every one of some questions meets its own target variance.
 
     Minimises Σ c (p' − p) subject to Σ a_q/p' ≤ target_q for each q. At the optimum p' = max(p, √(Σ_q λ_q a_q/c)) with
     multipliers λ that vanish for questions with room to spare; they are found by scaling each with how far its question
-    is from its target, and the result is scaled up so that all targets hold.
+    is from its target, and the result is scaled up so that all targets hold. Energies are a table with a row for each
+    question, or `Sparse`: then time and memory are linear in those that are not 0.
     """
-    table, aims = np.array(energies), np.array(targets)
+    aims = np.array(targets)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(price > 0, table / price, 0.0)
-        multipliers = 1 / (aims * len(aims)) ** 2 * np.array([float(np.sqrt(a * price).sum()) ** 2 for a in table])
-        multipliers = np.maximum(multipliers, 1e-300)
-        for _ in range(_ROUNDS):
-            wanted, ratio, share = _reached(table, aims, precision, scaled, multipliers)
-            idle = multipliers < 1e-12 * multipliers.max()
-            if ratio.max() <= 1 + _EXACT and np.all((ratio > 1 - 10 * _EXACT) | idle):
-                break
-            multipliers = np.clip(multipliers * ratio ** (1 / share), 1e-300, 1e300)
-        for _ in range(_ROUNDS):
-            wanted, ratio, share = _reached(table, aims, precision, scaled, multipliers)
-            worst = int(ratio.argmax())
-            if ratio[worst] <= 1:
-                break
-            # All at once and a little, so that what was not raised is not raised now: a small top-up stays small.
-            multipliers = multipliers * max(float(ratio[worst] ** (1 / share[worst])), 1 + 1e-9)
-    return wanted
+        if isinstance(energies, Sparse) and len(energies.starts) * len(price) > MOST_DENSE:
+            rounds = max(LEAST_ROUNDS, min(_ROUNDS, MOST_ROUNDS // len(energies.energies)))
+            return _searched(*_sparse(energies, price, precision, aims), rounds)
+        table = energies.dense(len(price)) if isinstance(energies, Sparse) else energies
+        return _searched(*_dense(table, price, precision, aims), _ROUNDS)
 
 
-def _reached(
-    table: Numbers, aims: Numbers, precision: Numbers, scaled: Numbers, multipliers: Numbers
-) -> tuple[Numbers, Numbers, Numbers]:
-    """The precisions of some multipliers; of each question, variance over target, and the share that they can lower."""
-    wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
-    parts = np.where(table > 0, table / wanted, 0.0)
-    total = parts.sum(axis=1)
-    share = np.where(wanted > precision, parts, 0.0).sum(axis=1) / np.maximum(total, 1e-300)
-    return wanted, total / aims, np.maximum(share, _LEAST_SHARE)
+def _searched(reached: _Reached, multipliers: Numbers, rounds: int) -> Numbers:
+    """The precisions of the best multipliers that so many rounds find; every target holds in any case."""
+    multipliers = np.maximum(multipliers, 1e-300)
+    for _ in range(rounds):
+        wanted, ratio, share = reached(multipliers)
+        idle = multipliers < 1e-12 * multipliers.max()
+        if ratio.max() <= 1 + _TOLERANCE and np.all((ratio > 1 - 10 * _TOLERANCE) | idle):
+            break
+        multipliers = np.clip(multipliers * ratio ** (1 / share), 1e-300, 1e300)
+    for _ in range(rounds):
+        wanted, ratio, share = reached(multipliers)
+        worst = int(ratio.argmax())
+        if ratio[worst] <= 1:
+            return wanted
+        # All at once and a little, so that what was not raised is not raised now: a small top-up stays small.
+        multipliers = multipliers * max(float(ratio[worst] ** (1 / share[worst])), 1 + 1e-9)
+    # Twice the precision is half the variance, whatever the multipliers are.
+    return np.asarray(wanted * max(1.0, float(ratio.max())))
+
+
+def _dense(table: Numbers, price: Numbers, precision: Numbers, aims: Numbers) -> tuple[_Reached, Numbers]:
+    """What multipliers reach, and multipliers to begin with, by tables of all questions and residuals."""
+    scaled = np.where(price > 0, table / price, 0.0)
+
+    def reached(multipliers: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        wanted = np.maximum(precision, np.sqrt(multipliers @ scaled))
+        parts = np.where(table > 0, table / wanted, 0.0)
+        total = parts.sum(axis=1)
+        share = np.where(wanted > precision, parts, 0.0).sum(axis=1) / np.maximum(total, 1e-300)
+        return wanted, total / aims, np.maximum(share, _LEAST_SHARE)
+
+    alone = np.array([float(np.sqrt(row * price).sum()) ** 2 for row in table])
+    return reached, 1 / (aims * len(aims)) ** 2 * alone
+
+
+def _sparse(energies: Sparse, price: Numbers, precision: Numbers, aims: Numbers) -> tuple[_Reached, Numbers]:
+    """The same by the energies that are not 0."""
+    parts, rows, places, starts = energies.energies, energies.rows, energies.places, energies.starts
+    scaled = np.where(price[places] > 0, parts / price[places], 0.0)
+
+    def reached(multipliers: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        wanted = np.sqrt(np.bincount(places, weights=multipliers[rows] * scaled, minlength=len(price)))
+        wanted = np.maximum(precision, wanted)
+        each = np.where(parts > 0, parts / wanted[places], 0.0)
+        total = np.add.reduceat(each, starts)
+        lowered = np.add.reduceat(np.where(wanted > precision, 1.0, 0.0)[places] * each, starts)
+        return wanted, total / aims, np.maximum(lowered / np.maximum(total, 1e-300), _LEAST_SHARE)
+
+    alone = np.add.reduceat(np.sqrt(parts * price[places]), starts) ** 2
+    return reached, alone / (aims * len(aims)) ** 2

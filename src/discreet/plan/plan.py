@@ -15,7 +15,7 @@ from discreet.known.family import Family, axes_of
 from discreet.known.known import Known, Question, quantile
 from discreet.known.lattice import MOST_PIECES, Columns, among
 from discreet.known.reading import Numbers
-from discreet.plan.fill import Sparse, fill_many
+from discreet.plan.fill import Sparse, fill_to_targets
 from discreet.plan.pure import Alone, Whole, pure_step
 from discreet.plan.step import Directly, Lattice, aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
 from discreet.plan.target import MOST_NOISE, Target
@@ -213,7 +213,7 @@ def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[L
         np.cumsum([0, *lengths[:-1]]),
     )
     price, precision = np.array(market).reshape(-1, 2).T
-    wanted = fill_many(energies, price, precision, aims)
+    wanted = fill_to_targets(energies, price, precision, aims)
     return _measurements(known, families, dict(zip(places, wanted.tolist(), strict=True)))
 
 

@@ -12,7 +12,7 @@ from discreet.known.known import Known, Question
 from discreet.known.lattice import Columns, numbers_in
 from discreet.known.reading import Numbers
 from discreet.mechanism.gaussian import half_width
-from discreet.plan.fill import fill, fill_jointly
+from discreet.plan.fill import fill_to_target, fill_to_targets
 from discreet.plan.target import HAIR, Target, sigma_for
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -100,9 +100,9 @@ def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
     kinds = kinds_of(family, known)
     price, precision = view.price.ravel(), view.precision.ravel()
     if len(kinds) == 1:
-        wanted = fill(kinds[0], price, precision, known.lattice.uses_of(family.columns).ravel(), aim)
+        wanted = fill_to_target(kinds[0], price, precision, aim, known.lattice.uses_of(family.columns).ravel())
     else:
-        wanted = fill_jointly(kinds, price, precision, [aim] * len(kinds))
+        wanted = fill_to_targets(kinds, price, precision, [aim] * len(kinds))
     return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
 
 
