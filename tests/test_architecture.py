@@ -100,6 +100,17 @@ def test_only_the_noise_asks_for_randomness():
                 assert path.name == "entropy.py", f"{path.name} draws randomness of its own"
 
 
+def test_only_cache_py_memoises():
+    """So every cache has a bound."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
+            if names & {"lru_cache", "cache", "OrderedDict"} and node.module in ("functools", "collections"):
+                assert path == ROOT / "cache.py", f"{path.name} has a cache of its own"
+            if isinstance(node, ast.Attribute) and node.attr in ("lru_cache", "OrderedDict"):
+                raise AssertionError(f"{path.name} has a cache of its own")
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_file_is_two_ideas(path):
     assert len(path.read_text().splitlines()) <= 400

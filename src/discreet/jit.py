@@ -1,8 +1,10 @@
 """Kernels compiled by numba when first called (importing must not load a compiler), and fits on one BLAS thread."""
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+
+from discreet.cache import memoize
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -14,7 +16,7 @@ R = TypeVar("R")
 _ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
-@cache
+@memoize(256)
 def inline(function: Callable[..., Any], *, any_order: bool = False) -> None:
     """Let kernels call a function. Its sums are taken as they are written, or in `any_order`."""
     from numba.extending import register_jitable
@@ -22,7 +24,7 @@ def inline(function: Callable[..., Any], *, any_order: bool = False) -> None:
     register_jitable(fastmath=_ANY_ORDER if any_order else False)(function)
 
 
-@cache
+@memoize(256)
 def substitute(function: Callable[..., Any], by: Callable[..., Any]) -> None:
     """Let kernels that call `function`, of one argument, run `by` instead."""
     from numba.extending import overload
@@ -32,7 +34,7 @@ def substitute(function: Callable[..., Any], by: Callable[..., Any]) -> None:
         return by
 
 
-@cache
+@memoize(256)
 def compiled(loop: Callable[..., Any], *, fused: bool = False) -> Callable[..., Any]:
     """A kernel as machine code, cached on disk where that is possible.
 

@@ -12,7 +12,6 @@ from discreet.known.family import energies_of, family_of
 from discreet.known.known import Known
 from discreet.known.lattice import Lattice, among, price_of, subsets
 from discreet.known.reading import Cells, read
-from discreet.known.shelf import Shelf
 from discreet.plan.plan import plan_steps
 from discreet.plan.step import Directly, can_buy, step_for
 from discreet.plan.target import Target
@@ -164,15 +163,3 @@ def test_the_energies_of_a_sum_are_those_of_its_table():
             piece = piece - mean if part else np.broadcast_to(mean, piece.shape)
         cells = prod(size for size, part in zip(table.shape, place, strict=True) if not part)
         assert energies_of(family)[(0, 0, 0, *place)] == pytest.approx((piece**2).sum() / cells, abs=1e-12)
-
-
-def test_a_shelf_keeps_no_more_than_it_has_room_for():
-    shelf = Shelf(100)
-    for key in range(50):
-        shelf.put(key, key, room=30)
-        assert len(shelf) <= 3
-    shelf.put("huge", 0, room=101)
-    assert shelf.get("huge") is None
-    assert len(shelf) == 3
-    shelf.put(49, "again", room=100)
-    assert len(shelf) == 1

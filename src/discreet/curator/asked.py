@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import Any
 
+from discreet.cache import ById, LruCache
 from discreet.errors import BadQuery, TooLarge
 from discreet.known.family import room_of
 from discreet.known.known import Question
-from discreet.known.shelf import Shelf
 from discreet.query.ask import count
 from discreet.query.box import one_account
 from discreet.query.check import MOST_NUMBERS, MOST_ROWS, check, require_numbers
@@ -19,7 +19,7 @@ from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Asked, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
-from discreet.source.effect import Itself, require_light
+from discreet.source.effect import require_light
 
 Askable = str | Predicate | Select | Linear | Marginal | Ratio
 
@@ -55,7 +55,7 @@ class Part:
 # more; and its weights take so much room, in numbers.
 _MOST_LETTERS, _TEXT, _QUERY, _MOST_ROOM = 2**16, 32, 4, 2**21
 # Texts and what they ask, in numbers of eight bytes: 32 MB.
-_READ: "Shelf[tuple[str, Itself[Domain], str], Reading]" = Shelf(2**22)
+_READ: "LruCache[tuple[str, ById[Domain], str], Reading]" = LruCache(2**22)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ def _too_much(what: str) -> TooLarge:
 
 def _read_text(text: str, domain: Domain, table: str) -> Reading:
     """SQL, or a condition as after WHERE. The same texts come back, so what they say is kept for a while."""
-    key = text, Itself(domain), table
+    key = text, ById(domain), table
     found = _READ.get(key)
     if found is None:
         readable(text, "the question")
@@ -149,7 +149,7 @@ def _read_text(text: str, domain: Domain, table: str) -> Reading:
         else:
             found = _of_select(_counted(table, parse_predicate(text, domain)), domain, shown)
         questions = [question for part in found.parts for question in part.questions]
-        _READ.put(key, found, room=len(text) + sum(map(room_of, questions)))
+        _READ.put(key, found, size=len(text) + sum(map(room_of, questions)))
     return found
 
 

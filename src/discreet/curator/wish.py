@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import exp, inf, log
 
 import numpy as np
 
+from discreet.cache import memoize
 from discreet.curator.asked import Part, Reading, single
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter, BudgetExceeded
@@ -74,11 +74,10 @@ def read_wish(*, error: Number | None, confidence: Number, epsilon: Number | Non
         return _read(error, confidence, epsilon, bool(joint))
     except TypeError:
         # What cannot be hashed is no number: it is refused with a sentence.
-        return _read.__wrapped__(error, confidence, epsilon, bool(joint))
+        return _checked(error, confidence, epsilon, bool(joint))
 
 
-@lru_cache(maxsize=1024, typed=True)
-def _read(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
+def _checked(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
     if error is not None and epsilon is not None:
         raise BadParameter(
             f"error is {error!r} and epsilon is {epsilon!r}; give one of them: how good the answer must be, or what it "
@@ -88,6 +87,9 @@ def _read(error: Number | None, confidence: Number, epsilon: Number | None, join
     half = None if error is None else float(positive("error", error, next_step="Give a half-width, say 100."))
     price = None if epsilon is None else float(positive("epsilon", epsilon, next_step="Give a price, say 0.01."))
     return Wish(half, chance, price, joint)
+
+
+_read = memoize(1024, typed=True)(_checked)
 
 
 def targets_of(reading: Reading, wish: Wish, known: Known, gate: Gate | None = None) -> Asked:

@@ -7,11 +7,11 @@ same stream. Some columns, values and ranges are more popular than others, and n
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from itertools import accumulate, count
 from typing import Any, Literal, TypeVar
 
+from discreet.cache import memoize
 from discreet.demo.topics import CATEGORIES, NATURAL, RANGES, SHORT, TOGETHER, TOPICS, UNKNOWN
 
 Operator = Literal["=", "<>", ">", ">=", "<", "IN", "BETWEEN", "IS NULL"]
@@ -146,7 +146,7 @@ class Draws:
         return tuple(items[place] for place in sorted(chosen))
 
 
-@cache
+@memoize(256)
 def _sums(number: int) -> tuple[float, ...]:
     return tuple(accumulate(rank**-STEEP for rank in range(1, number + 1)))
 

@@ -7,11 +7,11 @@ same, word for word. A GROUP BY is one release for them too, because one person 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from math import log
 from statistics import NormalDist
 from typing import Literal, Protocol
 
+from discreet.cache import memoize
 from discreet.ledger import Budget
 from discreet.privacy.gaussian import gaussian_epsilon, gaussian_limit
 
@@ -80,11 +80,11 @@ def _sums(stream: Iterable[Wanted], price: Callable[[float], float]) -> list[flo
     return sums
 
 
-@cache
+@memoize(4096)
 def _limit(budget: Budget) -> float:
     return float(gaussian_limit(budget.epsilon, budget.delta))
 
 
-@cache
+@memoize(4096)
 def _epsilon_of_squares(used: float, budget: Budget) -> float:
     return float(gaussian_epsilon(Fraction(used * _limit(budget)), budget.delta))

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import LruCache
 from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Estimate, Known, Question, Told, quantile
 from discreet.known.reading import Numbers
-from discreet.known.shelf import Shelf
 from discreet.known.tail import MOST_FACTORS, half_width
 from discreet.known.whole import are_few, noises
 from discreet.query.linear import Linear, Marginal
@@ -188,7 +188,7 @@ def _one_bar(query: Linear, known: Known, confidence: float, among: int = 1) -> 
 
 
 # Many questions are the same sum of noises, found again by a hash of it. In numbers of eight bytes: 8 MB.
-_WIDTHS: Shelf[tuple[bytes, float, int], float] = Shelf(2**20)
+_WIDTHS: LruCache[tuple[bytes, float, int], float] = LruCache(2**20)
 
 
 def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], confidence: float, among: int) -> float:
@@ -199,7 +199,7 @@ def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], co
     found = _WIDTHS.get(key)
     if found is None:
         found = half_width(weights, scales, counts, confidence=confidence, most=MOST_FACTORS // among)
-        _WIDTHS.put(key, found, room=50)
+        _WIDTHS.put(key, found, size=50)
     return found
 
 
@@ -253,7 +253,7 @@ class _Kinds(NamedTuple):
 
 
 # Telling rows apart takes longer than all else, and one request needs it several times. In numbers: 8 MB.
-_ROWS: Shelf[tuple[Question, tuple[int, ...]], _Kinds] = Shelf(2**20)
+_ROWS: LruCache[tuple[Question, tuple[int, ...]], _Kinds] = LruCache(2**20)
 
 
 def _kinds(question: Question, known: Known) -> _Kinds:
@@ -264,7 +264,7 @@ def _kinds(question: Question, known: Known) -> _Kinds:
         few = len(rows) <= MOST_APART
         weights = [_counted(row) for row in (rows if few else rows.max(axis=0, keepdims=True))]
         found = _Kinds(weights, which.reshape(-1) if few else None)
-        _ROWS.put(key, found, room=2 * sum(each.size for each, _ in weights) + which.size * few + 50)
+        _ROWS.put(key, found, size=2 * sum(each.size for each, _ in weights) + which.size * few + 50)
     return found
 
 

@@ -9,11 +9,11 @@ measured these pieces, the direct is parted with; what it said itself stays told
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
 
+from discreet.cache import memoize
 from discreet.known.family import Family
 from discreet.known.lattice import Columns
 from discreet.known.reading import Listed, Numbers, Reading, as_listed
@@ -259,7 +259,7 @@ def unmeasured(pile: Pile, missing: Numbers) -> list[int]:
     return [place for place in _top_of(tuple(len(starts) for starts in pile.starts)) if missing[place] > 0]
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def _top_of(shape: tuple[int, ...]) -> list[int]:
     grid = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1))
     return np.flatnonzero((grid > 0).all(axis=0)).tolist()

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from math import expm1, inf, log1p, prod
 from statistics import NormalDist
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import LruCache, memoize
 from discreet.known.direct import (
     DOUBT,
     FAINT,
@@ -29,7 +30,6 @@ from discreet.known.direct import (
 from discreet.known.family import MOST_TABLE, Family, energies_of, family_of, room_of
 from discreet.known.lattice import MOST_NUMBERS, Columns, Lattice, View, among, variance_of
 from discreet.known.reading import Numbers
-from discreet.known.shelf import Shelf
 from discreet.known.whole import Whole, laplace_variance
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
@@ -43,6 +43,7 @@ Question = Linear | Marginal
 
 # So many sets of columns with directs, and so many directs, are taken into one answer.
 MOST_GROUPS, MOST_JOINED = 64, 512
+_CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +76,7 @@ class Told:
         return quantile(confidence, joint) * float(self.variance**0.5)
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def quantile(confidence: float, joint: int = 1) -> float:
     """The z with Pr[|N(0, 1)| ≤ z]^joint = confidence.
 
@@ -101,12 +102,10 @@ class Known:
     paid: dict[Columns, float] = field(default_factory=dict)
     cost: float = 0.0
     version: int = 0
-    _estimates: Shelf[Hashable, tuple[int, Estimate]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
-    _families: Shelf[Hashable, tuple[Family | None]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
-    _solutions: Shelf[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
-    _products: Shelf[tuple[Columns, Columns], tuple[object, Numbers]] = field(
-        default_factory=lambda: Shelf(MOST_NUMBERS)
-    )
+    _estimates: LruCache[Hashable, tuple[int, Estimate]] = field(default_factory=_CACHE)
+    _families: LruCache[Hashable, tuple[Family | None]] = field(default_factory=_CACHE)
+    _solutions: LruCache[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=_CACHE)
+    _products: LruCache[tuple[Columns, Columns], tuple[object, Numbers]] = field(default_factory=_CACHE)
     _faint: float = inf
 
     @classmethod
@@ -126,7 +125,7 @@ class Known:
 
     def remember(self, question: Question, found: Estimate) -> Estimate:
         """Keep an estimate until something is learnt."""
-        self._estimates.put(question, (self.version, found), room=2 * found.values.size + room_of(question))
+        self._estimates.put(question, (self.version, found), size=2 * found.values.size + room_of(question))
         return found
 
     def family(self, question: Question) -> Family | None:
@@ -136,7 +135,7 @@ class Known:
         found = self._families.get(question)
         if found is None:
             found = (family_of(question, self.domain),)
-            self._families.put(question, found, room=room_of(question) + (found[0].room if found[0] else 0))
+            self._families.put(question, found, size=room_of(question) + (found[0].room if found[0] else 0))
         return found[0]
 
     def measured(self, measurement: Measurement, values: NDArray[np.int64] | None = None) -> None:
@@ -376,7 +375,7 @@ class Known:
         if found is None or found[0] != stamp:
             surprise = np.concatenate([self._surprise(group) for group in members])
             found = stamp, solve(members, self._inverses, self._pieces, surprise)
-            self._solutions.put(groups, found, room=8 * found[1].gain.size + 1000)
+            self._solutions.put(groups, found, size=8 * found[1].gain.size + 1000)
         return found[1]
 
     def _surprise(self, group: Group) -> Numbers:
@@ -392,7 +391,7 @@ class Known:
         found = self._products.get(key)
         if found is None or found[0] != stamp:
             found = stamp, products_of_pieces(left.pile, right.pile)
-            self._products.put(key, found, room=found[1].size + 1000)
+            self._products.put(key, found, size=found[1].size + 1000)
         return found[1]
 
     def _inverses(self, columns: Columns) -> tuple[Numbers, Numbers]:

@@ -8,7 +8,6 @@ sum of theirs. The pieces of one set of columns, all of them not constant, lie t
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import LruCache, memoize
 from discreet.known.family import axes_of
 from discreet.known.reading import Numbers
-from discreet.known.shelf import Shelf
 from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.query.axis import Axis
 from discreet.query.residual import Residual
@@ -79,7 +78,7 @@ class Lattice:
     unit: Unit
     blocks: dict[Columns, Block] = field(default_factory=dict)
     used: Counter[Columns] = field(default_factory=Counter)
-    views: Shelf[Columns, View] = field(default_factory=lambda: Shelf(MOST_NUMBERS))
+    views: LruCache[Columns, View] = field(default_factory=lambda: LruCache(MOST_NUMBERS))
     version: int = 0
 
     def block(self, columns: Columns) -> Block:
@@ -152,7 +151,7 @@ class Lattice:
         )
         # Four tensors, and the values when somebody asks for them.
         room = 4 * price.size + numbers_in(axes) + 64
-        self.views.put(columns, view, room=room)
+        self.views.put(columns, view, size=room)
         return view
 
     def uses_of(self, columns: Columns) -> Numbers:
@@ -228,7 +227,7 @@ def _subsets(columns: Columns) -> tuple[Columns, ...]:
     return tuple(chain.from_iterable(combinations(columns, size) for size in range(len(columns) + 1)))
 
 
-_few_subsets = lru_cache(maxsize=1 << 12)(_subsets)
+_few_subsets = memoize(1 << 12)(_subsets)
 
 
 def inside(columns: Columns, chosen: Columns) -> tuple[Any, ...]:
@@ -236,7 +235,7 @@ def inside(columns: Columns, chosen: Columns) -> tuple[Any, ...]:
     return tuple(slice(1, None) if name in chosen else 0 for name in columns)
 
 
-@lru_cache(maxsize=512)
+@memoize(512)
 def price_of(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> Numbers:
     """What a unit of precision of each piece costs, in squared mu: sensitivity² over gain (`residual_sensitivity`).
 

@@ -6,13 +6,13 @@ of them follows from n.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.known.shelf import Shelf
+from discreet.cache import LruCache, memoize
 from discreet.query.axis import Axis
 from discreet.query.product import Factor
 
@@ -23,7 +23,7 @@ ROUNDING = 1e-27
 # Up to so many cells the measuring matrix is kept; beyond, it is applied level by level.
 _MOST_KEPT = 256
 # Readings of weights that questions come back to: numbers of eight bytes, so 32 MB.
-_KEPT: "Shelf[tuple[Axis, Factor], Listed]" = Shelf(2**22)
+_KEPT: "LruCache[tuple[Axis, Factor], Listed]" = LruCache(2**22)
 # The kinds of cells of a GROUP BY are told apart up to so many.
 _MOST_KINDS = 4096
 
@@ -222,7 +222,7 @@ def read_factor(axis: Axis, factor: Factor) -> Listed:
     found = _KEPT.get((axis, factor))
     if found is None:
         found = read(axis, factor.weights.astype(np.float64)[None, :])
-        _KEPT.put((axis, factor), found, room=3 * factor.weights.size + 100)
+        _KEPT.put((axis, factor), found, size=3 * factor.weights.size + 100)
     return found
 
 
@@ -236,12 +236,12 @@ def _measured(axis: Axis, centred: Numbers) -> Numbers:
     return axis.apply_all(centred, axis=1)[:, 1:]
 
 
-@lru_cache(maxsize=64)
+@memoize(64)
 def _matrix(axis: Axis) -> Numbers:
     return np.vstack([axis.measure(part) for part in range(1, axis.parts)]).astype(np.float64)
 
 
-@lru_cache(maxsize=64)
+@memoize(64)
 def _gains(axis: Axis) -> Numbers:
     """The gain of each measured row, or the one that all have."""
     if not axis.levels:

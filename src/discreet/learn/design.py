@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from math import ceil, log, sqrt
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.mechanism import gaussian as gaussian_noise
 from discreet.mechanism.gaussian import half_width as gaussian_half_width
@@ -200,7 +201,7 @@ def chosen(
     return min((designed(terms_of(gate), method=method, threshold=threshold) for gate in offered), key=_largest)
 
 
-@lru_cache(maxsize=256)
+@memoize(256)
 def designed(terms: Terms, *, method: Method = "best", threshold: int | None = None) -> Design:
     """The design with the smallest error for these terms; without a threshold, the lowest that makes sense.
 

@@ -1,10 +1,10 @@
 """What is said of the population: by which bound, and how far off; decided before a row is read. Proofs: transfer.md"""
 
 from dataclasses import dataclass
-from functools import cache
 from math import floor
 from typing import Literal
 
+from discreet.cache import memoize
 from discreet.learn.design import Design
 from discreet.learn.statistic import GRID
 from discreet.learn.transfer import chernoff_interval, description_nats, deviation, jung, log_all_transcripts
@@ -115,7 +115,7 @@ def population_of(
 def _transfer(design: Design, whole: int, failure: float, *, less_than: float) -> float:
     """What `jung` says, or 1 if it cannot say less than this."""
 
-    @cache
+    @memoize(2**12)
     def accuracy(chance: float) -> float:
         passing, telling = design.errors(chance)
         return max(passing / whole, telling / whole + 0.5 / _VALUES[-1])

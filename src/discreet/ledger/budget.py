@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, get_args
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
 from discreet.parameter import SMALLEST, positive, probability, rational
 from discreet.privacy.gate import GRAIN, LARGEST_EPSILON, Gate, Grains, Kind, gaussian_gate, pure_gate, renyi_gate
@@ -56,7 +56,7 @@ class Budget:
         return f"epsilon {float(self.epsilon):.4g}" + (f" (delta {float(self.delta):g})" if self.delta else "")
 
 
-@lru_cache(maxsize=256)
+@memoize(256)
 def gate_of(budget: Budget) -> Gate:
     """The gate that keeps a budget.
 
@@ -82,7 +82,7 @@ def budget_of(gate: Gate) -> Budget:
     return Budget(gate.epsilon, gate.delta, gate.kind)
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budget:
     """An amount of a gate's currency as an epsilon at its delta: what one release of this size would be.
 

@@ -7,10 +7,10 @@ floating point, so there noise is rounded down and everything else up.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache
 from math import inf
 from typing import Any, Literal, get_args
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger.entry import Entry
 from discreet.ledger.failed import FAILED
@@ -134,7 +134,7 @@ def _root_below(square: Fraction) -> float:
     return float_below(below(lambda: ball(square).sqrt()))
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def _laid_out(event: Event, accountant: Accountant) -> Any:
     return _plain(dp_event(event, accountant=accountant).to_named_tuple())
 

@@ -2,11 +2,11 @@
 
 import os
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
+from discreet.cache import memoize
 from discreet.ledger.state import State
 
 _NUMBERS = count()
@@ -22,7 +22,7 @@ def stamp(state: State, kind: str) -> dict[str, Any]:
     return {"is": kind, "at": max(now, state.at), "by": f"{_writer(os.getpid())}-{next(_NUMBERS)}"}
 
 
-@lru_cache(maxsize=1)
+@memoize(1)
 def _writer(process: int) -> str:
     # After a fork the number of the process is another one, and so is the writer.
     return f"{uuid4().hex[:16]}-{process}"

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil, floor, inf, log10
 
+from discreet.cache import memoize
 from discreet.errors import BudgetExceeded
 from discreet.ledger.budget import as_budget
 from discreet.ledger.scope import Scope
@@ -39,7 +39,7 @@ def refusal(
     return BudgetExceeded(_sentence(gate, room, charge[gate.kind], str(scope), event, error))
 
 
-@lru_cache(maxsize=256)
+@memoize(256)
 def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event, error: float | None) -> str:
     needed, left = as_budget(gate, amount, room), as_budget(gate, room, room)
     owner = "ask the data owner for more"
@@ -56,7 +56,7 @@ def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event
     return f"{said}\n    Ask with error >= {enough:,} instead of {error:,g}, or {owner}."
 
 
-@lru_cache(maxsize=256)
+@memoize(256)
 def _factor(gate: Gate, room: Grains, event: Event) -> Fraction | float:
     """How many times as much noise would fit what is left of this account; infinite if hardly any would."""
 

@@ -1,9 +1,9 @@
 """What somebody asks a ledger for, read with care: a mistake is told before anything is decided or written."""
 
-from functools import lru_cache
 from json import dumps
 from typing import Any, get_args
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter
 from discreet.ledger.scope import EACH
 from discreet.parameter import text
@@ -43,7 +43,7 @@ def _plain(event: Event) -> Any:
         ) from None
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def _written(event: Event) -> Any:
     plain = event_to_plain(event)
     if not _is_event(event):

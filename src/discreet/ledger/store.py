@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -19,6 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
+from discreet.cache import memoize
 from discreet.errors import LedgerDamaged
 from discreet.ledger.connect import PATIENCE, engine_for, file_of, url_of
 from discreet.ledger.entry import Appended, Entry, looked_up
@@ -269,7 +269,7 @@ class _Statements:
         self.begin_alone = ("BEGIN IMMEDIATE",) if dialect.name == "sqlite" else lock
 
 
-@cache
+@memoize(8)
 def _statements(name: str, driver: str, paramstyle: str) -> _Statements:
     """The same for all ledgers of a kind: to compile them takes as long as some spends."""
     kind: Any = sa.URL.create(f"{name}+{driver}").get_dialect()

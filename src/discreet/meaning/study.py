@@ -6,13 +6,13 @@ but for the rounding of doubles; in the world without her, her row says "well" w
 """
 
 from dataclasses import dataclass
-from functools import cache
 from math import exp, lgamma, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import draw
+from discreet.cache import memoize
 from discreet.mechanism.laplace import laplace
 from discreet.parameter import Number, positive, probability, whole
 from discreet.privacy.sensitivity import scalar_sensitivity
@@ -166,7 +166,7 @@ def _log_sum(logs: Floats) -> Floats:
     return result
 
 
-@cache
+@memoize(8)
 def _binomial_logs(people: int, rate: float) -> tuple[NDArray[np.int64], Floats]:
     counts = np.arange(people + 1)
     factorials = np.array([lgamma(count + 1) for count in range(people + 1)])

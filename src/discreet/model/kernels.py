@@ -7,13 +7,13 @@ of the pieces are added up with compensation, so that the error does not grow wi
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import jit
+from discreet.cache import memoize
 
 Weights = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -162,7 +162,7 @@ def sum_mask(weights: Weights, offsets: Places, mask: Weights) -> float:
     return total
 
 
-@cache
+@memoize(1)
 def compiled() -> Kernels:
     """All of them as machine code; kept on disk between runs where that is possible."""
     # Only within a piece may sums be taken in another order: compensation must be done as it is written.

@@ -7,13 +7,13 @@ the smallest table that holds it, and tables in between where several scopes can
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.model.cliques import Columns, Shape, children_first
 
 Integers = NDArray[np.int64]
@@ -120,7 +120,7 @@ def _between(whole: int, tables: list[int], sizes: list[int]) -> dict[int, int]:
     above it once more, and saves steps for all that go below it.
     """
 
-    @cache
+    @memoize(2**12)
     def cells(table: int) -> int:
         return prod(size for at, size in enumerate(sizes) if table >> at & 1)
 

@@ -7,13 +7,13 @@ tables have the same bits in every process and on every machine.
 """
 
 from collections.abc import Callable
-from functools import cache
 from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet import jit
+from discreet.cache import memoize
 from discreet.model.layout import Walk
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -144,9 +144,9 @@ def differentiate(
                     change[cell] = beliefs[cell] * (moved[cell] - mean) + share * directed[cell]
 
 
-@cache
+@memoize(1)
 def compiled() -> Passes:
     """All of them as machine code."""
     for shared in (hand_up, hand_down):
         jit.inline(shared)
-    return Passes(*map(jit.compiled, (direct, spread, differentiate)))
+    return Passes(jit.compiled(direct), jit.compiled(spread), jit.compiled(differentiate))

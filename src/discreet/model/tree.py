@@ -11,9 +11,9 @@ from math import prod
 
 import numpy as np
 
+from discreet.cache import LruCache
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.jit import compiled
-from discreet.known.shelf import Shelf
 from discreet.model import entropic
 from discreet.model.ancestral import draw
 from discreet.model.cliques import Shape, triangulate
@@ -88,7 +88,7 @@ class Tree:
                 sizes = dict(zip(wanted, shape, strict=True)) | self.shape.size_of
                 found = self.total * marginal(self.layout, self.directed, self.beliefs, wanted, sizes)
             found.setflags(write=False)
-            self._marginals.put(wanted, found, room=found.size + 64)
+            self._marginals.put(wanted, found, size=found.size + 64)
         return found
 
     def answer(self, query: Linear) -> float:
@@ -162,8 +162,8 @@ class Tree:
         return weave(self.layout, tuple(self.domain), self.domain.shape)
 
     @cached_property
-    def _marginals(self) -> Shelf[Columns, Numbers]:
-        return Shelf(MOST_KEPT)
+    def _marginals(self) -> LruCache[Columns, Numbers]:
+        return LruCache(MOST_KEPT)
 
 
 def fit_tree(

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from math import floor
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.noise import kernel
 from discreet.noise.compiled import runner
 from discreet.noise.entropy import filler
@@ -94,7 +95,7 @@ def _accepted(sigma: Fraction, proposals: int) -> Integers:
     return accepted
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def _laplace_shape(scale: Fraction) -> Shape:
     from discreet.interval import ball, precision
     from discreet.noise.law import exp_minus, laplace_tail
@@ -105,7 +106,7 @@ def _laplace_shape(scale: Fraction) -> Shape:
     return Shape(exponential_table, lambda k: laplace_tail(k, scale), scale, offset)
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def _gaussian_shape(sigma: Fraction) -> Shape:
     from discreet.noise.law import gaussian_tail
 

@@ -6,13 +6,13 @@ Nothing here needs to be trusted: tests/noise/test_table.py checks every coeffic
 
 from array import array
 from collections.abc import Iterable, Iterator
-from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.noise.kernel import CELLS, OCTAVE, OCTAVES, TERMS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     array: NDArray[np.float64]
 
 
-@cache
+@memoize(1)
 def exponential_table() -> Table:
     """−ln T."""
     from discreet.interval import precision
@@ -36,7 +36,7 @@ def exponential_table() -> Table:
         return _table(c for width, centre in _cells() for c in exponential_coefficients(width, centre))
 
 
-@cache
+@memoize(1)
 def normal_table() -> Table:
     """The z with erfc(z/√2)/2 = T."""
     from flint import arb
@@ -86,7 +86,7 @@ def _cells() -> "Iterator[tuple[arb, arb]]":
             yield arb(2) ** -(8 + octave), CELLS + cell + arb("0.5")
 
 
-@cache
+@memoize(1)
 def _derivatives(count: int) -> tuple[tuple[int, ...], ...]:
     """P_1 … P_count: P_1 = 1 and P_(n+1) = P_n' + n z P_n, as coefficients of z^0, z^1, …"""
     found = [[1]]

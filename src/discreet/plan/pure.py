@@ -7,12 +7,12 @@ more columns is bought as soon as it costs no more than a small multiple of what
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.known.bars import by_group
 from discreet.known.family import axes_of
 from discreet.known.known import Known, Question
@@ -157,7 +157,7 @@ def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[n
     return values[values > 0], counts[values > 0].astype(np.int64)
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Target) -> Fraction:
     """The largest scale, but for half a per cent, whose noises with these weights are within the error so often."""
     confidence = 1 - (1 - target.confidence) / target.joint

@@ -7,11 +7,11 @@ included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 from math import inf
 from operator import add, le
 from typing import Any, Literal
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.parameter import positive, probability
 from discreet.privacy.accounting import Amount, leaves, total
@@ -177,7 +177,7 @@ def raised(before: Gate, after: Gate) -> Gate:
     return replace(after, limit=tuple(map(max, before.limit, limit)))
 
 
-@lru_cache(maxsize=256)
+@memoize(256)
 def _order_of_shares(gate: Gate) -> int:
     """The order with half of delta, from the limits: they have no place for it, and a raised gate has kept it."""
     natural = best_order(gate.epsilon, gate.delta)
@@ -202,7 +202,7 @@ def _shares_around(best: int, delta: Fraction) -> tuple[Fraction, ...]:
     return tuple(delta * weight / (2 * weights[best]) for weight in weights)
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def charge_of(kind: Kind, event: Event) -> Grains:
     """What an event costs in the currency of every gate of this kind, whatever its limit."""
     loss = total(event, accounting_for(kind))

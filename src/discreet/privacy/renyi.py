@@ -5,10 +5,10 @@ orders are 1 + s for s = 2^(k/3), rounded to rationals: a Gaussian is within 0.7
 """
 
 from fractions import Fraction
-from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
+from discreet.cache import memoize
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
 from discreet.privacy.bound import above, surely_at_most
 from discreet.privacy.concentrated import divergence_delta, divergence_epsilon
@@ -105,7 +105,7 @@ def hit_divergence(log_odds: Fraction, order: Fraction) -> Amount:
     return inf if surely_at_most(room, SMALLEST_ROOM) else above(formula)
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def divergences(event: Single) -> Divergences:
     """The Rényi loss of a single event, at every order."""
     match event:

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import isqrt, lcm, prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.schema.unit import Unit
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Sensitivity:
         )
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of one sum of per-row weights between `lowest` and `highest`.
 
@@ -63,7 +63,7 @@ def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool
     return matrix_sensitivity([[lowest, highest]], unit, droppable=droppable)
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def histogram_sensitivity(
     cells: int, unit: Unit, *, weights: tuple[int, int] = (1, 1), droppable: bool = False
 ) -> Sensitivity:
@@ -110,7 +110,7 @@ def matrix_sensitivity(
     )
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def residual_sensitivity(axes: "tuple[tuple[Axis, int], ...]", unit: Unit, *, droppable: bool = False) -> Sensitivity:
     """Of a Kronecker product of measuring matrices: of each axis one part, none of them the constants.
 
@@ -195,7 +195,7 @@ def _largest_exchange(axes: "Sequence[Axis]", lengths: NDArray[Any], total: int)
     return Fraction(2 * (total * scale - int(left.min())), scale)
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def _cosines(axis: "Axis") -> NDArray[Any]:
     """The cosine of every part (columns) for each kind of exchange (rows, the first being none).
 
@@ -213,7 +213,7 @@ def _cosines(axis: "Axis") -> NDArray[Any]:
     return cosines.astype(object)
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def clusters_sensitivity(
     clusters: int, unit: Unit, *, weight: int, l1: int, l2_squared: int, linf: int, droppable: bool = False
 ) -> Sensitivity:

@@ -10,12 +10,13 @@ norm, so the most that one person can move a measurement is known exactly, and i
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.schema.column import Column
 
 
@@ -120,7 +121,7 @@ class Axis:
         return tuple(starts)
 
 
-@lru_cache(maxsize=1024)
+@memoize(1024)
 def axis_of_size(cells: int, *, ordered: bool) -> Axis:
     """The axis of a column with so many cells.
 

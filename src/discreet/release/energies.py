@@ -6,13 +6,13 @@ many answers are added up, a row of a table for each marginal or question. Proof
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter, TooLarge
 from discreet.known.family import energies_of, family_of
 from discreet.known.lattice import Columns, inside, subsets
@@ -189,7 +189,7 @@ def axes_in(domain: Domain, columns: Columns) -> tuple[Axis, ...]:
     return tuple([axis_of(domain[name]) for name in columns])
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def traces(axis: Axis) -> Numbers:
     """The energies of the indicators of all cells of a column, added up: for its constants and each of its parts.
 
@@ -329,7 +329,7 @@ def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Place
     return found
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def _layout(parts: tuple[int, ...]) -> tuple[Places, Places]:
     """Of each piece of columns with so many parts, constants included: its block among all subsets, its place there."""
     names = tuple(str(place) for place in range(len(parts)))

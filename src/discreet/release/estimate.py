@@ -7,12 +7,12 @@ no guarantee: on drawn tables it was within a factor of 1.8 of the truth for eig
 """
 
 from collections.abc import Mapping
-from functools import cache
 from itertools import combinations
 from math import prod
 
 import numpy as np
 
+from discreet.cache import memoize
 from discreet.errors import TooLarge
 from discreet.known.known import Known, quantile
 from discreet.model.blend import Blend
@@ -81,16 +81,16 @@ def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:
     """
     total = max(model.total, 1.0)
 
-    @cache
+    @memoize(2**16)
     def alone(name: str) -> Numbers:
         counts = np.maximum(model.marginal([name]), 0.0)
         return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
-    @cache
+    @memoize(2**16)
     def spread(columns: Columns) -> Shares:
         return crossed(alone(name) for name in columns)
 
-    @cache
+    @memoize(2**16)
     def distance(one: str, other: str) -> float:
         pair = (one, other)
         usual = guessed_distance(model.domain[one].size, model.domain[other].size)

@@ -8,13 +8,13 @@ bench/release_calibrate.py.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.known.known import Known
 from discreet.known.lattice import Columns, subsets
 from discreet.known.reading import Numbers
@@ -83,7 +83,7 @@ class Layers:
         return np.bincount(self.places, weights=numbers, minlength=len(self.columns)).astype(np.float64, copy=False)
 
 
-@lru_cache(maxsize=4)
+@memoize(4)
 def layers_of(goal: Goal) -> Layers:
     """The layers of a goal; those of the last few goals are kept, as each method asks for them."""
     index: dict[Columns, int] = {(): 0}
@@ -219,7 +219,7 @@ def noise_share(spread: Shares, deviation: float) -> float:
     return min(2.0, float(cells @ np.minimum(DROWNED * shares, DEVIATIONS * deviation)))
 
 
-@lru_cache(maxsize=1 << 14)
+@memoize(1 << 14)
 def guessed_shares(sizes: tuple[int, ...]) -> Shares:
     """How rows are spread over the cells of columns of these sizes, about."""
     falling = [np.arange(1.0, size + 1) ** -EXPONENT for size in sizes]

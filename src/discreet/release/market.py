@@ -5,12 +5,12 @@ Proofs: allocate.md §2 and §4
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from discreet.cache import memoize
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
 from discreet.known.reading import Numbers
@@ -132,7 +132,7 @@ def market_of_block(columns: Columns, known: Known) -> Market:
     return Market(price, gain, 1 / (12 * gain), np.zeros(gain.shape) if block is None else block.precision)
 
 
-@lru_cache(maxsize=4096)
+@memoize(4096)
 def terms(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> tuple[Numbers, Numbers]:
     """The price of a unit of precision, and the gain, of every piece of a block by itself.
 

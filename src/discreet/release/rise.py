@@ -1,11 +1,12 @@
 """What a share of a budget buys of a marginal: all its pieces rise to one level; those known better are left alone."""
 
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from math import pi, sqrt
 
 import numpy as np
 
+from discreet.cache import memoize
 from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.lattice import Columns
@@ -40,7 +41,7 @@ def pieces_of(domain: Domain, scope: Columns) -> Pieces:
     return _pieces(axes_of(domain, scope))
 
 
-@lru_cache(maxsize=1 << 14)
+@memoize(1 << 14)
 def _pieces(axes: tuple[Axis, ...]) -> Pieces:
     spread = _products([[axis.padded, *[1] * (axis.parts - 1)] for axis in axes])
     freedom = _products([[1, *(_freedom(axis, part) for part in range(1, axis.parts))] for axis in axes])

@@ -1,15 +1,15 @@
 """All claims: every file in `claims/` has one, called CLAIM."""
 
-from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
 from discreet.reproduce import claims as folder
 from discreet.reproduce.claim import Claim
 
 
-@cache
+@memoize(1)
 def claims() -> tuple[Claim, ...]:
     """Every claim, in the order of the notes.
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
 
+from discreet.cache import memoize
 from discreet.curator import Curator
 from discreet.data import load_adult
 from discreet.errors import BadParameter, BadQuery, did_you_mean
@@ -47,7 +47,7 @@ class Desks:
         self.books = Books(self.ledger)
         self.jobs = Jobs(settings.releases, self.desk)
         self.payers = {name: ThreadPoolExecutor(_PAYERS, thread_name_prefix="payer") for name in names}
-        self._desk = lru_cache(maxsize=_READY)(self._seen_by)
+        self._desk = memoize(_READY)(self._seen_by)
 
     def desk(self, table: str, analyst: str) -> Curator:
         """The desk of a table for an analyst."""

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import sha256
 from math import inf, prod
 from pathlib import Path
@@ -19,6 +18,7 @@ from threading import Event
 from typing import Any, Literal
 from uuid import uuid4
 
+from discreet.cache import memoize
 from discreet.curator import Curator, Release
 from discreet.curator.releasing import held_for
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, KeyReused, ServerFailed, TooLarge
@@ -75,7 +75,7 @@ class Jobs:
         self._folder, self._desk = folder, desk
         self._maker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="release")
         self._closing = Event()
-        self.release = lru_cache(maxsize=MOST_KEPT)(self._load)
+        self.release = memoize(MOST_KEPT)(self._load)
 
     def start(self, job: Job) -> Job:
         """Begin a job, if it could be paid; one that was begun under the same key is told as it is."""

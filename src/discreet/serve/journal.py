@@ -8,9 +8,10 @@ import os
 import sys
 from collections.abc import Iterable, MutableMapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
+
+from discreet.cache import memoize
 
 # Prometheus decides when it is first imported whether several processes count together.
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -40,8 +41,8 @@ class Journal:
         )
         self._together = scratch is not None
         # There are few routes and statuses, and finding their counters takes longer than counting.
-        self._of = lru_cache(maxsize=1000)(self._counters)
-        self._told = lru_cache(maxsize=1000)(lambda table, origin: self._answers.labels(table, origin))
+        self._of = memoize(1000)(self._counters)
+        self._told = memoize(1000)(lambda table, origin: self._answers.labels(table, origin))
 
     def served(
         self, scope: MutableMapping[str, Any], number: str, status: int, seconds: float, who: str | None

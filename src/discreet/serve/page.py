@@ -4,7 +4,6 @@ import gzip
 import re
 import subprocess
 import sys
-from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +15,7 @@ from fastapi import APIRouter, Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from discreet.cache import memoize
 from discreet.errors import did_you_mean
 from discreet.serve.common import desks_of, elsewhere
 from discreet.serve.door import COOKIE, UNKNOWN, until
@@ -178,7 +178,7 @@ def _is_ours(request: Request) -> bool:
     return request.headers.get("origin", "").split("://", 1)[-1] == request.headers.get("host")
 
 
-@cache
+@memoize(1)
 def _templates() -> Environment:
     templates = Environment(
         loader=PackageLoader("discreet.serve"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -187,17 +187,17 @@ def _templates() -> Environment:
     return templates
 
 
-@cache
+@memoize(1)
 def _files() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(_STATIC.iterdir()) if file.suffix in _KINDS}
 
 
-@cache
+@memoize(1)
 def _version() -> str:
     return sha256(b"".join(_files().values())).hexdigest()[:12]
 
 
-@cache
+@memoize(1)
 def _vega_version() -> str:
     try:
         return version("vl-convert-python")
@@ -205,7 +205,7 @@ def _vega_version() -> str:
         return "none"
 
 
-@cache
+@memoize(1)
 def _expect_charts() -> None:
     """Whoever opens a page will soon want a chart."""
     Thread(target=_vega, daemon=True).start()
@@ -216,7 +216,7 @@ def _vega() -> bytes:
         return _made_vega()
 
 
-@cache
+@memoize(1)
 def _made_vega() -> bytes:
     # Bundling takes seconds and lets no other thread run meanwhile, so another process does it.
     made = subprocess.run([sys.executable, "-c", _MAKE_VEGA], capture_output=True, check=True)

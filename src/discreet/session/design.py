@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from math import floor, log, sqrt
 from typing import Literal
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter
 from discreet.mechanism.laplace import half_width
 from discreet.mechanism.protocol import Interactive
@@ -199,7 +200,7 @@ def round_down(value: Fraction, digits: int = 5) -> Fraction:
     return floor(value / unit) * unit
 
 
-@lru_cache(maxsize=256)
+@memoize(256)
 def solved(gate: Gate, terms: Terms, *, error: int | None, updates: int | None, epsilon: Fraction | None) -> Design:
     """The design for two of three: the price (epsilon), the error, the number of updates; or for all, if they agree."""
     if epsilon is None:

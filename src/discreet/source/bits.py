@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import LruCache
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.source.kept import MOST_BYTES, Columns, Counts
@@ -33,7 +34,7 @@ _BLOCK = 2**15
 
 
 class Bits:
-    """The rows of a frame, for questions: bitmaps are made when asked for, and kept up to a bound, the first made out.
+    """The rows of a frame, for questions: bitmaps are made when asked for, and kept in an LRU cache.
 
     Which are kept depends on the questions and on the number of rows.
 
@@ -47,9 +48,9 @@ class Bits:
         self._codes, self._rows = codes, rows
         self._words = -(-rows // 64)
         # All cells of all columns with two have room, however many rows there are.
-        self._most_bytes = max(MOST_BYTES, 16 * self._words * len(codes)) if most_bytes is None else most_bytes
-        self._bytes = 0
-        self._kept: dict[Factor, Digits] = {}
+        if most_bytes is None:
+            most_bytes = max(MOST_BYTES, 16 * self._words * len(codes))
+        self._kept: LruCache[Factor, Digits] = LruCache(most_bytes)
         self._single: dict[str, list[Factor]] = {}
         self._both = np.empty(min(self._words, _BLOCK), dtype=np.uint64)
         self._ones = np.empty(min(self._words, _BLOCK), dtype=np.uint8)
@@ -105,14 +106,9 @@ class Bits:
     def _find(self, factor: Factor) -> Digits:
         digits = self._kept.get(factor)
         if digits is None:
-            digits = self._kept[factor] = self._make(factor)
-            self._bytes += self._size(digits)
-            while self._bytes > self._most_bytes:
-                self._bytes -= self._size(self._kept.pop(next(iter(self._kept))))
+            digits = self._make(factor)
+            self._kept.put(factor, digits, size=8 * self._words * len(digits))
         return digits
-
-    def _size(self, digits: Digits) -> int:
-        return 8 * self._words * len(digits)
 
     def _make(self, factor: Factor) -> Digits:
         low, _ = factor.range

@@ -4,13 +4,12 @@ Why it holds for every source: contribution.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from math import prod
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import ById, memoize
 from discreet.errors import BadQuery, SealBroken, TooLarge
 from discreet.privacy.sensitivity import (
     Sensitivity,
@@ -37,7 +36,6 @@ from discreet.schema.unit import Unit
 Settled = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
 Question = Settled | Sequence[Linear] | Workload[Linear]
 
-Thing = TypeVar("Thing")
 
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
 LARGEST_WEIGHT = 2**32
@@ -129,9 +127,9 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
     Fraction(2, 1)
     """
     if isinstance(question, Residual):
-        return _residual(question, Itself(domain), unit)
+        return _residual(question, ById(domain), unit)
     if isinstance(question, Measurement):
-        return _measurement(Itself(question), Itself(domain), unit)
+        return _measurement(ById(question), ById(domain), unit)
     if isinstance(question, (Boxes, Clusters)):
         coordinates = coordinates_of(domain, question.columns)
         if question.body.norm != "linf" or question.body.reach != tuple(each.reach for each in coordinates):
@@ -179,35 +177,20 @@ def points_sensitivity(question: Boxes | Clusters, unit: Unit, *, droppable: boo
     )
 
 
-class Itself(Generic[Thing]):
-    """A thing that is equal to itself only: comparing all columns would take longer than what is remembered here."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: Thing) -> None:
-        self.thing = thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Itself) and self.thing is other.thing
-
-
-@lru_cache(maxsize=2**14)
-def _residual(question: Residual, itself: Itself[Domain], unit: Unit) -> Sensitivity:
+@memoize(2**14)
+def _residual(question: Residual, itself: ById[Domain], unit: Unit) -> Sensitivity:
     """A paid question tops up some thirty residuals, mostly the same ones as before."""
-    return residual_sensitivity(question.axes(itself.thing), unit, droppable=itself.thing.drops)
+    return residual_sensitivity(question.axes(itself.value), unit, droppable=itself.value.drops)
 
 
-@lru_cache(maxsize=16)
-def _measurement(measurement: Itself[Measurement], itself: Itself[Domain], unit: Unit) -> Sensitivity:
+@memoize(16)
+def _measurement(measurement: ById[Measurement], itself: ById[Domain], unit: Unit) -> Sensitivity:
     """Of pieces divided by their noise. The total is the piece in which every column is constant.
 
     It is looked at when it is priced, paid, read and released; each time it must be the same. A measurement may have
     thousands of pieces, so few are kept.
     """
-    question, domain = measurement.thing, itself.thing
+    question, domain = measurement.value, itself.value
     columns = question.columns
     weights = {}
     for residual, sigma in question.pieces:

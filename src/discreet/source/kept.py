@@ -1,9 +1,9 @@
-"""True marginals, kept in memory on the trusted side so that the rows are read once for each: bounded, oldest out."""
-
-from collections import OrderedDict
+"""True marginals, kept in memory on the trusted side so that the rows are read once for each: an LRU cache."""
 
 import numpy as np
 from numpy.typing import NDArray
+
+from discreet.cache import LruCache
 
 Columns = tuple[str, ...]
 Counts = NDArray[np.int64]
@@ -23,38 +23,28 @@ class Kept:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._bytes = 0
-        self._marginals: OrderedDict[Columns, Counts] = OrderedDict()
+        self._marginals: LruCache[Columns, Counts] = LruCache(most_bytes)
 
     def find(self, columns: Columns) -> Counts | None:
         """The marginal of these sorted columns, if it is kept or follows from one that is."""
-        if columns in self._marginals:
-            self._marginals.move_to_end(columns)
-            return self._marginals[columns]
-        held = min(
-            (names for names in self._marginals if len(names) > len(columns) and set(columns) <= set(names)),
-            key=lambda names: self._marginals[names].size,
-            default=None,
-        )
-        if held is None:
+        counts = self._marginals.get(columns)
+        if counts is not None:
+            return counts
+        sizes = self._marginals.sizes()
+        larger = [names for names in sizes if len(names) > len(columns) and set(columns) <= set(names)]
+        held = min(larger, key=sizes.__getitem__, default=None)
+        counts = None if held is None else self._marginals.get(held)
+        if held is None or counts is None:
             return None
-        self._marginals.move_to_end(held)
-        counts = self._marginals[held]
         summed: Counts = counts.sum(axis=tuple(axis for axis, name in enumerate(held) if name not in columns))
         self.keep(columns, summed)
         return summed
 
     def clear(self) -> None:
-        """Let go of everything: the rows may have changed."""
+        """Drop everything: the rows may have changed."""
         self._marginals.clear()
-        self._bytes = 0
 
     def keep(self, columns: Columns, counts: Counts) -> None:
-        """Keep a marginal, and let go of those that were not used for the longest time."""
-        if 4 * counts.nbytes > self._most_bytes or columns in self._marginals:
-            return
-        self._marginals[columns] = counts
-        self._bytes += counts.nbytes
-        while self._bytes > self._most_bytes:
-            _, oldest = self._marginals.popitem(last=False)
-            self._bytes -= oldest.nbytes
+        """Keep a marginal, unless it is larger than a quarter of the cache."""
+        if 4 * counts.nbytes <= self._most_bytes and columns not in self._marginals:
+            self._marginals.put(columns, counts, size=counts.nbytes)

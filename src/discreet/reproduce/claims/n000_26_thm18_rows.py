@@ -1,9 +1,9 @@
 """How many rows k adaptive questions need: 000 Theorem 18, computed from the bounds."""
 
 from fractions import Fraction
-from functools import cache
 from math import expm1, log, sqrt
 
+from discreet.cache import memoize
 from discreet.errors import BadParameter
 from discreet.page.plot import Line, plot
 from discreet.privacy.gate import gaussian_gate
@@ -54,7 +54,7 @@ def findings() -> tuple[Finding, ...]:
     )
 
 
-@cache
+@memoize(64)
 def rows_needed(alpha: float, queries: int, cells: int) -> float:
     """The fewest rows at which error and transfer together are below α, to 4 in 1,000."""
     low, high = 6.0, 11.0
