@@ -15,6 +15,7 @@ ROOT = Path(discreet.__file__).parent
 # The order of the stages. What stands in one line may not import each other's siblings to the right.
 STAGES = [
     "errors",
+    "types",
     "parameter",
     "interval",
     "cache",
@@ -98,6 +99,17 @@ def test_only_the_noise_asks_for_randomness():
                 names |= {"numpy.random"}
             if names & generators:
                 assert path.name == "entropy.py", f"{path.name} draws randomness of its own"
+
+
+def test_array_types_are_defined_in_types_py_only():
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+                array = ast.unparse(node.value).startswith(
+                    ("NDArray[np.float64", "NDArray[np.int64", "NDArray[np.bool_")
+                )
+                assert not array or path == ROOT / "types.py", f"{path.name}: {ast.unparse(node)}"
+                assert ast.unparse(node) != "Columns = tuple[str, ...]" or path == ROOT / "types.py", path.name
 
 
 def test_only_cache_py_memoises():

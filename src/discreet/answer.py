@@ -6,14 +6,12 @@ from html import escape
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.ledger.budget import Budget
 from discreet.picture import Picture, Series, draw_html, draw_text, number_text, picture_of
 from discreet.privacy.event import Event
-
-Numbers = NDArray[np.float64]
+from discreet.types import Numbers
 
 # As many rows as `print(answer)` shows, and as a notebook does.
 _SHOWN, _SHOWN_IN_NOTEBOOK = 12, 40

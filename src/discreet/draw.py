@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from discreet.types import Floats, Ints
 
 _UNIT = 2**40
 
 
-def integers(below: int, size: int) -> Integers:
+def integers(below: int, size: int) -> Ints:
     """Whole numbers from 0, all equally likely.
 
     >>> sorted(set(integers(3, 1000).tolist()))
@@ -55,7 +53,7 @@ def truths(chance: float, *shape: int) -> NDArray[np.bool_]:
     return uniforms(*shape) < chance
 
 
-def choices(weights: Sequence[float] | Floats, size: int) -> Integers:
+def choices(weights: Sequence[float] | Floats, size: int) -> Ints:
     """Places, with probabilities in proportion to these weights.
 
     >>> choices([0.0, 1.0], 3).tolist()
@@ -66,7 +64,7 @@ def choices(weights: Sequence[float] | Floats, size: int) -> Integers:
     return np.asarray(np.minimum(places, len(steps) - 1), dtype=np.int64)
 
 
-def shuffled(number: int) -> Integers:
+def shuffled(number: int) -> Ints:
     """The numbers below this one, in random order.
 
     >>> sorted(shuffled(5).tolist())

@@ -6,7 +6,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.answer import Answer, mean_of
 from discreet.errors import BadQuery
@@ -22,8 +21,7 @@ from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
-
-Released = NDArray[np.int64]
+from discreet.types import Ints
 
 
 def count(table: Table, where: Predicate | str = everyone, *, epsilon: Number, confidence: Number = 0.95) -> Answer:
@@ -127,17 +125,17 @@ def _centre(aggregate: Aggregate, domain: Domain) -> int:
     return (column.lower + column.upper) // 2 if isinstance(column, Integers) else 0
 
 
-def _mechanism(table: Table, part: Linear | Marginal, share: Fraction) -> Mechanism[Released]:
+def _mechanism(table: Table, part: Linear | Marginal, share: Fraction) -> Mechanism[Ints]:
     return laplace(epsilon=share, sensitivity=sensitivity_of(part, table.domain, table.unit))
 
 
-def _bars(mechanisms: list[Mechanism[Released]], confidence: Number, *, joint: int) -> list[float]:
+def _bars(mechanisms: list[Mechanism[Ints]], confidence: Number, *, joint: int) -> list[float]:
     """The error of each part; both parts of an average hold together."""
     return [mechanism.error(confidence, joint=max(joint, len(mechanisms))) for mechanism in mechanisms]
 
 
 def _numbers(
-    aggregate: Aggregate, domain: Domain, released: list[Released], errors: list[float]
+    aggregate: Aggregate, domain: Domain, released: list[Ints], errors: list[float]
 ) -> tuple[list[Any], list[float]]:
     """The number of each cell, and its error."""
     if aggregate.kind != "avg":

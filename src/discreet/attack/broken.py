@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.attack.events import Draw
 from discreet.parameter import Number, positive, whole
+from discreet.types import Ints
 
 # What stands for "below", and for what came after the end of a run.
 BELOW, ENDED = -(2**40), -(2**41)
-Numbers = NDArray[np.int64]
 
 
 def half_the_noise(*, epsilon: Number) -> Draw:
@@ -39,7 +38,7 @@ def noisy_threshold_once(
     query_scale: Fraction | None,
     hits: int | None = None,
     tell: bool = False,
-) -> Numbers:
+) -> Ints:
     """Many runs of a sparse vector at threshold 0: 1 for above and `BELOW` for below, `ENDED` after the last hit.
 
     Without a `query_scale` the values are compared as they are; with `tell` the very number that was compared is
@@ -52,7 +51,7 @@ def noisy_threshold_once(
     above = noisy >= level
     found = np.where(above, noisy if tell else 1, BELOW)
     if hits is not None:
-        before: Numbers = np.cumsum(above, axis=1, dtype=np.int64) - above
+        before: Ints = np.cumsum(above, axis=1, dtype=np.int64) - above
         found = np.where(before >= hits, ENDED, found)
     return np.asarray(found, dtype=np.int64)
 
@@ -85,9 +84,9 @@ def algorithm_6(*, epsilon: Number) -> Draw:
     return lambda values, size: noisy_threshold_once(values, size, threshold_scale=scale, query_scale=scale)
 
 
-def _column(values: Sequence[int], size: int) -> Numbers:
+def _column(values: Sequence[int], size: int) -> Ints:
     return np.broadcast_to(np.asarray(values, dtype=np.int64), (size, len(values)))
 
 
-def _noise(scale: Fraction, *shape: int) -> Numbers:
+def _noise(scale: Fraction, *shape: int) -> Ints:
     return np.asarray(noise.discrete_laplace(scale, size=int(np.prod(shape)))).reshape(shape)

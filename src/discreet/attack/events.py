@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
-Labels = NDArray[np.int64]
+from discreet.types import Ints
+
 # A label must have been seen about so often before its ratio is believed.
 SHRINKAGE = 10.0
 # So many sets are tried in one order; the best of more would hardly be better.
@@ -29,10 +30,10 @@ class Look:
     """
 
     name: str
-    parts: tuple[Labels, Labels, Labels, Labels]
+    parts: tuple[Ints, Ints, Ints, Ints]
     ordered: bool
 
-    def counts(self, part: int) -> Labels:
+    def counts(self, part: int) -> Ints:
         """How often each label was drawn."""
         return np.bincount(self.parts[part], minlength=self.size)
 
@@ -80,7 +81,7 @@ def looks_at(draws: Sequence[Any]) -> list[Look]:
     return found
 
 
-def grain(values: NDArray[np.float64]) -> Labels:
+def grain(values: NDArray[np.float64]) -> Ints:
     """Of each double its size and its last bit, both as powers of two.
 
     The double 1 + x has no bits below 2^−53, x itself has: so the last bits of a noisy value tell what it was before.
@@ -137,7 +138,7 @@ def share_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np
     return np.where(seen < trials, beta.isf(failure, seen + 1, np.maximum(trials - seen, 1)), 1.0)
 
 
-def _orders(look: Look, one: int, other: int) -> list[tuple[Labels, str]]:
+def _orders(look: Look, one: int, other: int) -> list[tuple[Ints, str]]:
     seen, beside = look.counts(one), look.counts(other)
     rare = seen + beside < 2 * SHRINKAGE
     # What was drawn once was drawn by one table and not the other, which says nothing: rare ones are judged together.
@@ -150,7 +151,7 @@ def _orders(look: Look, one: int, other: int) -> list[tuple[Labels, str]]:
     return orders
 
 
-def _best_run(look: Look, order: Labels, words: str, *, one: int, other: int, delta: float, failure: float) -> Event:
+def _best_run(look: Look, order: Ints, words: str, *, one: int, other: int, delta: float, failure: float) -> Event:
     inside, beside = np.cumsum(look.counts(one)[order]), np.cumsum(look.counts(other)[order])
     ends = _ends(inside + beside)
     found = bounds(inside[ends], int(inside[-1]), beside[ends], int(beside[-1]), delta, failure)
@@ -160,7 +161,7 @@ def _best_run(look: Look, order: Labels, words: str, *, one: int, other: int, de
     return Event(look, labels, words, float(found[best]))
 
 
-def _ends(totals: Labels) -> Labels:
+def _ends(totals: Ints) -> Ints:
     """Where runs may end: everywhere if there are few labels, and else where they hold this many draws or that."""
     if len(totals) <= _TRIED:
         return np.arange(len(totals))
@@ -175,7 +176,7 @@ def _look(name: str, columns: Sequence[NDArray[Any]], *, ordered: bool) -> Look:
     return Look(name, (one, other, third, fourth), ordered)
 
 
-def _named(draws: Sequence[Any]) -> list[Labels]:
+def _named(draws: Sequence[Any]) -> list[Ints]:
     names: dict[Hashable, int] = {}
     return [np.array([names.setdefault(_key(each), len(names)) for each in part], dtype=np.int64) for part in draws]
 

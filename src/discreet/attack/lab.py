@@ -16,7 +16,7 @@ from discreet.attack.outcome import Learnt, Outcome, Roc
 from discreet.attack.people import COIN, People, rows_of, weights
 from discreet.attack.posterior import alike_prior, belief, fair_prior, released, told
 from discreet.attack.questions import cell_mask, random_questions
-from discreet.attack.reconstruction import Method, Numbers, guess_from_cells, reconstruct, share_right
+from discreet.attack.reconstruction import Method, guess_from_cells, reconstruct, share_right
 from discreet.attack.target import Answering, answering, rounded
 from discreet.attack.tracing import trace
 from discreet.curator import Curator
@@ -31,6 +31,7 @@ from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from discreet.types import Numbers
 
 Tell = Callable[[float], None]
 CONFIDENCE = 0.999

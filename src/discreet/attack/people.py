@@ -17,8 +17,8 @@ from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from discreet.types import Bools
 
-Bits = NDArray[np.bool_]
 Codes = dict[str, NDArray[np.int64]]
 # A column that says nothing of a person but itself: of it the bounds of `limit` are theorems, not one prior's.
 COIN = "coin"
@@ -41,7 +41,7 @@ class People:
         return len(self.codes[self.secret])
 
     @property
-    def bits(self) -> Bits:
+    def bits(self) -> Bools:
         """The truth: who has the secret."""
         return np.asarray(self.codes[self.secret] == self.cell)
 

@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.query.linear import Linear
 from discreet.query.product import box
 from discreet.schema.domain import Domain
-
-Mask = NDArray[np.bool_]
+from discreet.types import Bools
 
 
 def random_questions(
-    domain: Domain, columns: Sequence[str], number: int, *, also: Mapping[str, Mask] | None = None
+    domain: Domain, columns: Sequence[str], number: int, *, also: Mapping[str, Bools] | None = None
 ) -> list[Linear]:
     """Counts of random halves of the people: of each column a random half of the values, and an even number outside.
 
@@ -31,14 +29,14 @@ def random_questions(
     return [_parity({name: draw.truths(0.5, domain[name].size) for name in columns}, condition) for _ in range(number)]
 
 
-def cell_mask(domain: Domain, column: str, cell: int) -> Mask:
+def cell_mask(domain: Domain, column: str, cell: int) -> Bools:
     """The condition that a column is in this cell."""
     mask = np.zeros(domain[column].size, dtype=np.bool_)
     mask[cell] = True
     return mask
 
 
-def _parity(masks: Mapping[str, Mask], condition: Mapping[str, Mask]) -> Linear:
+def _parity(masks: Mapping[str, Bools], condition: Mapping[str, Bools]) -> Linear:
     """Who is outside of an even number of the masks, as boxes that share nobody."""
     boxes = []
     for outside in product((False, True), repeat=len(masks)):

@@ -3,13 +3,12 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.attack.people import People
 from discreet.errors import BadParameter
+from discreet.types import Numbers
 
 Method = Literal["linear", "squares"]
-Numbers = NDArray[np.float64]
 
 
 def reconstruct(matrix: Numbers, answers: Numbers, *, method: Method = "linear") -> Numbers:

@@ -21,9 +21,7 @@ from discreet.known.whole import Whole
 from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
 from discreet.schema.schema import Schema
-
-Columns = tuple[str, ...]
-Numbers = NDArray[Any]
+from discreet.types import Columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +33,7 @@ class Fitted:
     """
 
     pure: bool
-    blocks: tuple[tuple[Columns, Numbers, Numbers], ...] = ()
+    blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
     told: tuple[tuple[Columns, Told], ...] = ()
     wholes: tuple[Whole, ...] = ()
     own: tuple[bytes, ...] = ()
@@ -86,9 +84,9 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
     )
 
 
-def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, Numbers]]:
+def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """For a file: plain values, and arrays by name."""
-    arrays: dict[str, Numbers] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for place, (_, precision, values) in enumerate(fitted.blocks):
         arrays |= {f"precision{place}": precision, f"block{place}": values}
     arrays |= {f"told{place}": told.values for place, (_, told) in enumerate(fitted.told)}
@@ -102,7 +100,7 @@ def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, Numbers]]
 
 
 def fitted_from_plain(
-    plain: Any, arrays: dict[str, Numbers], own: Iterable[bytes], schema: Schema, pure: bool
+    plain: Any, arrays: dict[str, NDArray[Any]], own: Iterable[bytes], schema: Schema, pure: bool
 ) -> Fitted:
     """What `fitted_to_plain` wrote."""
     blocks = [
@@ -126,7 +124,7 @@ def fitted_from_plain(
     return Fitted(pure, tuple(blocks), tuple(told), tuple(wholes), tuple(own))
 
 
-def _listed(values: Numbers | None) -> list[Any]:
+def _listed(values: NDArray[Any] | None) -> list[Any]:
     return [] if values is None else values.tolist()
 
 

@@ -14,13 +14,13 @@ from discreet.curator.fitted import Fitted, fitted_from_plain, fitted_to, fitted
 from discreet.curator.release import Bill, Release
 from discreet.errors import BadData, BadParameter, DiscreetError
 from discreet.model.kept import from_arrays, to_arrays
-from discreet.model.protocol import Numbers
 from discreet.release.brief import Forecast
 from discreet.release.card import Card
 from discreet.release.goal import Goal
 from discreet.release.page import Counted, page
 from discreet.schema.file import read_schema, write_schema
 from discreet.schema.schema import Schema
+from discreet.types import Numbers
 
 # The form of the folder; a reader refuses one that it does not know. The first one had every question that was asked of
 # the table before; it is read still, and never written again.

@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet.known.bars import largest_error
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
 from discreet.query.linear import Marginal
+from discreet.types import Columns
 
 
 @dataclass(frozen=True, slots=True)

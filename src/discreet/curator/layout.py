@@ -8,10 +8,10 @@ import numpy as np
 
 from discreet.curator.asked import Reading
 from discreet.known.bars import Bars
-from discreet.known.reading import Numbers
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 
 def laid_out(reading: Reading, bars: Sequence[Bars], domain: Domain) -> tuple[Any, Any, dict[str, list[Any]]]:

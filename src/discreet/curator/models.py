@@ -16,7 +16,7 @@ from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import quantile
-from discreet.known.lattice import Columns, subsets
+from discreet.known.lattice import subsets
 from discreet.mechanism.gaussian import half_width
 from discreet.model.mixture import Mixture
 from discreet.model.tree import Tree
@@ -29,6 +29,7 @@ from discreet.plan.step import Directly, exact_sigma
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Nothing
 from discreet.query.linear import Linear
+from discreet.types import Columns
 
 # Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
 SHARE_FOR_HITS, MOST_HITS = 0.2, 16

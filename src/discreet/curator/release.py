@@ -19,7 +19,7 @@ from discreet.known.bars import Bars, number_bars
 from discreet.known.known import Known, Question, quantile
 from discreet.ledger import Budget
 from discreet.model.looks import total_of
-from discreet.model.protocol import Model, Numbers
+from discreet.model.protocol import Model
 from discreet.model.rows import Rows
 from discreet.model.settle import settle
 from discreet.parameter import Number, whole
@@ -31,11 +31,12 @@ from discreet.query.product import Product
 from discreet.release.brief import Forecast
 from discreet.release.card import Card, MarginalError, columns_of
 from discreet.release.estimate import estimated_error_of, estimated_errors
-from discreet.release.goal import Columns, Goal, goal_of
+from discreet.release.goal import Goal, goal_of
 from discreet.release.methods import METHODS
 from discreet.release.raw import Inside, SyntheticRows
 from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema
+from discreet.types import Columns, Numbers
 
 # The cells of a GROUP BY with weights are asked one by one, up to so many.
 MOST_ONE_BY_ONE = 4096

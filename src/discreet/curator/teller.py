@@ -17,7 +17,6 @@ from discreet.curator.session import Session
 from discreet.curator.watch import Watch
 from discreet.errors import BudgetExceeded, KeyReused
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
 from discreet.ledger import Balance, Budget, Ledger, Receipt
 from discreet.ledger.balance import narrowest
 from discreet.ledger.failed import reading_for
@@ -38,6 +37,7 @@ from discreet.release.smalldb import choosing
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table
+from discreet.types import Columns
 
 _FREE = Nothing()
 _SECONDS = "Give seconds, say 0.05, or 0 to take no longer than need be."

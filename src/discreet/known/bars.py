@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from discreet.cache import LruCache
 from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Estimate, Known, Question, Told, quantile
-from discreet.known.reading import Numbers
 from discreet.known.tail import MOST_FACTORS, half_width
 from discreet.known.whole import are_few, noises
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
+from discreet.types import Numbers
 
 # The bars of so many cells of a GROUP BY are computed one by one from everything that is known. Beyond, the answer
 # comes from the one best marginal, in which all cells look alike.

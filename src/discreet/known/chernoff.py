@@ -5,7 +5,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from discreet.types import Floats
 
 # The bound is tried at so many places, or at fewer where there are many terms: their product is about constant.
 _PLACES, _FEWEST, _WORK = 200, 20, 2**22

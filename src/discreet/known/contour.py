@@ -8,10 +8,8 @@ from math import ceil, inf, log, log10, pi, sinh, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
+from discreet.types import Complexes, Floats
 
 # What the next period, and all nodes that are left out, may add, relative to the result: on the integers, where the
 # answer is exact, and elsewhere.

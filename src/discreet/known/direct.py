@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet.cache import memoize
 from discreet.known.family import Family
-from discreet.known.lattice import Columns
-from discreet.known.reading import Listed, Numbers, Reading, as_listed
+from discreet.known.reading import Listed, Reading, as_listed
+from discreet.types import Columns, Numbers
 
 # So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
 MOST_DIRECTS = 16

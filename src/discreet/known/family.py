@@ -10,11 +10,12 @@ from math import prod
 
 import numpy as np
 
-from discreet.known.reading import Cells, Listed, Numbers, Reading, as_listed, read, read_factor
+from discreet.known.reading import Cells, Listed, Reading, as_listed, read, read_factor
 from discreet.query.axis import Axis, axis_of
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import MOST_COMBINED, Factor, Product
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 # A weight over several columns at once is taken apart into so many products at most.
 MOST_PRODUCTS = 512

@@ -28,8 +28,7 @@ from discreet.known.direct import (
     values_of,
 )
 from discreet.known.family import MOST_TABLE, Family, energies_of, family_of, room_of
-from discreet.known.lattice import MOST_NUMBERS, Columns, Lattice, View, among, variance_of
-from discreet.known.reading import Numbers
+from discreet.known.lattice import MOST_NUMBERS, Lattice, View, among, variance_of
 from discreet.known.whole import Whole, laplace_variance
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
@@ -38,6 +37,7 @@ from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
+from discreet.types import Columns, Numbers
 
 Question = Linear | Marginal
 

@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 
 from discreet.cache import LruCache, memoize
 from discreet.known.family import axes_of
-from discreet.known.reading import Numbers
 from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.query.axis import Axis
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-
-Columns = tuple[str, ...]
+from discreet.types import Columns, Numbers
 
 # What is gathered for questions to come: numbers of eight bytes, so 32 MB.
 MOST_NUMBERS = 2**22

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from discreet.cache import LruCache, memoize
 from discreet.query.axis import Axis
 from discreet.query.product import Factor
-
-Numbers = NDArray[np.float64]
+from discreet.types import Numbers
 
 # The square of a relative error of a sum of doubles, with room to spare.
 ROUNDING = 1e-27

@@ -14,19 +14,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.known.chernoff import chernoff_half_width
-from discreet.known.contour import (
-    EXACT,
-    LEADING,
-    NEAR,
-    Floats,
-    Inversion,
-    Terms,
-    line_for,
-    on_integers,
-    reach_of,
-    smoothed,
-)
+from discreet.known.contour import EXACT, LEADING, NEAR, Inversion, Terms, line_for, on_integers, reach_of, smoothed
 from discreet.parameter import LARGEST, SMALLEST, Number, probability, rational
+from discreet.types import Floats
 
 # The largest weight on the integers.
 _LARGEST_WEIGHT = 2.0**20

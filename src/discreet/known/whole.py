@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.known.family import Family, axes_of
-from discreet.known.reading import Listed, Numbers
+from discreet.known.reading import Listed
 from discreet.query.measurement import measure_all, places_of
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 if TYPE_CHECKING:
     from discreet.known.known import Known

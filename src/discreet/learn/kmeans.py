@@ -27,9 +27,10 @@ from discreet.schema.identity import Identity
 from discreet.schema.unit import Neighbors, Unit
 from discreet.source.points import Points, grid_of_bounds, grid_of_columns
 from discreet.source.table import Table
+from discreet.types import Floats
 
 Algorithm = Literal["auto", "lecture"]
-Floats = NDArray[np.float64]
+
 
 MOST_CLUSTERS, MOST_ROUNDS = 2**10, 50
 

@@ -15,8 +15,6 @@ from discreet.query.clusters import FARTHEST, Clusters
 from discreet.schema.unit import Unit
 from discreet.source.effect import points_sensitivity
 
-Floats = NDArray[np.float64]
-
 ROUNDS = 6
 
 

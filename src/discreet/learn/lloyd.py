@@ -16,8 +16,8 @@ from discreet.learn.seeds import Seeds, choose_bins, scattered_seeds, seeds_of_b
 from discreet.mechanism.public import public
 from discreet.query.body import Body, Norm
 from discreet.query.clusters import LARGEST, Boxes, Clusters
+from discreet.types import Floats
 
-Floats = NDArray[np.float64]
 Center = tuple[int, ...]
 
 # The shares of the number of rows (where it is not public) and of the grid.

@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from discreet.types import Floats
 
 # How many places are tried as a further centre, and how often centres move.
 _TRIED, _MOVES = 64, 60

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from discreet import draw
 from discreet.learn.partition import partition
 from discreet.query.body import Body
-
-Floats = NDArray[np.float64]
+from discreet.types import Floats
 
 # As many boxes as Su et al. found best: (n·epsilon/10)^(2d/(2 + d)); but never more than this, and not so many that
 # the noise in them, added up, is far more than the rows.

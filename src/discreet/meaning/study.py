@@ -18,8 +18,8 @@ from discreet.parameter import Number, positive, probability, whole
 from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
+from discreet.types import Floats
 
-Floats = NDArray[np.float64]
 _ONE = scalar_sensitivity(0, 1, Unit(neighbors="replace_one"))
 
 

@@ -11,18 +11,19 @@ from discreet.errors import BadParameter
 from discreet.mechanism.calibration import read_integers
 from discreet.mechanism.exponential import exponential
 from discreet.mechanism.gaussian import gaussian, half_width
-from discreet.mechanism.parts import Integers, opened_parts, read_moves, read_parts, read_public
+from discreet.mechanism.parts import opened_parts, read_moves, read_parts, read_public
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.mechanism.surprise import FARTHEST, surprises
 from discreet.parameter import Number, positive
 from discreet.privacy.event import Selection
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
+from discreet.types import Ints
 
 
 def noisy_distances(
-    *, sigma: Number, sensitivity: Sequence[Sensitivity | Number], expected: "Sequence[Sequence[int] | Integers]"
-) -> Mechanism[Integers]:
+    *, sigma: Number, sensitivity: Sequence[Sensitivity | Number], expected: "Sequence[Sequence[int] | Ints]"
+) -> Mechanism[Ints]:
     """Say how far each of several vectors is from the expected one, with Gaussian noise.
 
     Releases d_i + round(Y_i) for each part i, with Y_i ~ N(0, sigma²) independent and d_i = Σ |v − m| over its cells.
@@ -44,7 +45,7 @@ def noisy_distances(
     add = gaussian(sigma=sigma, sensitivity=_distance_moves(calibrated))
     spread: Fraction = positive("sigma", sigma)
 
-    def release(exact: Exact) -> Integers:
+    def release(exact: Exact) -> Ints:
         far = distances(opened_parts(exact, calibrated, sizes), middle, sizes)
         return far + noise.rounded_gaussian(spread, size=far.size)
 
@@ -62,8 +63,8 @@ def farthest(
     *,
     epsilon: Number,
     sensitivity: Sequence[Sensitivity | Number],
-    expected: "Sequence[Sequence[int] | Integers]",
-    handicaps: "Sequence[int] | Integers | None" = None,
+    expected: "Sequence[Sequence[int] | Ints]",
+    handicaps: "Sequence[int] | Ints | None" = None,
 ) -> Mechanism[int]:
     """Choose one of several vectors that is far from the expected one.
 
@@ -109,7 +110,7 @@ def farthest(
     return Mechanism(Selection(loss), release, error, law)
 
 
-def distances(values: Integers, expected: Integers, sizes: Sequence[int]) -> Integers:
+def distances(values: Ints, expected: Ints, sizes: Sequence[int]) -> Ints:
     """The L1 distance of each part from what is expected of it.
 
     A cell counts for at most 2^61 over the cells of the largest part, so that no sum leaves 64 bits; that takes no two
@@ -120,7 +121,7 @@ def distances(values: Integers, expected: Integers, sizes: Sequence[int]) -> Int
     """
     cells = np.minimum(surprises(values, expected), 2 * FARTHEST // max(sizes))
     starts = [0, *accumulate(sizes)][:-1]
-    summed: Integers = np.add.reduceat(cells, starts)
+    summed: Ints = np.add.reduceat(cells, starts)
     return summed
 
 
@@ -130,7 +131,7 @@ def _distance_moves(calibrated: Sequence[Sensitivity]) -> Sensitivity:
     return Sensitivity(l1=sum(each, Fraction(0)), l2_squared=sum((l1**2 for l1 in each), Fraction(0)), linf=max(each))
 
 
-def _true(values: Sequence[int], expected: Integers) -> Integers:
+def _true(values: Sequence[int], expected: Ints) -> Ints:
     exact = read_integers(values)
     if len(exact) != expected.size:
         raise BadParameter(

@@ -9,13 +9,10 @@ from math import comb, log10
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import jit
 from discreet.errors import TooLarge
-
-Integers = NDArray[np.int64]
-Small = NDArray[np.int32]
+from discreet.types import Ints, Ints32
 
 # A multiset is drawn by a fair die with so many sides at most.
 MOST_MULTISETS = 2**62
@@ -33,15 +30,15 @@ class Multisets:
     cells: int
     # The cells of each kind; what a row of each kind adds to each query; in how many ways each kind can be had c times.
     kinds: tuple[tuple[int, ...], ...]
-    effects: Small
-    ways: Integers
+    effects: Ints32
+    ways: Ints
 
     @property
     def count(self) -> int:
         """How many there are: C(cells + rows − 1, rows)."""
         return comb(self.cells + self.rows - 1, self.rows)
 
-    def walk(self, look: "Look", level: int = -1, index: int = 0) -> "tuple[Integers, list[int], int]":
+    def walk(self, look: "Look", level: int = -1, index: int = 0) -> "tuple[Ints, list[int], int]":
         """How many multisets are on each level; or, given one, the kinds of the index-th on it, and which it is there.
 
         The last number says which of the multisets of cells that these kinds stand for is meant.
@@ -70,12 +67,12 @@ class Multisets:
 class Look:
     """Where the walk reads the level of an answer: of query i, at start_i plus the sum of the weights of all rows."""
 
-    ranks: Small
-    start: Small
+    ranks: Ints32
+    start: Ints32
     levels: int
 
 
-def multisets(effects: Integers, rows: int) -> Multisets:
+def multisets(effects: Ints, rows: int) -> Multisets:
     """All multisets of so many rows, or a refusal with their number.
 
     >>> every = multisets(np.array([[1, 1, 0]]), 2)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism.calibration import opened, read_integers, read_sensitivity
@@ -12,8 +11,7 @@ from discreet.mechanism.surprise import FARTHEST
 from discreet.parameter import Number
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
-
-Integers = NDArray[np.int64]
+from discreet.types import Ints
 
 
 class Parts(Exact):
@@ -51,7 +49,7 @@ class Parts(Exact):
         return sum(part.size for part in self.parts)
 
 
-def opened_parts(exact: Exact, calibrated: Sequence[Sensitivity], sizes: Sequence[int]) -> Integers:
+def opened_parts(exact: Exact, calibrated: Sequence[Sensitivity], sizes: Sequence[int]) -> Ints:
     """The true integers of all parts, if there are so many in each and none moves further in L1 than was calibrated."""
     # What is no Exact at all is refused when it is opened.
     parts = exact.parts if isinstance(exact, Parts) else (exact,)
@@ -83,7 +81,7 @@ def read_moves(sensitivity: Sequence[Sensitivity | Number], parts: int) -> tuple
     return moves
 
 
-def read_parts(expected: "Sequence[Sequence[int] | Integers]") -> tuple[Integers, tuple[int, ...]]:
+def read_parts(expected: "Sequence[Sequence[int] | Ints]") -> tuple[Ints, tuple[int, ...]]:
     """Public integers for every cell of every part, one part after the other; and how many each has."""
     if isinstance(expected, str) or not isinstance(expected, Sequence) or not expected:
         raise BadParameter(
@@ -93,7 +91,7 @@ def read_parts(expected: "Sequence[Sequence[int] | Integers]") -> tuple[Integers
     return np.concatenate(parts), tuple(part.size for part in parts)
 
 
-def read_public(values: "Sequence[int] | Integers", name: str) -> Integers:
+def read_public(values: "Sequence[int] | Ints", name: str) -> Ints:
     """Public integers within 2^60, at least one.
 
     >>> read_public([1, 2**61], "handicaps")

@@ -7,7 +7,6 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.errors import BadParameter, TooLarge
@@ -20,11 +19,11 @@ from discreet.parameter import Number, positive, whole
 from discreet.privacy.event import Selection
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
+from discreet.types import Ints
 
 if TYPE_CHECKING:
     from flint import arb
 
-Integers = NDArray[np.int64]
 
 # Imbalances beyond this are cut off there, so that none is the one integer that has no absolute value.
 FARTHEST = 2**62
@@ -32,7 +31,7 @@ MOST_IMBALANCES, MOST_ROWS = 2**24, 2**20
 
 
 def small_table(
-    effects: "Sequence[Sequence[int]] | Integers", *, epsilon: Number, sensitivity: Sensitivity | Number, rows: int
+    effects: "Sequence[Sequence[int]] | Ints", *, epsilon: Number, sensitivity: Sensitivity | Number, rows: int
 ) -> Mechanism[tuple[int, ...]]:
     """Choose a table of a few rows that answers every query nearly as the true one does.
 
@@ -93,7 +92,7 @@ def small_table(
     return Mechanism(Selection(loss), release, error, law)
 
 
-def imbalance_effects(effects: "Sequence[Sequence[int]] | Integers", *, rows: int) -> Integers:
+def imbalance_effects(effects: "Sequence[Sequence[int]] | Ints", *, rows: int) -> Ints:
     """What a row in cell x adds to each imbalance m q_i(D) − a n: m w_i(x) − a, for every a that m rows can add up to.
 
     >>> imbalance_effects([[1, 0]], rows=2).tolist()
@@ -103,12 +102,12 @@ def imbalance_effects(effects: "Sequence[Sequence[int]] | Integers", *, rows: in
     return np.concatenate([rows * row - np.array(answers(row, rows))[:, None] for row in weights])
 
 
-def answers(weights: "Integers | tuple[int, int]", rows: int) -> range:
+def answers(weights: "Ints | tuple[int, int]", rows: int) -> range:
     """What so many rows, each with one of these weights, may add up to, and what lies between."""
     return range(rows * int(min(weights)), rows * int(max(weights)) + 1)
 
 
-def levels(imbalances: Integers, effects: Integers, rows: int) -> tuple[Look, list[int]]:
+def levels(imbalances: Ints, effects: Ints, rows: int) -> tuple[Look, list[int]]:
     """Every distance that a query can have from its true value, numbered from the nearest: the levels of the scores."""
     clamped = np.clip(imbalances, -FARTHEST, FARTHEST)
     distances, ranks = np.unique(np.abs(clamped), return_inverse=True)
@@ -116,7 +115,7 @@ def levels(imbalances: Integers, effects: Integers, rows: int) -> tuple[Look, li
     return Look(ranks.ravel().astype(np.int32), starts.astype(np.int32), distances.size), distances.tolist()
 
 
-def draw_level(counts: Integers, distances: Sequence[int], rate: Fraction) -> int:
+def draw_level(counts: Ints, distances: Sequence[int], rate: Fraction) -> int:
     """Level l with probability ∝ counts_l · exp(−rate·distance_l), exactly: halve the levels by an exact coin.
 
     >>> draw_level(np.array([0, 3, 0]), [1, 5, 9], Fraction(1))
@@ -160,7 +159,7 @@ def _weigher(counts: list[int], distances: list[int], rate: Fraction) -> "Callab
     return masses
 
 
-def _weights(effects: Any) -> Integers:
+def _weights(effects: Any) -> Ints:
     """What a row of each cell adds to each query: a matrix of whole numbers."""
     exact = np.asarray(effects)
     if exact.ndim != 2 or not exact.size or exact.dtype.kind not in "iu":
@@ -171,7 +170,7 @@ def _weights(effects: Any) -> Integers:
     return exact.astype(np.int64)
 
 
-def _starts(effects: Integers, rows: int) -> Integers:
+def _starts(effects: Ints, rows: int) -> Ints:
     """Where the imbalances of each query begin, and where the last one ends."""
     widths = [len(answers(row, rows)) for row in effects]
     if sum(widths) > MOST_IMBALANCES or rows * max(int(effects.max()), -int(effects.min())) >= 2**30:

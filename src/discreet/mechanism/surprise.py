@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.errors import BadParameter
@@ -16,8 +15,7 @@ from discreet.parameter import Number, positive, whole
 from discreet.privacy.event import Selection
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
-
-Integers = NDArray[np.int64]
+from discreet.types import Ints
 
 # Within these no difference of a value, an expected one and a handicap leaves 64 bits.
 FARTHEST = 2**60
@@ -27,8 +25,8 @@ def largest_surprise(
     *,
     epsilon: Number,
     sensitivity: Sensitivity | Number,
-    expected: "Sequence[int] | Integers",
-    handicaps: "Sequence[int] | Integers | None" = None,
+    expected: "Sequence[int] | Ints",
+    handicaps: "Sequence[int] | Ints | None" = None,
 ) -> Mechanism[int]:
     """Choose a place where the true value is far from the expected one.
 
@@ -76,7 +74,7 @@ def largest_surprise(
 
 
 def surprise_quantile(
-    *, sigma: Number, sensitivity: Sensitivity | Number, expected: "Sequence[int] | Integers", rank: int = -1
+    *, sigma: Number, sensitivity: Sensitivity | Number, expected: "Sequence[int] | Ints", rank: int = -1
 ) -> Mechanism[int]:
     """Say how far from the expected values the true ones are: the rank-th smallest distance, with Gaussian noise.
 
@@ -116,17 +114,17 @@ def surprise_quantile(
     return Mechanism(add.event, release, error, law)
 
 
-def surprises(values: Integers, expected: Integers) -> Integers:
+def surprises(values: Ints, expected: Ints) -> Ints:
     """The distance of each value from the expected one; values are clamped first, which moves none of them further.
 
     >>> surprises(np.array([3, -5]), np.array([1, 1])).tolist()
     [2, 6]
     """
-    distances: Integers = np.abs(np.clip(values, -FARTHEST, FARTHEST) - expected)
+    distances: Ints = np.abs(np.clip(values, -FARTHEST, FARTHEST) - expected)
     return distances
 
 
-def _smallest(values: Integers, expected: Integers, place: int) -> int:
+def _smallest(values: Ints, expected: Ints, place: int) -> int:
     return int(np.partition(surprises(values, expected), place)[place])
 
 
@@ -144,7 +142,7 @@ def _place(rank: int, count: int) -> int:
     return signed - 1 if signed > 0 else count + signed
 
 
-def _public(values: "Sequence[int] | Integers", name: str) -> Integers:
+def _public(values: "Sequence[int] | Ints", name: str) -> Ints:
     """Public integers, one for each true value."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.size and values.dtype == np.int64:
         exact = values.copy()
@@ -157,7 +155,7 @@ def _public(values: "Sequence[int] | Integers", name: str) -> Integers:
     return exact
 
 
-def _true(values: Sequence[int], expected: Integers) -> Integers:
+def _true(values: Sequence[int], expected: Ints) -> Ints:
     exact = read_integers(values)
     if len(exact) != expected.size:
         raise BadParameter(

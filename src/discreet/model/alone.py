@@ -5,10 +5,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look, Numbers
+from discreet.model.protocol import Look
 from discreet.model.scattered import normal
 from discreet.query.axis import Axis, axis_of
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 # So many times noise is added, and as often taken away; its seed is that of no member of an ensemble.
 TIMES, _SEED = 64, 2**21

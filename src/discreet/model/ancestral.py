@@ -6,13 +6,11 @@ vary much less than those of independent rows.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.model.layout import Layout
-from discreet.model.protocol import Coded, Numbers
+from discreet.model.protocol import Coded
 from discreet.noise.entropy import filler
-
-Codes = NDArray[np.int64]
+from discreet.types import Ints, Numbers
 
 
 def draw(layout: Layout, directed: Numbers, alone: dict[str, int], number: int) -> Coded:
@@ -46,7 +44,7 @@ class _Uniforms:
         return (words.view(np.uint64) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _spread(state: Codes, chances: Numbers, uniforms: _Uniforms) -> Codes:
+def _spread(state: Ints, chances: Numbers, uniforms: _Uniforms) -> Ints:
     """A cell for each row, given its state: the rows of a state in random order on an even grid with a random start."""
     order = np.lexsort((uniforms(state.size), state))
     ranked = state[order]

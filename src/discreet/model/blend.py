@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.model.protocol import Coded, Model, Numbers
+from discreet.model.protocol import Coded, Model
 from discreet.model.uniform import uniform
 from discreet.parameter import rational, whole
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

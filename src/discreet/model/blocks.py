@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.model.protocol import Floats
+from discreet.types import Reals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +18,7 @@ class Block:
     """
 
     places: tuple[slice, ...]
-    values: Floats
+    values: Reals
     weight: float
 
     @property
@@ -30,12 +30,12 @@ class Block:
         """The same in single precision."""
         return replace(self, values=self.values.astype(np.float32))
 
-    def means(self, means: Floats, weights: Floats) -> Floats:
+    def means(self, means: Reals, weights: Reals) -> Reals:
         """The mean of each product, for the means of the features in each component."""
         *first, last = (means[place] for place in self.places)
         return np.asarray((reduce(_crossed, first) * weights) @ last.T)
 
-    def add(self, means: Floats, weights: Floats, total: float, slopes: Floats, along: Floats, times: float) -> float:
+    def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals, times: float) -> float:
         """Add so many times the slopes along the means of the features (over w) and along the weights; the loss."""
         *first, last = (means[place] for place in self.places)
         crossed = reduce(_crossed, first)
@@ -58,12 +58,12 @@ class Block:
         return self.weight * float(np.vdot(residual, residual)) / 2
 
 
-def _crossed(first: Floats, second: Floats) -> Floats:
+def _crossed(first: Reals, second: Reals) -> Reals:
     """The products of every two rows, the second varying faster."""
     return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
 
 
-def block_of(places: list[slice], values: Floats, weight: float) -> Block:
+def block_of(places: list[slice], values: Reals, weight: float) -> Block:
     """A look, its columns in the order of their sizes."""
     order = np.argsort([each.stop - each.start for each in places], kind="stable").tolist()
     arranged = np.transpose(values, order)

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
 from discreet.jit import compiled
-
-Columns = tuple[str, ...]
+from discreet.types import Columns
 
 
 @dataclass(frozen=True)

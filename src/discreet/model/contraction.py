@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.model.layout import Integers, Layout, Walk
+from discreet.model.layout import Layout, Walk
+from discreet.types import Ints
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -22,13 +23,13 @@ class Web(NamedTuple):
     none; root is the last clique of the tree in which a clique is.
     """
 
-    axes: Integers
-    own: Integers
-    axis_column: Integers
-    axis_size: Integers
-    home: Integers
-    root: Integers
-    sizes: Integers
+    axes: Ints
+    own: Ints
+    axis_column: Ints
+    axis_size: Ints
+    home: Ints
+    root: Ints
+    sizes: Ints
 
 
 def weave(layout: Layout, names: tuple[str, ...], sizes: tuple[int, ...]) -> Web:
@@ -62,9 +63,9 @@ def contract(
     web: Web,
     directed: Numbers,
     beliefs: Numbers,
-    begins: Integers,
-    columns: Integers,
-    places: Integers,
+    begins: Ints,
+    columns: Ints,
+    places: Ints,
     weights: Numbers,
 ) -> Numbers:
     """The mean, for each product, of its weights: factor f of product q is on columns[f], from weights[places[f]] on.

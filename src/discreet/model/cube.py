@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.model.protocol import Floats, Numbers
+from discreet.types import Numbers, Reals
 
 # Products are taken of all features, also of those that nobody measured together: up to so many for each number.
 WASTE = 64
@@ -24,8 +24,8 @@ class Cube:
     """
 
     places: NDArray[np.int64]
-    values: Floats
-    weight: Floats
+    values: Reals
+    weight: Reals
 
     def single(self) -> "Cube":
         """The same in single precision."""
@@ -37,12 +37,12 @@ class Cube:
         first, second, third = np.ogrid[: len(self.places), : len(self.places), : len(self.places)]
         return np.asarray(((first < second) & (second < third)).reshape(self.values.shape))
 
-    def means(self, means: Floats, weights: Floats) -> Floats:
+    def means(self, means: Reals, weights: Reals) -> Reals:
         """The mean of each product, for the means of the features in each component."""
         chosen = means[self.places]
         return np.asarray(_crossed(chosen * weights, chosen) @ chosen.T)
 
-    def add(self, means: Floats, weights: Floats, total: float, slopes: Floats, along: Floats) -> float:
+    def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals) -> float:
         """Add the slopes along the means of the features (over w) and along the weights; the loss."""
         chosen = means[self.places]
         residual = self.means(means, weights)
@@ -78,5 +78,5 @@ def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | N
     return Cube(places, values.reshape(size * size, size), weight.reshape(size * size, size))
 
 
-def _crossed(first: Floats, second: Floats) -> Floats:
+def _crossed(first: Reals, second: Reals) -> Reals:
     return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.kernels import SLIP, compiled
-from discreet.model.protocol import Coded, Columns, Numbers
+from discreet.model.protocol import Coded
 from discreet.model.runs import runs_of
 from discreet.model.uniform import uniform
 from discreet.parameter import whole
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema.domain import Domain
+from discreet.types import Bools, Columns, Numbers
 
 # More cells than this are refused before anything is allocated: 8 bytes each.
 MOST_CELLS = 2**24
@@ -27,8 +28,6 @@ LARGEST_STEP = 150.0
 _SMALLEST = exp(-550.0)
 # The running total is known within this part of itself; when it may not be, it is counted anew.
 DOUBT = 2.0**-33
-
-Mask = NDArray[np.bool_]
 
 
 class Dense:
@@ -166,7 +165,7 @@ class Dense:
         assert found is not None, "the product is a box"
         return found[1] * self._boxed_of(found[0], factor)
 
-    def _boxed_of(self, masks: dict[str, Mask], factor: float | None) -> float:
+    def _boxed_of(self, masks: dict[str, Bools], factor: float | None) -> float:
         """The sum of the weights in a box; with a factor, they are scaled by it afterwards."""
         chosen = [masks.get(name) for name in self._columns]
         if self._weights.size < FEW_CELLS:
@@ -182,7 +181,7 @@ class Dense:
             return runs.total(self._weights, compiled())
         return runs.scale(self._weights, factor, compiled())
 
-    def _sized(self, chosen: Sequence[Mask | None]) -> list[tuple[int, Mask | None]]:
+    def _sized(self, chosen: Sequence[Bools | None]) -> list[tuple[int, Bools | None]]:
         return list(zip(self._shape, chosen, strict=True))
 
     def _counted(self, columns: Sequence[str]) -> Numbers:
@@ -249,11 +248,11 @@ def _known(domain: Domain, columns: Sequence[str]) -> Columns:
     return tuple(columns)
 
 
-def _box(product: Product) -> tuple[dict[str, Mask], int] | None:
+def _box(product: Product) -> tuple[dict[str, Bools], int] | None:
     """The masks of a product that has one weight in a box and 0 elsewhere, and that weight; None if it is no box."""
-    masks, weight = dict[str, Mask](), product.coefficient
+    masks, weight = dict[str, Bools](), product.coefficient
     for factor in product.factors:
-        mask: Mask = factor.weights != 0
+        mask: Bools = factor.weights != 0
         values = factor.weights[mask]
         if len(factor.columns) != 1 or not values.size or (values != values[0]).any():
             return None

@@ -11,9 +11,8 @@ from math import prod
 import numpy as np
 
 from discreet.errors import TooLarge
-from discreet.model.cliques import Columns
-from discreet.model.layout import Integers, Layout
-from discreet.model.protocol import Numbers
+from discreet.model.layout import Layout
+from discreet.types import Columns, Ints, Numbers
 
 # No table on the way has more cells than this: 128 MB.
 MOST_CELLS = 2**24
@@ -98,7 +97,7 @@ def _routes(layout: Layout, wanted: Columns) -> list[list[_Stop]]:
     return routes
 
 
-def _under(node: int, top: int, parent: Integers) -> bool:
+def _under(node: int, top: int, parent: Ints) -> bool:
     while node >= 0 and node != top:
         node = int(parent[node])
     return node == top

@@ -16,13 +16,13 @@ from discreet.jit import on_one_processor
 from discreet.model.alone import product_of
 from discreet.model.features import Features, features_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Floats, Look, Numbers
+from discreet.model.protocol import Look
 from discreet.model.scattered import normal
 from discreet.model.thinned import borne_out, thinned
 from discreet.parameter import positive, whole
 from discreet.schema.domain import Domain
+from discreet.types import Numbers, Reals, Singles
 
-Singles = NDArray[np.float32]
 # Hears how much is done, from 0 to 1. It may say False: that is enough, end with what there is; or raise to stop it.
 Tell = Callable[[float], bool | None]
 
@@ -116,7 +116,7 @@ def _mean(product: Mixture, features: Features, level: float, how: tuple[int, in
     """The mean of so many mixtures, of so many components, after so many steps or at this level of their loss."""
     domain, total, (number, size, steps) = product.domain, product.total, how
     centre = _centre(product)
-    found: list[tuple[Floats, Floats]] = []
+    found: list[tuple[Reals, Reals]] = []
     # So many at once that their numbers stay near the processor.
     together = max(1, min(TOGETHER // size, MOST_TOGETHER // features.values.size))
     for first in range(0, number, together):
@@ -147,8 +147,8 @@ class Members:
     `tables` has a row for each cell of each column, then an axis for the mixtures and one for their components.
     """
 
-    tables: Floats
-    weights: Floats
+    tables: Reals
+    weights: Reals
 
     def __init__(self, start: Singles, shape: Sequence[int], total: float, *, steps: int) -> None:
         self.total, self.steps, self.taken, self.enough = total, steps, 0, False
@@ -163,7 +163,7 @@ class Members:
         self.pace = np.ones(start.shape[1])
         self._settle()
 
-    def losses(self, features: Features) -> tuple[Floats, tuple[Floats, Floats]]:
+    def losses(self, features: Features) -> tuple[Reals, tuple[Reals, Reals]]:
         """The losses, and their slopes along the logarithms."""
         losses, along_tables, along_weights = features.losses(self.tables, self.weights, self.total, turn=self.taken)
         slopes = self.tables * along_tables
@@ -171,7 +171,7 @@ class Members:
         along_weights -= (self.weights * along_weights).sum(axis=1, keepdims=True)
         return losses, (slopes, self.weights * along_weights)
 
-    def step(self, slopes: tuple[Floats, Floats]) -> None:
+    def step(self, slopes: tuple[Reals, Reals]) -> None:
         """A step against the slopes, each as long as the slope is large for its number (Adam)."""
         self.taken += 1
         fresh = 1 - FORGET**self.taken
@@ -200,17 +200,17 @@ class Members:
         weigh -= np.log(all_weights)
         self.tables, self.weights = tables, weights / all_weights
 
-    def _of_columns(self, cells: Floats) -> Floats:
+    def _of_columns(self, cells: Reals) -> Reals:
         """The sums over the cells of each column."""
         return np.asarray((self._sum @ cells.reshape(len(cells), -1)).reshape(-1, *cells.shape[1:]))
 
 
-def descended(members: Members, features: Features, level: float, tell: Tell) -> list[tuple[Floats, Floats]]:
+def descended(members: Members, features: Features, level: float, tell: Tell) -> list[tuple[Reals, Reals]]:
     """The tables and weights of each after as many steps as bring its loss to this level, or as it may take."""
-    found: dict[int, tuple[Floats, Floats]] = {}
+    found: dict[int, tuple[Reals, Reals]] = {}
     many = members.tables.shape[1]
     left = np.arange(many)
-    recent = deque[Floats](maxlen=2 * LONG)
+    recent = deque[Reals](maxlen=2 * LONG)
     while len(left):
         losses, slopes = members.losses(features)
         recent.append(losses)

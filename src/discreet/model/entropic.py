@@ -18,7 +18,7 @@ import numpy as np
 from discreet.model.evidence import Evidence
 from discreet.model.layout import Layout
 from discreet.model.passes import compiled
-from discreet.model.protocol import Numbers
+from discreet.types import Numbers
 
 # A step is solved to this part of what it would gain, in at most so many walks; δ moves by this factor.
 _SOLVED, _MOST_WALKS, _FACTOR = 0.1, 60, 2.0

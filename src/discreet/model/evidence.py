@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadParameter, BadQuery
-from discreet.model.protocol import Columns, Look, Numbers
+from discreet.model.protocol import Look
 from discreet.query.axis import axis_of
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
 # Products of measuring matrices with more entries than this are applied one axis after the other.
 MOST_ENTRIES = 2**14

@@ -8,8 +8,9 @@ import numpy as np
 from discreet.errors import TooLarge
 from discreet.model.dense import Dense
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Columns, Model, Numbers
+from discreet.model.protocol import Model
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
 # No scope has more columns.
 WIDEST = 3

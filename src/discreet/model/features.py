@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.blocks import Block, block_of
 from discreet.model.cube import Cube, cube_of
-from discreet.model.protocol import Floats, Look, Numbers
+from discreet.model.protocol import Look
 from discreet.query.axis import axis_of
 from discreet.schema.domain import Domain
+from discreet.types import Numbers, Reals
 
 # Tables of features by features: 128 MB each.
 MOST_FEATURES = 2**12
@@ -40,15 +41,15 @@ class Higher:
     places: NDArray[np.int64]
     # Adds what belongs to each number to the feature at its place, for each row of `places`.
     scatter: tuple[Any, ...]
-    values: Floats
-    weight: Floats
+    values: Reals
+    weight: Reals
 
     def single(self) -> "Higher":
         """The same in single precision."""
         scatter = tuple(each.astype(np.float32) for each in self.scatter)
         return Higher(self.places, scatter, self.values.astype(np.float32), self.weight.astype(np.float32))
 
-    def add(self, means: Floats, weights: Floats, total: float, slopes: Floats, along: Floats) -> float:
+    def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals) -> float:
         """Add the slopes along the means of the features (over w) and along the weights; the loss."""
         chosen = means[self.places]
         products = chosen.prod(axis=0)
@@ -72,9 +73,9 @@ class Features:
 
     matrix: Any
     transposed: Any
-    shift: Floats
-    values: Floats
-    weight: Floats
+    shift: Reals
+    values: Reals
+    weight: Reals
     higher: tuple[Higher, ...]
     cube: Cube | None
     blocks: tuple[Block, ...]
@@ -94,7 +95,7 @@ class Features:
             self.numbers,
         )
 
-    def missed(self, product: Floats, total: float, far: float) -> float:
+    def missed(self, product: Reals, total: float, far: float) -> float:
         """The share of the numbers that a product of single columns is further from than noise would be.
 
         where noise is `far` standard deviations away with a probability that is taken off.
@@ -126,8 +127,8 @@ class Features:
         return max(1, min(MOST_TURNS, sum(block.size for block in self.blocks) // self.weight.size))
 
     def loss(
-        self, tables: Floats, weights: Floats, total: float, *, turn: int | None = None
-    ) -> tuple[float, Floats, Floats]:
+        self, tables: Reals, weights: Reals, total: float, *, turn: int | None = None
+    ) -> tuple[float, Reals, Reals]:
         """Σ weight/2 · (measured − value)² of a mixture, and its slopes along the tables and the weights.
 
         where `tables` has a row for each cell of each column and a column for each component. With the means F of
@@ -137,8 +138,8 @@ class Features:
         return float(losses[0]), slopes[:, 0], along[0]
 
     def losses(
-        self, tables: Floats, weights: Floats, total: float, *, turn: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
+        self, tables: Reals, weights: Reals, total: float, *, turn: int | None = None
+    ) -> tuple[Reals, Reals, Reals]:
         """The losses of several mixtures at once, and their slopes: `tables` and `weights` have an axis for them.
 
         It is the last but one: a row for each cell, then the mixtures, then their components.

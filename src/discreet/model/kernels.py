@@ -9,15 +9,9 @@ of the pieces are added up with compensation, so that the error does not grow wi
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet import jit
 from discreet.cache import memoize
-
-Weights = NDArray[np.float64]
-Places = NDArray[np.int64]
-Cells = NDArray[np.uint64]
+from discreet.types import Floats, Ints, Words
 
 # A long run is taken in pieces of so many cells, to be added up with compensation.
 PIECE = 4096
@@ -41,7 +35,7 @@ class Kernels(NamedTuple):
 # places would not use the vector units.
 
 
-def piece_scaled(weights: Weights, start: int, stop: int, factor: float) -> float:
+def piece_scaled(weights: Floats, start: int, stop: int, factor: float) -> float:
     """Scale a run; its sum before."""
     run = weights[start:stop]
     total = 0.0
@@ -52,7 +46,7 @@ def piece_scaled(weights: Weights, start: int, stop: int, factor: float) -> floa
     return total
 
 
-def piece_summed(weights: Weights, start: int, stop: int) -> float:
+def piece_summed(weights: Floats, start: int, stop: int) -> float:
     """The sum of a run."""
     run = weights[start:stop]
     total = 0.0
@@ -61,7 +55,7 @@ def piece_summed(weights: Weights, start: int, stop: int) -> float:
     return total
 
 
-def cells_scaled(weights: Weights, offset: int, cells: Cells, factor: float) -> float:
+def cells_scaled(weights: Floats, offset: int, cells: Words, factor: float) -> float:
     """Scale single cells; their sum before."""
     block = weights[offset:]
     total = 0.0
@@ -72,7 +66,7 @@ def cells_scaled(weights: Weights, offset: int, cells: Cells, factor: float) -> 
     return total
 
 
-def cells_summed(weights: Weights, offset: int, cells: Cells) -> float:
+def cells_summed(weights: Floats, offset: int, cells: Words) -> float:
     """The sum of single cells."""
     block = weights[offset:]
     total = 0.0
@@ -81,7 +75,7 @@ def cells_summed(weights: Weights, offset: int, cells: Cells) -> float:
     return total
 
 
-def mask_scaled(weights: Weights, offset: int, mask: Weights, factors: Weights) -> float:
+def mask_scaled(weights: Floats, offset: int, mask: Floats, factors: Floats) -> float:
     """Scale a stretch by a factor for each place; the sum before of those in the mask."""
     stretch = weights[offset : offset + len(mask)]
     total = 0.0
@@ -92,7 +86,7 @@ def mask_scaled(weights: Weights, offset: int, mask: Weights, factors: Weights) 
     return total
 
 
-def mask_summed(weights: Weights, offset: int, mask: Weights) -> float:
+def mask_summed(weights: Floats, offset: int, mask: Floats) -> float:
     """The sum of the places in the mask."""
     stretch = weights[offset : offset + len(mask)]
     total = 0.0
@@ -108,7 +102,7 @@ def added(total: float, lost: float, part: float) -> tuple[float, float]:
     return grown, (grown - total) - part
 
 
-def scale_runs(weights: Weights, offsets: Places, starts: Places, stops: Places, factor: float) -> float:
+def scale_runs(weights: Floats, offsets: Ints, starts: Ints, stops: Ints, factor: float) -> float:
     """Scale the runs of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
@@ -119,7 +113,7 @@ def scale_runs(weights: Weights, offsets: Places, starts: Places, stops: Places,
     return total
 
 
-def sum_runs(weights: Weights, offsets: Places, starts: Places, stops: Places) -> float:
+def sum_runs(weights: Floats, offsets: Ints, starts: Ints, stops: Ints) -> float:
     """Add up the runs of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
@@ -130,7 +124,7 @@ def sum_runs(weights: Weights, offsets: Places, starts: Places, stops: Places) -
     return total
 
 
-def scale_cells(weights: Weights, offsets: Places, cells: Cells, factor: float) -> float:
+def scale_cells(weights: Floats, offsets: Ints, cells: Words, factor: float) -> float:
     """Scale the single cells of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
@@ -138,7 +132,7 @@ def scale_cells(weights: Weights, offsets: Places, cells: Cells, factor: float) 
     return total
 
 
-def sum_cells(weights: Weights, offsets: Places, cells: Cells) -> float:
+def sum_cells(weights: Floats, offsets: Ints, cells: Words) -> float:
     """Add up the single cells of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
@@ -146,7 +140,7 @@ def sum_cells(weights: Weights, offsets: Places, cells: Cells) -> float:
     return total
 
 
-def scale_mask(weights: Weights, offsets: Places, mask: Weights, factors: Weights) -> float:
+def scale_mask(weights: Floats, offsets: Ints, mask: Floats, factors: Floats) -> float:
     """Scale the masked stretch of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):
@@ -154,7 +148,7 @@ def scale_mask(weights: Weights, offsets: Places, mask: Weights, factors: Weight
     return total
 
 
-def sum_mask(weights: Weights, offsets: Places, mask: Weights) -> float:
+def sum_mask(weights: Floats, offsets: Ints, mask: Floats) -> float:
     """Add up the masked stretch of every block."""
     total, lost = 0.0, 0.0
     for b in range(len(offsets)):

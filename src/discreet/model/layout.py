@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.cache import memoize
-from discreet.model.cliques import Columns, Shape, children_first
-
-Integers = NDArray[np.int64]
+from discreet.model.cliques import Shape, children_first
+from discreet.types import Columns, Ints
 
 
 class Walk(NamedTuple):
@@ -28,13 +27,13 @@ class Walk(NamedTuple):
     along.
     """
 
-    parent: Integers
-    start: Integers
-    states: Integers
-    rest: Integers
-    shared: Integers
-    maps: Integers
-    runs: Integers
+    parent: Ints
+    start: Ints
+    states: Ints
+    rest: Ints
+    shared: Ints
+    maps: Ints
+    runs: Ints
     keeps: NDArray[np.bool_]
     state: NDArray[np.int32]
 

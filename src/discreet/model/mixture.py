@@ -14,12 +14,13 @@ import numpy as np
 from discreet.errors import BadParameter, BadQuery
 from discreet.jit import on_one_processor
 from discreet.model.features import Features, features_of
-from discreet.model.protocol import Coded, Floats, Look, Numbers, shape_of
+from discreet.model.protocol import Coded, Look, shape_of
 from discreet.model.uniform import roots_of_primes, uniform
 from discreet.parameter import positive, whole
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
+from discreet.types import Numbers, Reals
 
 # How far from the product of the single columns the components start, in logarithms.
 SPREAD = 1.0
@@ -278,7 +279,7 @@ def _softmax(logs: Numbers, shape: tuple[int, ...]) -> Numbers:
     return np.asarray(powers / np.add.reduceat(powers, starts, axis=0)[owner])
 
 
-def _softmax_slope(tables: Numbers, along: Floats, shape: tuple[int, ...]) -> Numbers:
+def _softmax_slope(tables: Numbers, along: Reals, shape: tuple[int, ...]) -> Numbers:
     """The slope along the logarithms, from that along the tables."""
     starts = np.cumsum([0, *shape[:-1]])
     owner = np.repeat(np.arange(len(shape)), shape)

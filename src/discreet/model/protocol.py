@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,10 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.query.axis import axis_of
 from discreet.query.linear import MOST_CELLS, Linear
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
-Numbers = NDArray[np.float64]
 # Of double precision or of single.
-Floats = NDArray[np.floating[Any]]
-Columns = tuple[str, ...]
+
 # Rows as codes: for each column, the cell of each row.
 Coded = dict[str, NDArray[np.int64]]
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadData, BadQuery
-from discreet.model.protocol import Coded, Numbers, shape_of
+from discreet.model.protocol import Coded, shape_of
 from discreet.noise.entropy import filler
 from discreet.parameter import whole
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.model.kernels import Kernels, Places, Weights
+from discreet.model.kernels import Kernels
+from discreet.types import Floats, Ints
 
 # A block has at most so many runs, unless one axis alone has more: then its lists stay in the fastest cache.
 MOST_RUNS = 1024
@@ -19,16 +20,16 @@ LINE = 8
 class Runs:
     """The cells of a box: in the block at each of `offsets`, those from `starts` up to `stops`."""
 
-    offsets: Places
-    starts: Places
-    stops: Places
+    offsets: Ints
+    starts: Ints
+    stops: Ints
 
     @property
     def cells(self) -> int:
         """How many cells there are."""
         return len(self.offsets) * int((self.stops - self.starts).sum())
 
-    def total(self, weights: Weights, kernels: Kernels) -> float:
+    def total(self, weights: Floats, kernels: Kernels) -> float:
         """The sum of the weights in the box."""
         if self._long:
             return kernels.sum_runs(weights, self.offsets, self.starts, self.stops)
@@ -36,7 +37,7 @@ class Runs:
             return kernels.sum_mask(weights, self.offsets + self.starts[0], self._mask)
         return kernels.sum_cells(weights, self.offsets, self._listed.view(np.uint64))
 
-    def scale(self, weights: Weights, factor: float, kernels: Kernels) -> float:
+    def scale(self, weights: Floats, factor: float, kernels: Kernels) -> float:
         """Scale the weights in the box, in place; their sum before."""
         if self._long:
             return kernels.scale_runs(weights, self.offsets, self.starts, self.stops, factor)
@@ -55,11 +56,11 @@ class Runs:
         return bool((self.stops - self.starts).sum() * LINE >= self.stops[-1] - self.starts[0])
 
     @property
-    def _listed(self) -> Places:
+    def _listed(self) -> Ints:
         return _ranges(self.starts, self.stops)
 
     @property
-    def _mask(self) -> Weights:
+    def _mask(self) -> Floats:
         mask = np.zeros(int(self.stops[-1] - self.starts[0]))
         mask[self._listed - self.starts[0]] = 1.0
         return mask
@@ -90,7 +91,7 @@ def runs_of(shape: Sequence[int], chosen: Sequence[NDArray[np.bool_] | None]) ->
     return Runs(_offsets(shape[:axis], chosen[:axis], cells), starts, stops)
 
 
-def _offsets(shape: Sequence[int], chosen: Sequence[NDArray[np.bool_] | None], cells: int) -> Places:
+def _offsets(shape: Sequence[int], chosen: Sequence[NDArray[np.bool_] | None], cells: int) -> Ints:
     offsets = np.zeros(1, dtype=np.int64)
     for axis, (size, mask) in enumerate(zip(shape, chosen, strict=True)):
         places = np.arange(size) if mask is None else np.flatnonzero(mask)
@@ -98,15 +99,15 @@ def _offsets(shape: Sequence[int], chosen: Sequence[NDArray[np.bool_] | None], c
     return offsets
 
 
-def _stretches(mask: NDArray[np.bool_]) -> tuple[Places, Places]:
+def _stretches(mask: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Where a mask begins to be true, and where it ceases."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return edges[0::2], edges[1::2]
 
 
-def _ranges(starts: Places, stops: Places) -> Places:
+def _ranges(starts: Ints, stops: Ints) -> Ints:
     """All integers from each start up to its stop."""
     lengths = stops - starts
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    listed: Places = np.repeat(starts, lengths) + within
+    listed: Ints = np.repeat(starts, lengths) + within
     return listed

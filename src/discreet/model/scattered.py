@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.model.protocol import Numbers
+from discreet.types import Numbers
 
 # The multipliers of splitmix64, a bijection of 64-bit words whose outputs pass for random [SLF14].
 _GOLDEN, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

@@ -18,11 +18,12 @@ from discreet.model import swaps
 from discreet.model.blend import Blend, rounded
 from discreet.model.expected import places_of, tables_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Coded, Columns, Model, Numbers
+from discreet.model.protocol import Coded, Model
 from discreet.model.uniform import uniform
 from discreet.noise.entropy import word
 from discreet.parameter import whole
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
 # Cells of all pairs, and of all scopes with the triples: eight bytes each, and few enough to stay near the processor.
 MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**21

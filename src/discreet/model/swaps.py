@@ -11,14 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.jit import compiled, inline
-
-Cells = NDArray[np.int32]
-Places = NDArray[np.int64]
-Singles = NDArray[np.float32]
-Counter = NDArray[np.uint64]
+from discreet.types import Ints, Ints32, Singles, Words
 
 # The multipliers of splitmix64, a bijection of 64-bit words whose outputs pass for random [SLF14].
 GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -36,7 +31,7 @@ PIECE = 4096
 MOVES = 32
 
 
-def drawn(counter: Counter) -> np.uint64:
+def drawn(counter: Words) -> np.uint64:
     """The next word: post-processing, so a mixed counter that began at random will do."""
     counter[0] += GOLDEN
     word: np.uint64 = counter[0]
@@ -51,7 +46,7 @@ def below(half: np.uint64, number: int) -> int:
     return np.int64((half * np.uint64(number)) >> HALF)  # type: ignore[return-value]
 
 
-def count(cells: Cells, owners: Places, terms: Cells, state: Singles) -> None:
+def count(cells: Ints32, owners: Ints, terms: Ints32, state: Singles) -> None:
     """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
     for start in range(0, cells.shape[0], PIECE):
         # A few rows and one scope at a time, so that both stay near the processor.
@@ -64,13 +59,13 @@ def count(cells: Cells, owners: Places, terms: Cells, state: Singles) -> None:
 
 
 def exchange(
-    cells: Cells,
+    cells: Ints32,
     column: int,
-    begins: Places,
-    terms: Cells,
+    begins: Ints,
+    terms: Ints32,
     state: Singles,
     usual: Singles,
-    counter: Counter,
+    counter: Words,
     proposals: int,
     near: int,
 ) -> float:
@@ -136,15 +131,15 @@ def exchange(
 
 
 def move(
-    cells: Cells,
+    cells: Ints32,
     column: int,
-    begins: Places,
-    terms: Cells,
+    begins: Ints,
+    terms: Ints32,
     state: Singles,
-    counter: Counter,
-    excess: Places,
-    holders: Places,
-    starts: Places,
+    counter: Words,
+    excess: Ints,
+    holders: Ints,
+    starts: Ints,
 ) -> None:
     """Give rows another value of one column until no value has rows in `excess`, each time by the best of some moves.
 

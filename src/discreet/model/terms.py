@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.model.layout import Integers
-from discreet.model.protocol import Numbers
-from discreet.query.product import Factor, Product, Weights
+from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
+from discreet.types import Ints, Numbers
 
 # A weight on several columns together is summed over their marginal, or taken apart into cells, if there are so few.
 MOST_CELLS = 2**16
@@ -67,7 +66,7 @@ class Terms:
         for weight, units in _apart(joint, self._domain):
             self._add(owner, product.coefficient * weight, [*single, *units])
 
-    def _add(self, owner: int, coefficient: int, factors: Iterable[tuple[str, Weights]]) -> None:
+    def _add(self, owner: int, coefficient: int, factors: Iterable[tuple[str, Ints]]) -> None:
         for name, weights in factors:
             self._check((name,), weights)
             self._columns.append(self._number[name])
@@ -78,7 +77,7 @@ class Terms:
         self.owners.append(owner)
         self.coefficients.append(coefficient)
 
-    def _check(self, columns: tuple[str, ...], weights: Weights) -> None:
+    def _check(self, columns: tuple[str, ...], weights: Ints) -> None:
         shape = tuple([self._domain[name].size for name in columns])
         if shape != weights.shape:
             raise BadQuery(
@@ -86,14 +85,14 @@ class Terms:
                 f"{weights.shape} in the query. Make it again for this domain."
             )
 
-    def arrays(self) -> tuple[Integers, Integers, Integers, Numbers]:
+    def arrays(self) -> tuple[Ints, Ints, Ints, Numbers]:
         """Where the factors of each term begin, their columns, where their weights begin, and these."""
         weights = np.concatenate(self._weights).astype(np.float64) if self._weights else np.zeros(1)
         begins, columns, places = np.array(self._begins), np.array(self._columns, int), np.array(self._places, int)
         return begins, columns, places, weights
 
 
-def _apart(factors: Iterable[Factor], domain: Domain) -> Iterable[tuple[int, list[tuple[str, Weights]]]]:
+def _apart(factors: Iterable[Factor], domain: Domain) -> Iterable[tuple[int, list[tuple[str, Ints]]]]:
     """All combinations of a cell of each factor: the product of their weights, and an indicator of each code."""
     cells = [
         [(int(factor.weights[tuple(place)]), factor.columns, place.tolist()) for place in np.argwhere(factor.weights)]

@@ -20,11 +20,12 @@ from discreet.model.cliques import Shape, triangulate
 from discreet.model.contraction import Web, contract, weave
 from discreet.model.elimination import marginal
 from discreet.model.evidence import Evidence, check, gather
-from discreet.model.layout import Integers, Layout, lay_out
-from discreet.model.protocol import Coded, Columns, Look, Numbers
+from discreet.model.layout import Layout, lay_out
+from discreet.model.protocol import Coded, Look
 from discreet.model.terms import Terms
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Ints, Numbers
 
 # No tree with more cells than this is made: fitting it takes a few hundred MB.
 MOST_CELLS = 2**22
@@ -142,7 +143,7 @@ class Tree:
         numbers = np.tile(np.array([self._number[name] for name in columns], dtype=np.int64), len(codes))
         return self._contract(np.arange(len(codes) + 1) * len(shape), numbers, places, weights).reshape(shape)
 
-    def _contract(self, begins: Integers, columns: Integers, places: Integers, weights: Numbers) -> Numbers:
+    def _contract(self, begins: Ints, columns: Ints, places: Ints, weights: Numbers) -> Numbers:
         walk = compiled(contract)
         found: Numbers = walk(
             self.layout.walk, self._web, self.directed, self.beliefs, begins, columns, places, weights

@@ -4,8 +4,8 @@ from math import log
 
 import numpy as np
 
-from discreet.model.protocol import Numbers
 from discreet.noise.entropy import filler
+from discreet.types import Numbers
 
 
 def uniform(count: int) -> Numbers:

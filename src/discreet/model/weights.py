@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery
-from discreet.model.protocol import Model, Numbers
+from discreet.model.protocol import Model
 from discreet.parameter import positive
 from discreet.query.linear import Linear
+from discreet.types import Numbers
 
 Rule = Literal["linear", "exponential", "projection"]
 RULES: tuple[Rule, ...] = ("linear", "exponential", "projection")

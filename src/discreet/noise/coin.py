@@ -11,18 +11,17 @@ from discreet.errors import BadParameter
 from discreet.noise.entropy import filler, word
 from discreet.noise.inversion import Digits
 from discreet.parameter import rational, whole
+from discreet.types import Bools
 
 if TYPE_CHECKING:
     from flint import arb
-
-Flips = NDArray[np.bool_]
 
 
 @overload
 def coin(probability: "Callable[[], arb]", size: None = None) -> bool: ...
 @overload
-def coin(probability: "Callable[[], arb]", size: int) -> Flips: ...
-def coin(probability: "Callable[[], arb]", size: int | None = None) -> bool | Flips:
+def coin(probability: "Callable[[], arb]", size: int) -> Bools: ...
+def coin(probability: "Callable[[], arb]", size: int | None = None) -> bool | Bools:
     """Heads with exactly this probability, given as a function that encloses it at the working precision.
 
     A uniform is compared with it digit by digit; 64 digits decide all but one flip in 2^64, and those draw more.
@@ -58,8 +57,8 @@ def _threshold(probability: "Callable[[], arb]") -> tuple[int, int]:
 @overload
 def bernoulli(probability: Any, size: None = None) -> bool: ...
 @overload
-def bernoulli(probability: Any, size: int) -> Flips: ...
-def bernoulli(probability: Any, size: int | None = None) -> bool | Flips:
+def bernoulli(probability: Any, size: int) -> Bools: ...
+def bernoulli(probability: Any, size: int | None = None) -> bool | Bools:
     """Heads with a rational probability.
 
     >>> bernoulli(1), bernoulli(0)
@@ -76,8 +75,8 @@ def bernoulli(probability: Any, size: int | None = None) -> bool | Flips:
 @overload
 def bernoulli_exp(gamma: Any, size: None = None) -> bool: ...
 @overload
-def bernoulli_exp(gamma: Any, size: int) -> Flips: ...
-def bernoulli_exp(gamma: Any, size: int | None = None) -> bool | Flips:
+def bernoulli_exp(gamma: Any, size: int) -> Bools: ...
+def bernoulli_exp(gamma: Any, size: int | None = None) -> bool | Bools:
     """Heads with probability e^−gamma, for a rational gamma ≥ 0.
 
     >>> bernoulli_exp(0)

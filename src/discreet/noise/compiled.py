@@ -6,8 +6,8 @@ from typing import Any
 
 from discreet import jit
 from discreet.noise import kernel
-from discreet.noise.entropy import Words
 from discreet.noise.table import Table
+from discreet.types import Ints
 
 # Loading the compiler and the machine code takes as long as this many plain draws: rent until you would have bought.
 MANY = 250_000
@@ -23,7 +23,7 @@ def runner(loop: Callable[..., None], draws: int) -> Callable[..., None]:
     return lambda words, table, *rest: _plain(loop, words, table, *rest)
 
 
-def _plain(loop: Callable[..., None], words: Words, table: Table, *rest: Any) -> None:
+def _plain(loop: Callable[..., None], words: Ints, table: Table, *rest: Any) -> None:
     # Python's own ints and floats are several times faster, one by one, than numpy's.
     loop(words.tolist(), table.plain, *rest)
 

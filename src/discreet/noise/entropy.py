@@ -9,11 +9,9 @@ import os
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import NoEntropy
-
-Words = NDArray[np.int64]
+from discreet.types import Ints
 
 # Below this, one system call is cheaper than setting up a cipher.
 _FEW = 512
@@ -39,7 +37,7 @@ def secret(count: int) -> bytes:
     return _urandom(count)
 
 
-def filler(count: int) -> Callable[[Words], None]:
+def filler(count: int) -> Callable[[Ints], None]:
     """A function that fills arrays with independent uniform words, some `count` in all.
 
     It holds the cipher's key: use it within one call, then let it go.
@@ -47,16 +45,16 @@ def filler(count: int) -> Callable[[Words], None]:
     return _from_system if count <= _FEW else _keystream()
 
 
-def _from_system(out: Words) -> None:
+def _from_system(out: Ints) -> None:
     out[:] = np.frombuffer(_urandom(out.nbytes), dtype=np.int64)
 
 
-def _keystream() -> Callable[[Words], None]:
+def _keystream() -> Callable[[Ints], None]:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     stream = Cipher(algorithms.AES(_urandom(32)), modes.CTR(bytes(16))).encryptor()
 
-    def fill(out: Words) -> None:
+    def fill(out: Ints) -> None:
         view = memoryview(out.view(np.uint8))  # type: ignore[arg-type]
         for start in range(0, len(view), len(_ZEROS)):
             piece = view[start : start + len(_ZEROS)]

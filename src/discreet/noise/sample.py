@@ -7,7 +7,6 @@ from math import floor
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.cache import memoize
 from discreet.noise import kernel
@@ -16,20 +15,19 @@ from discreet.noise.entropy import filler
 from discreet.noise.inversion import Shape, digits_of, draw
 from discreet.noise.table import exponential_table, normal_table
 from discreet.parameter import positive, whole
+from discreet.types import Ints
 
 _CHUNK = 1 << 15
 
 # At most this, so that every draw fits 64 bits with room to spare.
 LARGEST_SCALE = Fraction(2**50)
 
-Integers = NDArray[np.int64]
-
 
 @overload
 def discrete_laplace(scale: Any, size: None = None) -> int: ...
 @overload
-def discrete_laplace(scale: Any, size: int) -> Integers: ...
-def discrete_laplace(scale: Any, size: int | None = None) -> int | Integers:
+def discrete_laplace(scale: Any, size: int) -> Ints: ...
+def discrete_laplace(scale: Any, size: int | None = None) -> int | Ints:
     """Integers with Pr[k] ∝ exp(−|k|/scale), exactly; one, or an array of `size`.
 
     >>> isinstance(discrete_laplace(10), int), discrete_laplace(10, size=3).shape
@@ -42,8 +40,8 @@ def discrete_laplace(scale: Any, size: int | None = None) -> int | Integers:
 @overload
 def rounded_gaussian(sigma: Any, size: None = None) -> int: ...
 @overload
-def rounded_gaussian(sigma: Any, size: int) -> Integers: ...
-def rounded_gaussian(sigma: Any, size: int | None = None) -> int | Integers:
+def rounded_gaussian(sigma: Any, size: int) -> Ints: ...
+def rounded_gaussian(sigma: Any, size: int | None = None) -> int | Ints:
     """Integers distributed as a normal of standard deviation `sigma` rounded to the nearest, exactly.
 
     >>> isinstance(rounded_gaussian(10), int), rounded_gaussian(10, size=3).shape
@@ -56,8 +54,8 @@ def rounded_gaussian(sigma: Any, size: int | None = None) -> int | Integers:
 @overload
 def discrete_gaussian(sigma: Any, size: None = None) -> int: ...
 @overload
-def discrete_gaussian(sigma: Any, size: int) -> Integers: ...
-def discrete_gaussian(sigma: Any, size: int | None = None) -> int | Integers:
+def discrete_gaussian(sigma: Any, size: int) -> Ints: ...
+def discrete_gaussian(sigma: Any, size: int | None = None) -> int | Ints:
     """Integers with Pr[k] ∝ exp(−k²/2sigma²), exactly: rejection from the discrete Laplace [CKS20, Algorithm 3].
 
     >>> isinstance(discrete_gaussian(10), int), discrete_gaussian(10, size=3).shape
@@ -67,7 +65,7 @@ def discrete_gaussian(sigma: Any, size: int | None = None) -> int | Integers:
     return _sized(size, lambda count: _discrete_gaussian(exact, count))
 
 
-def _discrete_gaussian(sigma: Fraction, count: int) -> Integers:
+def _discrete_gaussian(sigma: Fraction, count: int) -> Ints:
     parts, wanting = [], count
     while wanting > 0:
         # About three in four are accepted, so for a few draws a second round is rare.
@@ -76,7 +74,7 @@ def _discrete_gaussian(sigma: Fraction, count: int) -> Integers:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])[:count]
 
 
-def _accepted(sigma: Fraction, proposals: int) -> Integers:
+def _accepted(sigma: Fraction, proposals: int) -> Ints:
     """The proposals y ~ discrete Laplace(t) that pass a coin with Pr = exp(−(|y| − sigma²/t)²/2sigma²)."""
     from discreet.noise.law import exp_minus
 
@@ -91,7 +89,7 @@ def _accepted(sigma: Fraction, proposals: int) -> Integers:
     for i in np.flatnonzero(passed == kernel.UNDECIDED):
         gamma = (abs(int(candidates[i])) - centre) ** 2 / (2 * sigma**2)
         passed[i] = digits_of(int(words[2 * i]), int(words[2 * i + 1])).below(partial(exp_minus, gamma))
-    accepted: Integers = candidates[passed == 1]
+    accepted: Ints = candidates[passed == 1]
     return accepted
 
 
@@ -117,7 +115,7 @@ def _scale(name: str, value: Any) -> Fraction:
     return positive(name, value, at_most=LARGEST_SCALE, next_step="Give a rational number, say Fraction(21, 2).")
 
 
-def _sized(size: Any, draws: Callable[[int], Integers]) -> int | Integers:
+def _sized(size: Any, draws: Callable[[int], Ints]) -> int | Ints:
     if size is None:
         return int(draws(1)[0])
     return draws(whole("size", size, least=0, next_step="Give the number of draws, or leave it out for one int."))

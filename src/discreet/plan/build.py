@@ -14,7 +14,6 @@ import numpy as np
 
 from discreet.known.family import axes_of
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
 from discreet.model.cliques import fits
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture, fit_mixture
@@ -29,6 +28,7 @@ from discreet.plan.structure import MOST_CELLS, fitted, joined, surprising
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
+from discreet.types import Columns
 
 Kind = Literal["tree", "mixture"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.known.reading import Numbers
+from discreet.types import Numbers
 
 # Rounds of the search for multipliers, and the relative error at which it ends.
 _ROUNDS, _TOLERANCE = 400, 1e-5

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from math import comb, expm1, log1p
 
 from discreet.known.family import axes_of
-from discreet.known.lattice import Columns
 from discreet.query.linear import Linear
 from discreet.query.product import Factor
 from discreet.schema.domain import Domain
+from discreet.types import Columns
 
 # What a model pays for the number of rows, for each piece of one column, for each piece of two; for each column about
 # so much for the pairs that join; and for the rest, selections and probes. Measured on 40 columns (bench/wide.py).

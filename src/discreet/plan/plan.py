@@ -13,8 +13,7 @@ from discreet.errors import TooLarge
 from discreet.known.bars import number_bars, weighs_nothing
 from discreet.known.family import Family, axes_of
 from discreet.known.known import Known, Question, quantile
-from discreet.known.lattice import MOST_PIECES, Columns, among
-from discreet.known.reading import Numbers
+from discreet.known.lattice import MOST_PIECES, among
 from discreet.plan.fill import Sparse, fill_to_targets
 from discreet.plan.pure import Alone, Whole, pure_step
 from discreet.plan.step import Directly, Lattice, aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
@@ -25,6 +24,7 @@ from discreet.query.measurement import Measurement
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
 Origin = Literal["known", "measured", "direct", "mixed", "model"]
 Step = Lattice | Directly | Whole | Alone

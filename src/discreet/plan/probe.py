@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from discreet.known.lattice import Columns
-from discreet.model.protocol import Model, Numbers
+from discreet.model.protocol import Model
 from discreet.model.uniform import roots_of_primes
 from discreet.plan.forecast import Stream
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
 
 def probes(stream: Stream, columns: Columns, model: Model, count: int) -> tuple[Linear, ...]:

@@ -16,14 +16,14 @@ from discreet.cache import memoize
 from discreet.known.bars import by_group
 from discreet.known.family import axes_of
 from discreet.known.known import Known, Question
-from discreet.known.lattice import Columns, is_viewed
-from discreet.known.reading import Numbers
+from discreet.known.lattice import is_viewed
 from discreet.known.tail import half_width
 from discreet.mechanism.laplace import half_width as single_half_width
 from discreet.parameter import SMALLEST
 from discreet.plan.target import Target
 from discreet.query.linear import Linear, Marginal
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
 # A marginal is bought if it costs no more than so many times what was spent on its columns plus the direct answer.
 PATIENCE = 2.0

@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet.errors import BadParameter
-from discreet.known.lattice import Columns
 from discreet.plan.plan import Steps
 from discreet.privacy.event import Event, Gaussian, Selection
 from discreet.privacy.sensitivity import Sensitivity
@@ -17,9 +13,9 @@ from discreet.query.linear import Linear, Marginal
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Ints
 
 Done = TypeVar("Done")
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class Distances:
     """
 
     scopes: tuple[Columns, ...]
-    expected: tuple[Integers, ...]
+    expected: tuple[Ints, ...]
     sigma: Fraction
     why: str
 
@@ -91,7 +87,7 @@ class Farthest:
     """
 
     scopes: tuple[Columns, ...]
-    expected: tuple[Integers, ...]
+    expected: tuple[Ints, ...]
     handicaps: tuple[int, ...] | None
     epsilon: Fraction
     why: str
@@ -119,7 +115,7 @@ class SmallTable:
 
 
 def marginal_moves(
-    scopes: tuple[Columns, ...], expected: tuple[Integers, ...], domain: Domain, unit: Unit
+    scopes: tuple[Columns, ...], expected: tuple[Ints, ...], domain: Domain, unit: Unit
 ) -> tuple[Sensitivity, ...]:
     """How far one person moves each of some marginals; refuses expected integers that are not one for each cell.
 

@@ -9,14 +9,14 @@ import numpy as np
 from discreet.known.bars import number_bars, weighs_nothing
 from discreet.known.family import TINY, Family, axes_of, energies_of
 from discreet.known.known import Known, Question
-from discreet.known.lattice import Columns, numbers_in
-from discreet.known.reading import Numbers
+from discreet.known.lattice import numbers_in
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.fill import fill_to_target, fill_to_targets
 from discreet.plan.target import HAIR, Target, sigma_for
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
 # The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
 # questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.

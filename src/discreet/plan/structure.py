@@ -8,13 +8,12 @@ from scipy.special import chdtrc
 
 from discreet.known.family import axes_of
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
-from discreet.known.reading import Numbers
 from discreet.model.cliques import fits
 from discreet.model.looks import looks_of, total_of
 from discreet.model.protocol import Look, Model
 from discreet.model.tree import Tree, fit_tree
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
 # The tables of a model have at most so many cells together: an answer takes a fraction of a millisecond.
 MOST_CELLS = 2**16

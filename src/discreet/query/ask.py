@@ -9,9 +9,10 @@ from discreet.query.box import MOST_WEIGHTS, decompose
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Ratio
 from discreet.query.predicate import Predicate, everyone
-from discreet.query.product import Product, Weights
+from discreet.query.product import Product
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
+from discreet.types import Ints
 
 
 def count(domain: Domain, where: Predicate = everyone) -> Linear:
@@ -49,7 +50,7 @@ def mean(domain: Domain, column: str, where: Predicate = everyone) -> Ratio:
     return Ratio(_weighed(column, values, boxes), _weighed(column, present, boxes))
 
 
-def _weighed(column: str, weights: Weights, boxes: Sequence[Product]) -> Linear:
+def _weighed(column: str, weights: Ints, boxes: Sequence[Product]) -> Linear:
     """Products times the weights of a column; refused before it is made if it has too many weights to be kept."""
     if len(boxes) > 1 and len(boxes) * weights.size > MOST_WEIGHTS:
         raise TooLarge(
@@ -59,7 +60,7 @@ def _weighed(column: str, weights: Weights, boxes: Sequence[Product]) -> Linear:
     return Linear([each.times(column, weights) for each in boxes])
 
 
-def _values(domain: Domain, name: str) -> tuple[Weights, Weights]:
+def _values(domain: Domain, name: str) -> tuple[Ints, Ints]:
     """The value of each cell and whether it has one."""
     column = column_of(domain, name)
     if not isinstance(column, Integers):

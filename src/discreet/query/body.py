@@ -6,16 +6,16 @@ from math import isqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, BadSchema
 from discreet.query.normal import Value, integer_of
 from discreet.schema.column import Bins, Integers
 from discreet.schema.domain import Domain
+from discreet.types import Floats
 
 Norm = Literal["linf", "l1", "l2"]
 # Whole numbers held as doubles. All that is computed with them stays below 2^53, so it is exact in any order.
-Points = NDArray[np.float64]
+
 
 # Half of the longest side, in grid points: coordinates fit 16 bits.
 GRID = 2**14
@@ -67,7 +67,7 @@ class Body(Value):
         """The largest coordinate."""
         return max(self.reach)
 
-    def clipped(self, points: Points) -> Points:
+    def clipped(self, points: Floats) -> Floats:
         """The points (a column each) moved into the body, each by itself: cut off in a box, scaled down to a ball."""
         if self.norm == "linf":
             reach = np.array(self.reach, dtype=np.float64)[:, None]
@@ -75,7 +75,7 @@ class Body(Value):
         return shrunk(points, self.reach[0], self.norm)
 
 
-def shrunk(points: Points, radius: int, norm: Norm) -> Points:
+def shrunk(points: Floats, radius: int, norm: Norm) -> Floats:
     """Each point (a column of integers), scaled towards zero until its norm is at most the radius: integers again.
 
     A point z with norm above r becomes trunc(z r/t), with t the norm, rounded up to an integer. Truncating makes
@@ -90,7 +90,7 @@ def shrunk(points: Points, radius: int, norm: Norm) -> Points:
     return np.trunc(points * radius / length)
 
 
-def norms(points: Points, norm: Norm) -> Points:
+def norms(points: Floats, norm: Norm) -> Floats:
     """The norm of each point (a column of integers), rounded up to an integer, exactly."""
     if norm == "linf":
         return np.asarray(np.abs(points).max(axis=0))

@@ -19,20 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.cells import Mask, column_of, mask_of
+from discreet.query.cells import column_of, mask_of
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or, Predicate, columns_of
 from discreet.query.product import Factor, Product, box, merge
 from discreet.schema.domain import Domain
+from discreet.types import Bools
 
 # Above this many boxes one dense table is faster. No query has more weights than this, in boxes or in a table: each is
 # written to the ledger.
 MOST_BOXES = 256
 MOST_WEIGHTS = 2**21
-# Masks that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
+# Bools that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
 # looked up, one for each comparison and cell.
 MOST_CUTS, MOST_TRUTHS = 2**18, 2**28
 
-Box = dict[str, Mask]
+Box = dict[str, Bools]
 
 
 class _TooManyBoxesError(Exception):

@@ -9,21 +9,19 @@ from math import ceil, floor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge, did_you_mean
 from discreet.query.predicate import Atom, Compare, IsIn, IsMissing
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.value import read
-
-Mask = NDArray[np.bool_]
+from discreet.types import Bools
 
 # A query keeps one weight for each cell of a column that it names.
 MOST_WEIGHTS = 2**22
 
 
-def mask_of(atom: Atom, domain: Domain) -> Mask:
+def mask_of(atom: Atom, domain: Domain) -> Bools:
     """The cells of the atom's column that satisfy it; the extra cells satisfy no comparison but = with their label.
 
     >>> from discreet.query.predicate import col

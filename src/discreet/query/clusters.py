@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
-from discreet.query.body import GRID, Body, Norm, Points, shrunk
+from discreet.query.body import GRID, Body, Norm, shrunk
 from discreet.query.normal import Value, integer_of, names_of
-
-Rows = NDArray[np.int64]
+from discreet.types import Floats, Ints
 
 # Of weights and radii. Points in a chunk may stand for 2^36 rows before a sum of vectors leaves 2^53.
 LARGEST = 2**27
@@ -50,7 +49,7 @@ class Boxes(Value):
         """How many boxes there are."""
         return prod(self.bins)
 
-    def measure(self, points: Points, rows: Rows | None = None) -> Rows:
+    def measure(self, points: Floats, rows: Ints | None = None) -> Ints:
         """The counts, the last axis varying fastest. `rows` says how many rows each point stands for."""
         places = np.zeros(points.shape[1], dtype=np.int64)
         for axis, (side, bins) in enumerate(zip(self.body.reach, self.bins, strict=True)):
@@ -117,7 +116,7 @@ class Clusters(Value):
         """Where the vectors lie that rows add."""
         return self.body if self.radius is None else Body((self.radius,) * self.body.dimensions, self.norm)
 
-    def measure(self, points: Points, rows: Rows | None = None) -> Rows:
+    def measure(self, points: Floats, rows: Ints | None = None) -> Ints:
         """The counts (times the weight) and sums of every centre, one centre after the other."""
         labels, weights = nearest(points, self.centers), None if rows is None else rows.astype(np.float64)
         if self.radius is None:
@@ -133,7 +132,7 @@ class Clusters(Value):
         return sums.ravel()
 
 
-def nearest(points: Points, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
+def nearest(points: Floats, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
     """The place of the nearest centre of each point (a column): the first one, of several.
 
     |z − c|² is least where |c|² − 2 z·c is. Coordinates are integers of at most 2^15, so whatever order the products

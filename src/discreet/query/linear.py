@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.normal import Value, names_of
-from discreet.query.product import Product, Weights, merge
+from discreet.query.product import Product, merge
 from discreet.schema.domain import Domain
+from discreet.types import Ints
 
 # The most cells of a table that is made of all weights at once.
 MOST_CELLS = 2**22
@@ -81,7 +82,7 @@ class Linear(Value):
     def _hash(self) -> int:
         return hash(self.products)
 
-    def table(self, domain: Domain, columns: Sequence[str] | None = None) -> Weights:
+    def table(self, domain: Domain, columns: Sequence[str] | None = None) -> Ints:
         """The weight of every cell of `columns` (the scope, if not given; or more, in any order), as a dense array."""
         self._check(domain)
         names = self.scope if columns is None else names_of(columns)
@@ -89,7 +90,7 @@ class Linear(Value):
             raise BadQuery(f"the query is on {self.scope} and its table was asked for on {names}. Name all of them.")
         return _table(self.products, names, domain)
 
-    def weigh(self, codes: Mapping[str, NDArray[np.integer[Any]]]) -> Weights:
+    def weigh(self, codes: Mapping[str, NDArray[np.integer[Any]]]) -> Ints:
         """The weight of each row, from the code of its cell in each column of the scope: q is the sum of these."""
         total = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
         for each in self.products:
@@ -183,7 +184,7 @@ class Marginal(Value):
         return prod(self.shape(domain))
 
 
-def _table(products: Iterable[Product], scope: Sequence[str], domain: Domain) -> Weights:
+def _table(products: Iterable[Product], scope: Sequence[str], domain: Domain) -> Ints:
     shape = tuple(domain[name].size for name in scope)
     if prod(shape) > MOST_CELLS:
         raise TooLarge(

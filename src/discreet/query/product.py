@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.normal import LARGEST, Value, all_of, integer_of, integers_of, names_of, shown, unwritable
 from discreet.schema.domain import Domain
-
-Weights = NDArray[np.int64]
-
+from discreet.types import Ints
 
 # Factors that share columns are multiplied into one. Where none of them has all the columns, up to so many cells.
 MOST_COMBINED = 2**12
@@ -40,7 +38,7 @@ class Factor(Value):
     """
 
     columns: tuple[str, ...]
-    weights: Weights
+    weights: Ints
 
     def __post_init__(self) -> None:
         columns, weights = names_of(self.columns), integers_of(self.weights, "weights")
@@ -78,7 +76,7 @@ class Factor(Value):
         """The largest absolute weight."""
         return max(map(abs, self.range))
 
-    def spread(self, columns: Sequence[str]) -> Weights:
+    def spread(self, columns: Sequence[str]) -> Ints:
         """The weights with an axis for each of these columns, in their order, of length 1 for those not named here."""
         axes = {name: axis for axis, name in enumerate(self.columns)}
         shape = [self.weights.shape[axes[name]] if name in axes else 1 for name in columns]
@@ -162,7 +160,7 @@ class Product(Value):
             left = [name for name in left if name not in factor.columns]
         return self.coefficient * array.sum()
 
-    def times(self, name: str, weights: Weights) -> "Product":
+    def times(self, name: str, weights: Ints) -> "Product":
         """The product of this and of a weight for each cell of one column."""
         return Product((*self.factors, Factor((name,), weights)), self.coefficient)
 

@@ -10,11 +10,9 @@ from math import inf, log, sqrt
 from statistics import NormalDist, median
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, TooLarge
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
 from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell
 from discreet.model.looks import LARGEST_WEIGHT, looks_of, total_of
@@ -28,8 +26,7 @@ from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
 from discreet.release.rise import noise_after, rising_step
 from discreet.release.topping import topped
-
-Integers = NDArray[np.int64]
+from discreet.types import Columns, Ints
 
 # The number of rows is counted with this part of the budget, and with the larger one if it is not known to a hundredth.
 TOTAL, MORE_TOTAL, WELL_KNOWN = 0.002, 0.03, 0.01
@@ -219,7 +216,7 @@ class _Work:
             del offered[place]
         return chosen
 
-    def _offered(self, units: float) -> list[tuple[Columns, Integers, int]]:
+    def _offered(self, units: float) -> list[tuple[Columns, Ints, int]]:
         """The marginals to choose among: what the tree expects of each, and its handicap."""
         found = []
         for scope, weight in self.candidates:

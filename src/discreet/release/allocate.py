@@ -12,8 +12,6 @@ import numpy as np
 
 from discreet.errors import BadParameter
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
-from discreet.known.reading import Numbers
 from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive
 from discreet.plan.plan import Steps
@@ -24,6 +22,7 @@ from discreet.release.energies import Asked, asked_marginals
 from discreet.release.goal import Goal
 from discreet.release.market import Market, market_of, market_of_block
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
 Norm = Literal["l2", "l1"]
 # For each block, the precision of each of its parts: a tensor like the one of the lattice's block.

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.model.protocol import Model, Numbers
+from discreet.model.protocol import Model
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
+from discreet.types import Numbers
 
 # Up to so many weights are computed, and so many that are not zero are kept, twelve bytes each.
 MOST_WEIGHTS, MOST_KEPT = 2**30, 2**26

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.known.known import Known
-from discreet.known.lattice import Columns, subsets
-from discreet.known.reading import Numbers
+from discreet.known.lattice import subsets
 from discreet.model.looks import total_of
 from discreet.privacy.sensitivity import Sensitivity, histogram_sensitivity
 from discreet.release import adaptive, direct, pairs
 from discreet.release.brief import Brief
 from discreet.release.layers import DEVIATIONS, Layers, layers_of, precisions_known
 from discreet.release.topping import raised
+from discreet.types import Columns, Numbers
 
 # Rounds in which the split of the lattice is mended for absolute errors.
 _ROUNDS = 6

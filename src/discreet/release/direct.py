@@ -28,9 +28,10 @@ from discreet.release.brief import Brief
 from discreet.release.counting import counted, counted_well, gaussian_noise, laplace_noise
 from discreet.release.energies import traces
 from discreet.release.fitting import fitted_to_all, too_large
-from discreet.release.goal import Columns, Goal
+from discreet.release.goal import Goal
 from discreet.release.noise_error import lattice_errors, mean_error
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns
 
 # A first look at the number of rows, where it is not public and delta is 0, gets this part of the budget.
 FIRST_PURE = Fraction(1, 50)

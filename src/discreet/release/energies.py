@@ -10,13 +10,12 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.cache import memoize
 from discreet.errors import BadParameter, TooLarge
 from discreet.known.family import energies_of, family_of
-from discreet.known.lattice import Columns, inside, subsets
-from discreet.known.reading import Numbers, read
+from discreet.known.lattice import inside, subsets
+from discreet.known.reading import read
 from discreet.query.axis import Axis, axis_of
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear
@@ -25,8 +24,7 @@ from discreet.release.asked import listed
 from discreet.release.goal import Goal, Wanted
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
-
-Places = NDArray[np.int64]
+from discreet.types import Columns, Ints, Numbers
 
 # Questions that are listed, numbers in a table of energies, and cells of a column whose every two cells are compared.
 MOST_LISTED, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 1_500
@@ -48,8 +46,8 @@ class Asked:
     size: int
     weights: Numbers
     answers: Numbers
-    rows: Places
-    places: Places
+    rows: Ints
+    places: Ints
     energies: Numbers
 
     def demand(self, weights: Numbers) -> Numbers:
@@ -322,15 +320,15 @@ def _gather(domain: Domain, tables: Sequence[Table]) -> Asked:
     )
 
 
-def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Places:
+def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Ints:
     """Where each piece of some columns, constants included, lies among all pieces."""
     block, within = _layout(tuple([axis.parts for axis in axes_in(domain, scope)]))
-    found: Places = np.array([starts[chosen] for chosen in subsets(scope)])[block] + within
+    found: Ints = np.array([starts[chosen] for chosen in subsets(scope)])[block] + within
     return found
 
 
 @memoize(4096)
-def _layout(parts: tuple[int, ...]) -> tuple[Places, Places]:
+def _layout(parts: tuple[int, ...]) -> tuple[Ints, Ints]:
     """Of each piece of columns with so many parts, constants included: its block among all subsets, its place there."""
     names = tuple(str(place) for place in range(len(parts)))
     block, within = np.empty(parts, dtype=np.int64), np.empty(parts, dtype=np.int64)

@@ -17,9 +17,9 @@ from discreet.errors import TooLarge
 from discreet.known.known import Known, quantile
 from discreet.model.blend import Blend
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Model, Numbers
+from discreet.model.protocol import Model
 from discreet.query.linear import Linear
-from discreet.release.goal import Columns, Goal, goal_of
+from discreet.release.goal import Goal, goal_of
 from discreet.release.layers import (
     Layers,
     Shares,
@@ -32,6 +32,7 @@ from discreet.release.layers import (
     noise_of,
     precisions_known,
 )
+from discreet.types import Columns, Numbers
 
 # The deviation of a number whose mean absolute error is 1; and the part of an error that cells have in common.
 DEVIATION, IN_COMMON = 1.25, 0.3

@@ -6,11 +6,10 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.known.known import Known
-from discreet.model.protocol import Numbers
 from discreet.plan.request import Distances
 from discreet.query.linear import Marginal
-from discreet.release.goal import Columns
 from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
 
 def distances_for(

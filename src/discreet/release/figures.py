@@ -9,11 +9,9 @@ from html import escape
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.picture import error_text, visible
-
-Numbers = NDArray[np.float64]
+from discreet.types import Numbers
 
 # Widths on paper: of a figure in half a page and of one across it; of a letter; the height of a row.
 HALF, WHOLE, LETTER, ROW = 440.0, 900.0, 7.0, 19.0

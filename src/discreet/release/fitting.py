@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.known.family import axes_of
 from discreet.known.known import Known, Told
-from discreet.known.lattice import MOST_PIECES, Columns, Lattice
+from discreet.known.lattice import MOST_PIECES, Lattice
 from discreet.model.ensemble import Tell, fit_ensemble
 from discreet.model.features import MOST_FEATURES
 from discreet.model.looks import looks_of, total_of
@@ -20,6 +20,7 @@ from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
 from discreet.release.goal import Goal
 from discreet.release.pairs import MEMBERS, STEPS, components_of, worth
+from discreet.types import Columns
 
 # A mixture is fitted to no more numbers than this: it looks at all of them again and again.
 MOST_CELLS = 2**22

@@ -19,9 +19,10 @@ from discreet.release.adaptive import selection_for
 from discreet.release.bought import Bought
 from discreet.release.brief import Brief, Forecast
 from discreet.release.cells import number_of_cells
-from discreet.release.goal import Columns, Goal
+from discreet.release.goal import Goal
 from discreet.release.layers import DEVIATIONS, WORST, error_of, guessed, layers_of, sampled, scatter, unevenness
 from discreet.release.mwem import SWEEPS
+from discreet.types import Columns
 
 # Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
 MOST_NUMBERS = 2**26

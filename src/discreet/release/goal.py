@@ -12,8 +12,8 @@ from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
+from discreet.types import Columns
 
-Columns = tuple[str, ...]
 # Marginals, questions, names of columns; or how much each of some columns matters.
 Wanted = Workload[Marginal] | Workload[Linear] | Sequence[Marginal | Linear | Sequence[str]] | Mapping[Columns, float]
 

@@ -12,18 +12,16 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.cache import memoize
 from discreet.known.known import Known
-from discreet.known.lattice import Columns, subsets
-from discreet.known.reading import Numbers
+from discreet.known.lattice import subsets
 from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
 from discreet.release.noise_error import EXPONENT
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Ints, Numbers
 
-Places = NDArray[np.int64]
 # Parts of all rows, and how many cells have each.
 Shares = tuple[Numbers, Numbers]
 
@@ -69,12 +67,12 @@ class Layers:
     freedom: Numbers
     price: Numbers
     weights: Numbers
-    rows: Places
-    places: Places
+    rows: Ints
+    places: Ints
     others: Numbers
 
     @property
-    def depth(self) -> Places:
+    def depth(self) -> Ints:
         """How many columns each block has."""
         return np.array([len(columns) for columns in self.columns])
 

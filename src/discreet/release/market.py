@@ -12,12 +12,11 @@ import numpy as np
 
 from discreet.cache import memoize
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
-from discreet.known.reading import Numbers
 from discreet.privacy.sensitivity import residual_sensitivity
 from discreet.query.axis import Axis
-from discreet.release.energies import Asked, Places, axes_in
+from discreet.release.energies import Asked, axes_in
 from discreet.schema.unit import Unit
+from discreet.types import Columns, Ints, Numbers
 
 # For each exchange, a share for each kind (columns) in each of its blocks (rows); in a block they add up to 1.
 Shares = tuple[Numbers, ...]
@@ -32,7 +31,7 @@ class Exchange:
     of a piece adds to the squared length of a person's effect; `cosines` has a matrix (kinds by parts) for each axis.
     """
 
-    places: Places
+    places: Ints
     lengths: Numbers
     cosines: tuple[Numbers, ...]
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.ledger import Ledger
@@ -16,7 +15,6 @@ from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.surprise import largest_surprise
 from discreet.model.dense import LARGEST_STEP, Dense
-from discreet.model.protocol import Numbers
 from discreet.model.weights import step_between
 from discreet.parameter import Number, positive, probability, whole
 from discreet.privacy.calibrate import calibrate
@@ -29,9 +27,10 @@ from discreet.release.batch import Batch
 from discreet.release.paid import EVERYONE, Plain, paid, public_total
 from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
+from discreet.types import Ints, Numbers
 
 Step = Literal["projected", "textbook"]
-Integers = NDArray[np.int64]
+
 
 # Where the number of rows is not public, this part of the budget counts them.
 SHARE_OF_TOTAL = Fraction(1, 20)
@@ -46,8 +45,8 @@ class Rounds:
     """What each round does, for one budget: choose a query given what is expected, and measure one number."""
 
     number: int
-    choose: Callable[[Integers], Mechanism[int]]
-    measure: Mechanism[Integers]
+    choose: Callable[[Ints], Mechanism[int]]
+    measure: Mechanism[Ints]
     event: Event
 
 
@@ -125,7 +124,7 @@ def mwem(
     return learner.result()
 
 
-def expected_rows(model: Dense, batch: Batch) -> Integers:
+def expected_rows(model: Dense, batch: Batch) -> Ints:
     """What the model says of every query, rounded to whole rows."""
     return np.rint(batch.answers(model)).astype(np.int64)
 
@@ -137,7 +136,7 @@ def plan_rounds(rounds: int, moves: Sensitivity, *, epsilon: Fraction, delta: Fr
     """
     number, most = whole("rounds", rounds, least=1), moves.linf
     one = Sensitivity(l1=most, l2_squared=most**2, linf=most)
-    measure: Mechanism[Integers]
+    measure: Mechanism[Ints]
     if delta == 0:
         share = epsilon / (2 * number)
         measure = laplace(epsilon=share, sensitivity=one)
@@ -150,7 +149,7 @@ def plan_rounds(rounds: int, moves: Sensitivity, *, epsilon: Fraction, delta: Fr
         share = 2 / scale
         measure = gaussian(sigma=scale * most, sensitivity=one)
 
-    def choose(expected: Integers) -> Mechanism[int]:
+    def choose(expected: Ints) -> Mechanism[int]:
         return largest_surprise(epsilon=share, sensitivity=one, expected=expected)
 
     return Rounds(number, choose, measure, Repeat(Compose((Selection(share), measure.event)), number))
@@ -212,7 +211,7 @@ def _is_public(table: Table) -> bool:
     return sensitivity_of(EVERYONE, table.domain, table.unit).l1 == 0
 
 
-def _counting(table: Table, share: Fraction) -> Mechanism[Integers]:
+def _counting(table: Table, share: Fraction) -> Mechanism[Ints]:
     return laplace(epsilon=share, sensitivity=sensitivity_of(EVERYONE, table.domain, table.unit))
 
 

@@ -13,8 +13,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.known.lattice import Columns
-from discreet.known.reading import Numbers
 from discreet.parameter import Number, positive
 from discreet.privacy.sensitivity import histogram_sensitivity
 from discreet.release.allocate import Precisions
@@ -22,6 +20,7 @@ from discreet.release.energies import asked_marginals
 from discreet.release.goal import Goal
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
+from discreet.types import Columns, Numbers
 
 Noise = Literal["gaussian", "laplace"]
 

@@ -7,8 +7,9 @@ import numpy as np
 from discreet.page.frame import document, figure, section, shown, table, tiles
 from discreet.picture import error_text, visible
 from discreet.release.card import TITLES, Card, MarginalError
-from discreet.release.figures import Numbers, bars_figure, curve_figure, heat_figure, matrix_figure
+from discreet.release.figures import bars_figure, curve_figure, heat_figure, matrix_figure
 from discreet.release.look import STYLE
+from discreet.types import Numbers
 
 # For some columns: the labels of the cells of each, and the number of rows in each cell, with an axis for each.
 Counted = Mapping[tuple[str, ...], tuple[Sequence[Sequence[str]], Numbers]]

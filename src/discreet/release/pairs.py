@@ -25,9 +25,10 @@ from discreet.model.tree import Tree, fit_tree
 from discreet.plan.plan import Steps
 from discreet.plan.request import Measure, Procedure
 from discreet.release.far import distances_for
-from discreet.release.goal import Columns, Goal
+from discreet.release.goal import Goal
 from discreet.release.split import Seen, best_split
 from discreet.release.topping import topped
+from discreet.types import Columns
 
 # Parts of the budget: for a first look at the number of rows, if it is not public; for single columns, if the budget is
 # rich; for finding out how far each pair is from independent; and for triples, if all of the goal's are small enough.

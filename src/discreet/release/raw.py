@@ -12,10 +12,9 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadData, BadParameter
-from discreet.model.protocol import Coded, Numbers
+from discreet.model.protocol import Coded
 from discreet.model.rows import Rows
 from discreet.model.uniform import uniform
 from discreet.schema.column import Bins, Categories, Column, Integers
@@ -23,11 +22,12 @@ from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema
 from discreet.schema.value import read
 from discreet.source.coding import first_float
+from discreet.types import Ints, Numbers
 
 Inside = Literal["anywhere", "middle"]
 # For each column, a value for each row: a list of Python's own values, None where it is missing.
 Raw = dict[str, list[Any]]
-Codes = NDArray[np.int64]
+
 
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "text", date: "date"}
 # The types of pandas, without and with missing values.
@@ -73,7 +73,7 @@ class SyntheticRows:
     """
 
     domain: Domain
-    codes: Mapping[str, Codes]
+    codes: Mapping[str, Ints]
     inside: Inside = "anywhere"
 
     def __post_init__(self) -> None:
@@ -192,7 +192,7 @@ def _fits(*numbers: int | Fraction) -> bool:
     return all(-(2**63) <= number < 2**63 for number in numbers)
 
 
-def _raw(column: Column, codes: Codes, inside: Inside) -> list[Any]:
+def _raw(column: Column, codes: Ints, inside: Inside) -> list[Any]:
     declared = np.flatnonzero(codes < column.inside)
     values: list[Any] = [None] * len(codes)
     cells = codes[declared]
@@ -226,7 +226,7 @@ def _float(value: Any) -> float:
         return float("nan")
 
 
-def _whole(column: Bins, cells: Codes, heights: Numbers | None) -> list[Any]:
+def _whole(column: Bins, cells: Ints, heights: Numbers | None) -> list[Any]:
     """Whole numbers, or days, of bins: each at its height of the bin, or all in the middle, rounded down."""
     lows = [int(edge) for edge in column.edges]
     widths = [high - low for low, high in zip(lows, [*lows[1:], floor(column.top) + 1], strict=True)]
@@ -243,7 +243,7 @@ def _whole(column: Bins, cells: Codes, heights: Numbers | None) -> list[Any]:
     return [date.fromordinal(day) for day in found] if column.kind == "date" else found
 
 
-def _decimal(column: Bins, cells: Codes, heights: Numbers | None) -> list[Any]:
+def _decimal(column: Bins, cells: Ints, heights: Numbers | None) -> list[Any]:
     """Floats of bins: each at its height of the bin, or all in the middle; none beyond the ends as a float is read."""
     starts = [first_float(edge, beyond=False) for edge in column.edges]
     ends = [*(nextafter(start, -inf) for start in starts[1:]), nextafter(first_float(column.top, beyond=True), -inf)]

@@ -9,11 +9,10 @@ import numpy as np
 from discreet.cache import memoize
 from discreet.known.family import axes_of
 from discreet.known.known import Known
-from discreet.known.lattice import Columns
-from discreet.known.reading import Numbers
 from discreet.plan.step import Lattice, lattice_step
 from discreet.query.axis import Axis
 from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
 
 # Noise below a deviation of 1 is not drawn (`target.sigma_for`): no look raises a piece by more than this of its gain.
 MOST_RISE = 0.9

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from discreet.known.known import Known
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Numbers
-from discreet.release.goal import Columns
 from discreet.release.layers import KEPT, Shares, crossed, noise_share, scatter
 from discreet.release.topping import raised
+from discreet.types import Bools, Columns, Numbers
 
 # The parts of a budget for pairs that are compared.
 PARTS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
@@ -30,8 +29,6 @@ SOME, SELDOM = 0.97, 0.2
 CLEAR = 0.5
 # Precisions are compared up to this part of them.
 HAIR = 1e-6
-
-Places = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +68,7 @@ class Apart:
     independent.
     """
 
-    stand: Places
+    stand: Bools
     far: Numbers
     often: float
     usually: float
@@ -102,8 +99,8 @@ class Choice:
 
     error: float
     part: float
-    pairs: Places = field(compare=False)
-    told: Places = field(compare=False)
+    pairs: Bools = field(compare=False)
+    told: Bools = field(compare=False)
     clear: bool = field(compare=False)
 
 
@@ -141,7 +138,7 @@ def best_split(
     return Split(best.part, {pair: wanted[1][pair] for pair in some}, told, best.clear)
 
 
-def _told(precision: Numbers, weights: Numbers, chosen: Places) -> Places:
+def _told(precision: Numbers, weights: Numbers, chosen: Bools) -> Bools:
     """The pairs that are known as well as their weight is worth beside those that were chosen; what has none is."""
     paid = chosen & (weights > 0)
     if not paid.any():

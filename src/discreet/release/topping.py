@@ -6,10 +6,10 @@ from functools import reduce
 import numpy as np
 
 from discreet.known.known import Known
-from discreet.known.lattice import Block, Columns
-from discreet.known.reading import Numbers
+from discreet.known.lattice import Block
 from discreet.plan.plan import Steps
 from discreet.plan.step import Lattice, lattice_step
+from discreet.types import Columns, Numbers
 
 # What is bought costs between this much less than the budget, in parts of it, and the budget. The noise of a piece is
 # rounded, to a short fraction and then to whole numbers, so it costs a little more than its precision.

@@ -18,16 +18,17 @@ from discreet.model.cliques import fits
 from discreet.model.ensemble import fit_ensemble
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look, Model, Numbers
+from discreet.model.protocol import Look, Model
 from discreet.model.tree import Tree, fit_tree
 from discreet.plan.request import Measure, Procedure
 from discreet.release.brief import Brief
 from discreet.release.counting import paid
 from discreet.release.far import deviation_for, distances_for
-from discreet.release.goal import Columns, Goal
+from discreet.release.goal import Goal
 from discreet.release.layers import sampled
 from discreet.release.pairs import FEW, clarity, components_of
 from discreet.release.topping import topped
+from discreet.types import Columns, Numbers
 
 # The first look is as good as makes rows stand out of the noise by this much (`pairs.clarity`), for at most and at
 # least these parts of the budget; single columns get so much of it, and larger pairs more by this power.

@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import draw
-
-Numbers = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from discreet.types import Ints
 
 
-def histogram_of_classes(columns: int, rows: int, classes: int = 4) -> Integers:
+def histogram_of_classes(columns: int, rows: int, classes: int = 4) -> Ints:
     """How many of so many people are in each of the 2^d cells: each is of a class, with the yeses that are usual there.
 
     The first column is the highest bit of a cell.
@@ -38,7 +36,7 @@ def answers_to_conjunctions(histogram: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def conjunction_effects(columns: int) -> Integers:
+def conjunction_effects(columns: int) -> Ints:
     """What a row of each cell adds to each conjunction: 1 if the cell has all the yeses that are asked for.
 
     >>> conjunction_effects(1).tolist()

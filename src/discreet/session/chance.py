@@ -10,11 +10,9 @@ from collections.abc import Callable
 from math import ceil, exp, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-
-Numbers = NDArray[np.float64]
+from discreet.types import Numbers
 
 # Blocks of values of the threshold's noise, and how many times its scale they reach; beyond lies less than 2^−57.
 _BLOCKS, _REACH = 2048, 40

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from discreet.cache import LruCache
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
-from discreet.source.kept import MOST_BYTES, Columns, Counts
+from discreet.source.kept import MOST_BYTES
+from discreet.types import Columns, Ints, Words
 
 Cells = NDArray[np.integer[Any]]
-Bitmap = NDArray[np.uint64]
+
 # A weight is the sum of these multiples of bitmaps; where there is None instead, of every row.
-Digits = tuple[tuple[int, Bitmap | None], ...]
+Digits = tuple[tuple[int, Words | None], ...]
 
 # A product is expanded to at most so many counts.
 MOST_TERMS = 64
@@ -65,7 +66,7 @@ class Bits:
         """The exact value."""
         return sum(self._sum(each) for each in query.products)
 
-    def count(self, columns: Columns, shape: Sequence[int]) -> Counts:
+    def count(self, columns: Columns, shape: Sequence[int]) -> Ints:
         """How many rows are in each cell of some columns that have these many."""
         *others, final = [self._cells(name, size) for name, size in zip(columns, shape, strict=True)]
         counts = np.empty(shape, dtype=np.int64)
@@ -80,7 +81,7 @@ class Bits:
     def _sum(self, each: Product) -> int:
         if each.factors and all(_is_sign(factor) for factor in each.factors):
             return each.coefficient * self._signs(each)
-        masks: list[Bitmap] = []
+        masks: list[Words] = []
         weights: list[Digits] = []
         for factor in each.factors:
             digits = self._find(factor)
@@ -121,7 +122,7 @@ class Bits:
         ]
         return (*made, *([(low, None)] if low else []))
 
-    def _bitmap(self, mask: NDArray[np.bool_], codes: Sequence[Cells]) -> Bitmap:
+    def _bitmap(self, mask: NDArray[np.bool_], codes: Sequence[Cells]) -> Words:
         """The rows whose cell is in the mask."""
         cells, others = np.flatnonzero(mask), np.flatnonzero(~mask)
         if len(codes) > 1 or min(len(cells), len(others)) > _FEW:
@@ -134,7 +135,7 @@ class Bits:
         packed[: -(-self._rows // 8)] = np.packbits(met)
         return packed.view(np.uint64)
 
-    def _cells(self, name: str, size: int) -> list[Bitmap]:
+    def _cells(self, name: str, size: int) -> list[Words]:
         """The rows in each cell of one column."""
         if size == 1:
             return [self._bitmap(np.ones(1, dtype=np.bool_), [self._codes[name]])]
@@ -142,10 +143,10 @@ class Bits:
             self._single[name] = [Factor((name,), one) for one in np.eye(size, dtype=np.int64)]
         return [bitmap for factor in self._single[name] for _, bitmap in self._find(factor) if bitmap is not None]
 
-    def _and(self, bitmaps: Sequence[Bitmap]) -> Bitmap:
+    def _and(self, bitmaps: Sequence[Words]) -> Words:
         return bitmaps[0] if len(bitmaps) == 1 else np.bitwise_and.reduce(bitmaps)
 
-    def _ones_in(self, bitmaps: Sequence[Bitmap], combine: Any = np.bitwise_and) -> int:
+    def _ones_in(self, bitmaps: Sequence[Words], combine: Any = np.bitwise_and) -> int:
         """The number of rows that are in all of these bitmaps; with xor, in an odd number of them."""
         if not bitmaps:
             return self._rows

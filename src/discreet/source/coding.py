@@ -17,8 +17,8 @@ from discreet.schema.cell import ABOVE, BELOW, MISSING
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.value import EPOCH, Kind, read
 from discreet.source.reading import RawColumn
+from discreet.types import Ints32
 
-Codes = NDArray[np.int32]
 DROPPED = -1
 
 # Only these are remembered while reading objects: equal ones are the same value. (Two equal time stamps in different
@@ -26,7 +26,7 @@ DROPPED = -1
 _REMEMBERED = frozenset({str, int, float, bool, date})
 
 
-def code_column(name: str, column: Column, raw: RawColumn) -> Codes:
+def code_column(name: str, column: Column, raw: RawColumn) -> Ints32:
     """The cell of each value, or DROPPED.
 
     >>> code_column("age", Integers(0, 9), RawColumn(np.array([3.5, np.nan, 99.0])))

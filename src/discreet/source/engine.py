@@ -20,12 +20,12 @@ from discreet.query.clusters import Boxes, Clusters
 from discreet.schema.column import Bins, Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.coding import DROPPED, Codes, check_kind
+from discreet.source.coding import DROPPED, check_kind
 from discreet.source.expression import code, is_missing, keeps, kind_of
-from discreet.source.kept import Columns
 from discreet.source.origin import Origin, changed, unavailable, written
 from discreet.source.source import Batch, Source
 from discreet.source.voronoi import collected, in_engine
+from discreet.types import Columns, Ints32
 
 Reached = TypeVar("Reached")
 
@@ -213,7 +213,7 @@ class Engine(Source):
                 "See that the table is still there and that it has the columns of the schema, and ask again."
             ) from None
 
-    def coded_rows(self) -> list[Codes]:
+    def coded_rows(self) -> list[Ints32]:
         """The code of every row that counts, in each column of the domain: all of them, in memory."""
         with (
             self.snapshot(),
@@ -325,8 +325,8 @@ def _copied(rows: Any) -> Any:
     return rows.get_backend().create_table("discreet_rows", rows, temp=True)
 
 
-def _codes(column: Any) -> Codes:
-    codes: Codes = column.to_numpy(zero_copy_only=False).astype(np.int32)
+def _codes(column: Any) -> Ints32:
+    codes: Ints32 = column.to_numpy(zero_copy_only=False).astype(np.int32)
     return codes
 
 

@@ -22,10 +22,10 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.schema.value import read
 from discreet.source.bits import MOST_TERMS, Bits, Cells, terms
-from discreet.source.coding import DROPPED, Codes, code_column
-from discreet.source.kept import Columns, Counts
+from discreet.source.coding import DROPPED, code_column
 from discreet.source.reading import RawColumn, read_table
 from discreet.source.source import Batch, Source
+from discreet.types import Columns, Ints, Ints32
 
 # For each column that is counted, so many bitmaps take the same time to make.
 _BITMAPS_PER_COLUMN = 2
@@ -75,7 +75,9 @@ class Frame(Source):
             yield [], np.array([self._rows])
 
     @classmethod
-    def of_codes(cls, codes: Iterable[Codes], *, domain: Domain, unit: Unit, fingerprint: str | None = None) -> "Frame":
+    def of_codes(
+        cls, codes: Iterable[Ints32], *, domain: Domain, unit: Unit, fingerprint: str | None = None
+    ) -> "Frame":
         """A frame of rows that another source has coded and bounded already; its fingerprint was the one given."""
         frame = cls.__new__(cls)
         Source.__init__(frame, domain, unit)
@@ -117,7 +119,7 @@ class Frame(Source):
             self._made[scope] += missing
         return self._made[scope] <= _BITMAPS_PER_COLUMN * len(scope) and self._kept.find(scope) is None
 
-    def _count(self, columns: Columns) -> Counts:
+    def _count(self, columns: Columns) -> Ints:
         shape = [self.domain[name].size for name in columns]
         if columns and prod(shape) <= min(_FEW_CELLS, self._rows // _MANY_ROWS):
             return self._bits.count(columns, shape)
@@ -127,7 +129,7 @@ class Frame(Source):
         return f"<Frame: {', '.join(self.domain)}; {self.unit.describe}>"
 
 
-def _small(codes: Codes, column: Column) -> Cells:
+def _small(codes: Ints32, column: Column) -> Cells:
     """The codes in as few bytes as hold the column's cells and DROPPED."""
     return codes.astype(np.min_scalar_type(-column.size), copy=False)
 

@@ -1,12 +1,7 @@
 """True marginals, kept in memory on the trusted side so that the rows are read once for each: an LRU cache."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet.cache import LruCache
-
-Columns = tuple[str, ...]
-Counts = NDArray[np.int64]
+from discreet.types import Columns, Ints
 
 # A quarter of a gigabyte, and no single marginal may push out more than a quarter of that.
 MOST_BYTES = 2**28
@@ -23,9 +18,9 @@ class Kept:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._marginals: LruCache[Columns, Counts] = LruCache(most_bytes)
+        self._marginals: LruCache[Columns, Ints] = LruCache(most_bytes)
 
-    def find(self, columns: Columns) -> Counts | None:
+    def find(self, columns: Columns) -> Ints | None:
         """The marginal of these sorted columns, if it is kept or follows from one that is."""
         counts = self._marginals.get(columns)
         if counts is not None:
@@ -36,7 +31,7 @@ class Kept:
         counts = None if held is None else self._marginals.get(held)
         if held is None or counts is None:
             return None
-        summed: Counts = counts.sum(axis=tuple(axis for axis, name in enumerate(held) if name not in columns))
+        summed: Ints = counts.sum(axis=tuple(axis for axis, name in enumerate(held) if name not in columns))
         self.keep(columns, summed)
         return summed
 
@@ -44,7 +39,7 @@ class Kept:
         """Drop everything: the rows may have changed."""
         self._marginals.clear()
 
-    def keep(self, columns: Columns, counts: Counts) -> None:
+    def keep(self, columns: Columns, counts: Ints) -> None:
         """Keep a marginal, unless it is larger than a quarter of the cache."""
         if 4 * counts.nbytes <= self._most_bytes and columns not in self._marginals:
             self._marginals.put(columns, counts, size=counts.nbytes)

@@ -17,8 +17,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import points_sensitivity
 from discreet.source.exact import Exact
-
-Floats = NDArray[np.float64]
+from discreet.types import Floats
 
 _STEP = "Give what you know without looking at the rows, say bounds=(0, 1) or bounds=([0, 17], [1, 90])."
 # Beyond this a number is outside, and how far does not matter.

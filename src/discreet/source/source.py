@@ -28,7 +28,8 @@ from discreet.schema.unit import Unit
 from discreet.source.bits import Cells
 from discreet.source.effect import LARGEST_WEIGHT, Question, linears, require_kept, sensitivity_of, settled
 from discreet.source.exact import Exact
-from discreet.source.kept import Columns, Counts, Kept
+from discreet.source.kept import Kept
+from discreet.types import Columns, Ints
 
 # Up to this many cells the rows are counted first and weighed then; above, the cells are weighed as they stream by.
 _COUNTED_CELLS = 2**20
@@ -37,7 +38,7 @@ _TOGETHER = 2**18
 _LARGEST = 2**63 - 1
 
 # For some rows or cells: the code of each in each column, and how many rows it stands for (None: each is one row).
-Batch = tuple[Sequence[Cells], Counts | None]
+Batch = tuple[Sequence[Cells], Ints | None]
 
 
 class Source(ABC):
@@ -168,7 +169,7 @@ class Source(ABC):
     def _counted(self, scope: Iterable[str]) -> bool:
         return prod(self.domain[name].size for name in scope) <= _COUNTED_CELLS
 
-    def _counts(self, columns: Columns) -> Counts:
+    def _counts(self, columns: Columns) -> Ints:
         """How many rows are in each cell, with an axis for each column in the order given."""
         names = tuple(sorted(columns))
         counts = self._kept.find(names)
@@ -177,7 +178,7 @@ class Source(ABC):
             self._kept.keep(names, counts)
         return counts.transpose([names.index(name) for name in columns])
 
-    def _count(self, columns: Columns) -> Counts:
+    def _count(self, columns: Columns) -> Ints:
         shape = tuple(self.domain[name].size for name in columns)
         counts = np.zeros(prod(shape), dtype=np.int64)
         for codes, rows in self.cells(columns):
@@ -221,7 +222,7 @@ class Source(ABC):
         return sums
 
 
-def _roomy(counts: Counts) -> NDArray[Any]:
+def _roomy(counts: Ints) -> NDArray[Any]:
     """The counts, as Python's integers if their sum times the largest weight may leave 64 bits."""
     return counts if int(counts.sum()) <= _LARGEST // LARGEST_WEIGHT else counts.astype(object)
 

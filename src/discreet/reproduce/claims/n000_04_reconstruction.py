@@ -4,7 +4,6 @@ from collections.abc import Callable
 from math import exp, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.attack.reconstruction import reconstruct
@@ -14,10 +13,9 @@ from discreet.privacy.sensitivity import matrix_sensitivity
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
+from discreet.types import Floats
 
 PEOPLE, QUESTIONS = 200, 800
-
-Floats = NDArray[np.float64]
 
 
 def run() -> Outcome:

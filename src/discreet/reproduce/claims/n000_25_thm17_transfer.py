@@ -4,7 +4,6 @@ from collections.abc import Callable
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.learn.transfer import bassily, gaussian_answers, gaussian_delta, jung
@@ -14,11 +13,10 @@ from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
+from discreet.types import Bools
 
 ROWS, QUESTIONS, SIGMA, FAILURE = 300_000, 120, 1800, 1e-7
 ONE = scalar_sensitivity(0, 1, Unit(neighbors="replace_one"))
-
-Bits = NDArray[np.bool_]
 
 
 def run() -> Outcome:
@@ -39,7 +37,7 @@ NOTE = """The bound is that of [JLNRSS20], Thm. 3.5, with its constants, at its 
 the notes hides constants: (α + ε) becomes α + (e^ε − 1) and what the failure costs."""
 
 
-def measured(answer: "Callable[[Bits], float] | None" = None) -> tuple[Finding, ...]:
+def measured(answer: "Callable[[Bools], float] | None" = None) -> tuple[Finding, ...]:
     """Each question depends on the answers before; every answer is compared with the population, which is known."""
     ask, labels = answer or private_answer, draw.truths(0.5, ROWS)
     votes, worst = np.zeros(ROWS, dtype=np.int64), 0.0
@@ -91,7 +89,7 @@ def theorems() -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def private_answer(query: Bits) -> float:
+def private_answer(query: Bools) -> float:
     """A fraction of the sample, with noise."""
     released = gaussian(sigma=SIGMA, sensitivity=ONE).release(Exact(np.array([query.sum()]), ONE))
     return float(released[0]) / ROWS

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from math import tanh
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.mechanism import laplace
@@ -14,10 +13,11 @@ from discreet.reproduce.chance import hoeffding_margin
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.schema.unit import Unit
 from discreet.source.exact import Exact
+from discreet.types import Floats
 
 USERS, QUERIES, ACCURACY = 50, 10_000, 0.1
 
-Floats = NDArray[np.float64]
+
 # Sums over the users, to answers as fractions of them.
 Curator = Callable[[Floats], Floats]
 

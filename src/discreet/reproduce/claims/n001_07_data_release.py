@@ -17,13 +17,13 @@ from discreet.reproduce.conjunctions import answers_to_conjunctions, histogram_o
 from discreet.schema import Boolean, Domain, Unit
 from discreet.source.table import Table
 from discreet.source.table import open as open_table
+from discreet.types import Ints
 
 COLUMNS, ROWS, EPSILON, DELTA, ALPHA = 2, 20_000, 1, 1e-9, 0.25
 NAMES = ("a", "b")
-Histogram = NDArray[np.int64]
 
 
-def people() -> tuple[Table, Histogram]:
+def people() -> tuple[Table, Ints]:
     """Made-up people with two yes/no columns, as a table and as a histogram."""
     counts = histogram_of_classes(COLUMNS, ROWS)
     cells = np.repeat(np.arange(counts.size), counts)
@@ -32,7 +32,7 @@ def people() -> tuple[Table, Histogram]:
     return open_table(columns, domain=domain, unit=Unit(neighbors="replace_one")), counts
 
 
-def releases(table: Table) -> dict[str, Histogram]:
+def releases(table: Table) -> dict[str, Ints]:
     """Synthetic rows by SmallDB, MWEM and the curator's best method, each with the whole of ε = 1."""
     queries, budget = list(monotone_conjunctions(table.domain)), Budget(epsilon=EPSILON, delta=DELTA)
     small = small_db(table, queries, epsilon=EPSILON, rows=sample_size(len(queries), ALPHA))
@@ -43,18 +43,18 @@ def releases(table: Table) -> dict[str, Histogram]:
         return {way: _histogram(codes) for way, codes in ways.items()}
 
 
-def _histogram(codes: Mapping[str, NDArray[np.int64]]) -> Histogram:
+def _histogram(codes: Mapping[str, NDArray[np.int64]]) -> Ints:
     cells = sum(codes[name].astype(np.int64) << (COLUMNS - 1 - place) for place, name in enumerate(NAMES))
     return np.bincount(np.asarray(cells), minlength=2**COLUMNS).astype(np.int64)
 
 
-def largest_error(synthetic: Histogram, true: Histogram) -> float:
+def largest_error(synthetic: Ints, true: Ints) -> float:
     """max |q(D) − q(D′)| over all conjunctions, of fractions."""
     answers = [answers_to_conjunctions(each / each.sum()) for each in (synthetic, true)]
     return float(np.abs(answers[0] - answers[1]).max())
 
 
-def judge(way: str, synthetic: Histogram, true: Histogram) -> Finding:
+def judge(way: str, synthetic: Ints, true: Ints) -> Finding:
     """Within α. SmallDB keeps it by the sampling bound, the others by far; their noise is below α/10 but for 10⁻⁸."""
     error = largest_error(synthetic, true)
     what = f"{way}, {synthetic.sum():,} rows: max |q(D) − q(D′)|"

@@ -6,18 +6,17 @@ from fractions import Fraction
 from math import comb, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.mechanism import imbalance_effects, small_table
 from discreet.page.plot import Line, plot
 from discreet.release.smalldb import sample_size
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.types import Numbers
 
 EPSILON, ALPHA, BETA = Fraction(1), 0.25, 0.05
 SHARES = (0.47, 0.31, 0.22)
 EFFECTS: Sequence[Sequence[int]] = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 1))
 PEOPLE = (10, 20, 30, 50, 100, 200, 300, 1000)
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

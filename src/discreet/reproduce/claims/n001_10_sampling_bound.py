@@ -12,7 +12,8 @@ from discreet.page.plot import Line, plot
 from discreet.release.smalldb import sample_size, sampled_rows
 from discreet.reproduce.chance import seldom_enough
 from discreet.reproduce.claim import Claim, Finding, Outcome
-from discreet.reproduce.conjunctions import Integers, answers_to_conjunctions, histogram_of_classes
+from discreet.reproduce.conjunctions import answers_to_conjunctions, histogram_of_classes
+from discreet.types import Ints
 
 COLUMNS, ROWS, ALPHA, TRIALS = 8, 5_000, 0.1, 400
 QUERIES = 2**COLUMNS
@@ -33,7 +34,7 @@ def bound(queries: int, rows: float, alpha: float = ALPHA) -> float:
     return 2 * queries * exp(-2 * rows * alpha**2)
 
 
-def measure(counts: Integers, rows: int) -> Sampled:
+def measure(counts: Ints, rows: int) -> Sampled:
     """Samples of so many rows, and their errors on all 256 conjunctions of eight columns."""
     true = answers_to_conjunctions(counts / ROWS)
     off = 0

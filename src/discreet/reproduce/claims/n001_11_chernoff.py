@@ -4,13 +4,12 @@ from collections.abc import Callable
 from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.types import Numbers
 
-Numbers = NDArray[np.float64]
 SIZES = (1, 2, 5, 20, 100, 1000)
 CHANCES = (0.01, 0.1, 0.3, 0.5, 0.9)
 Bound = Callable[[Numbers, int], Numbers]

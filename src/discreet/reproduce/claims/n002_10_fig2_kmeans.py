@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.learn.kmeans import KMeans
 from discreet.page.chart import Chart, Scale
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.types import Floats
 
 POINTS, CLUSTERS, ROUNDS, EPSILON, RUNS = 2000, 3, 6, 0.5, 60
 TRUE = np.array([[0.0, 0.45], [-0.4, -0.25], [0.4, -0.25]])
@@ -16,8 +16,6 @@ SPREAD = 0.07
 
 # A panel of the figure, how many stand side by side, and the arm of a cross.
 _PANEL, _GAP, _HEAD, _ACROSS, _ARM = 200, 16, 26, 4, 5.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

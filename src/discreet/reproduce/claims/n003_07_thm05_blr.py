@@ -7,16 +7,15 @@ from math import comb, inf, log10
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
 from discreet.interval import precision
 from discreet.mechanism import imbalance_effects, small_table
 from discreet.page.plot import Line, plot
 from discreet.release.smalldb import promised_error, sample_size
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.types import Numbers
 
 EPSILON, BETA, BITS = Fraction(1), 0.05, 192
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

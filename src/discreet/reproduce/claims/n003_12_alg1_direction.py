@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.model.weights import relative_entropy, updated
 from discreet.reproduce.claim import Claim, Finding, Outcome
+from discreet.types import Numbers
 
-Numbers = NDArray[np.float64]
 CELLS, CASES, RATE = 16, 400, 0.05
 THRESHOLD = 2 * RATE
 

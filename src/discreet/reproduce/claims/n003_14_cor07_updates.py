@@ -3,14 +3,13 @@
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.model.weights import Learned, multiplicative_weights
 from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.conjunctions import conjunction_effects, histogram_of_classes
+from discreet.types import Numbers
 
-Numbers = NDArray[np.float64]
 COLUMNS, ROWS = 6, 2_000
 RATES = (0.02, 0.05, 0.1)
 

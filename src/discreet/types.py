@@ -1,0 +1,20 @@
+"""The types of arrays, and tuples of column names: defined here only."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Columns = tuple[str, ...]
+
+Floats = NDArray[np.float64]
+# The same: the name goes when the modules are renamed.
+Numbers = Floats
+Singles = NDArray[np.float32]
+# Single or double precision.
+Reals = NDArray[np.floating[Any]]
+Complexes = NDArray[np.complex128]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Words = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
