@@ -7,20 +7,8 @@ from discreet.page.chart import Chart, Scale
 WIDTH, LEFT, RIGHT, STEP, TOP = 880, 236, 92, 34, 46
 _TICKS = [(share / 4, f"{share / 4:.0%}") for share in range(5)]
 
-STYLE = """
-.exact { fill: var(--third); opacity: 0.85; } .rounded { fill: var(--second); opacity: 0.85; }
-.private { fill: var(--ours); }
-.line.exact { stroke: var(--third); fill: none; stroke-width: 2.25; opacity: 1; }
-.line.rounded { stroke: var(--second); fill: none; stroke-width: 2.25; opacity: 1; stroke-dasharray: 7 4; }
-.line.private { stroke: var(--ours); fill: none; stroke-width: 2.75; }
-.line.limit { stroke: var(--ink); fill: none; stroke-width: 1.5; stroke-dasharray: 5 4; }
-.key.exact { background: var(--third); } .key.rounded { background: var(--second); }
-.tile b { font-size: 24px; }
-.verdict { font-weight: 600; } .verdict .note { font-weight: 400; }
-.verdict.good { color: var(--ours); } .verdict.bad { color: var(--third); }
-.narrow { max-width: 560px; }
-"""
-CLASSES = {"exact": "exact", "rounded": "rounded", "ours": "private"}
+# The colours of the style sheet: of bars, and of lines.
+COLOURS = {"exact": "third", "rounded": "second", "ours": "ours"}
 
 
 def learnt_figure(outcome: Outcome) -> str:
@@ -34,10 +22,10 @@ def learnt_figure(outcome: Outcome) -> str:
         top = TOP + STEP * place
         chart.text(LEFT - 12, top + STEP / 2 + 4, each.source, "name", "end")
         hint = f"{each.source}: {each.share:.1%} {outcome.measure}"
-        chart.bar(LEFT, top + 6, x(each.share), top + STEP - 6, CLASSES[each.kind], hint)
+        chart.bar(LEFT, top + 6, x(each.share), top + STEP - 6, COLOURS[each.kind], hint)
         chart.text(WIDTH - RIGHT + 74, top + STEP / 2 + 5, f"{each.share:.1%}", "number strong", "end")
     chart.line([(x(outcome.chance), TOP - 6), (x(outcome.chance), floor)], "axis")
-    chart.line([(x(outcome.limit), TOP - 6), (x(outcome.limit), floor)], "limit")
+    chart.line([(x(outcome.limit), TOP - 6), (x(outcome.limit), floor)], "cap")
     # The two words stand on either side, so that they never meet.
     chart.text(x(outcome.chance) - 4, TOP - 14, f"knowing nothing {outcome.chance:.0%}", "label", "end")
     chart.text(x(outcome.limit) + 4, TOP - 14, f"{outcome.limit:.1%} is permitted", "label strong")
@@ -57,8 +45,8 @@ def roc_figure(outcome: Outcome) -> str:
     chart.area([(x(a), y(p)) for a, p in permitted], floor, "ours")
     chart.line([(x(0), y(0)), (x(1), y(1))], "axis")
     for curve in outcome.curves:
-        chart.line([(x(a), y(p)) for a, p in curve.points], CLASSES[curve.kind])
-    chart.line([(x(a), y(p)) for a, p in permitted], "limit")
+        chart.line([(x(a), y(p)) for a, p in curve.points], COLOURS[curve.kind] + " dashed" * (curve.kind == "rounded"))
+    chart.line([(x(a), y(p)) for a, p in permitted], "cap")
     chart.text(x(0.97), y(0.06), f"permitted by {outcome.budget}: the shaded part", "label", "end")
     chart.text((left + size) / 2, floor + 42, "false alarms", "label", "middle")
     chart.text(left, 10, "hits", "label")

@@ -3,21 +3,19 @@
 from collections.abc import Sequence
 from html import escape
 
-from discreet.attack.figures import STYLE as BARS
 from discreet.attack.figures import learnt_figure, roc_figure
 from discreet.attack.outcome import Outcome
 from discreet.page.frame import document, figure, section, tiles
-from discreet.page.look import STYLE
 
-KEYS = """<p class="note"><span class="key exact"></span>exact answers &nbsp;
-<span class="key rounded"></span>rounded answers &nbsp; <span class="key ours"></span>Discreet &nbsp; the dashed line is
+KEYS = """<p class="note"><span class="key third"></span>exact answers &nbsp;
+<span class="key second"></span>rounded answers &nbsp; <span class="key ours"></span>Discreet &nbsp; the dashed line is
 the most that the budget permits to anybody, on average</p>"""
 
 
 def report(outcomes: Sequence[Outcome], *, table: str, public: bool = True) -> str:
     """The whole page. `public` says that the table is one whose truth everybody may see."""
     body = "\n".join([_head(outcomes, table, public), *map(_part, outcomes), _notes()])
-    return document("What an attacker learns", STYLE + BARS, body)
+    return document("What an attacker learns", body)
 
 
 def _head(outcomes: Sequence[Outcome], table: str, public: bool) -> str:

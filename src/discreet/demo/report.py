@@ -9,7 +9,6 @@ from discreet.demo.outcome import Outcome, Reply
 from discreet.demo.spending import Spending
 from discreet.meaning import explain
 from discreet.page.frame import document, figure, section, tiles
-from discreet.page.look import STYLE
 
 
 def report(
@@ -29,7 +28,7 @@ def report(
             _notes(outcome),
         ]
     )
-    return document(f"{number} questions, one privacy budget", STYLE, body)
+    return document(f"{number} questions, one privacy budget", body)
 
 
 FREE = """A question that follows from what was already told costs nothing, whoever asks it and in whatever words: the
@@ -89,7 +88,7 @@ few of them."""
         )
         for kind, misses in outcome.misses.items()
     ]
-    return section("Do the errors hold?", words, '<div class="four">\n' + "\n".join(panels) + "\n</div>")
+    return section("Do the errors hold?", words, '<div class="panels">\n' + "\n".join(panels) + "\n</div>")
 
 
 def _groups(reply: Reply) -> str:

@@ -4,7 +4,6 @@ from discreet.meaning.figures import belief_figure, study_figure, tradeoff_figur
 from discreet.meaning.promise import Meaning
 from discreet.meaning.study import Study, learned
 from discreet.page.frame import document, figure, section, shown
-from discreet.page.look import STYLE
 
 
 def meaning_page(meaning: Meaning) -> str:
@@ -25,7 +24,7 @@ def meaning_page(meaning: Meaning) -> str:
         section("The best possible test", shown(TEST), figure(tradeoff_figure(meaning).svg(), "wide")),
         section("What it does not hide", shown(story(study)), figure(study_figure(study).svg(), "wide")),
     ]
-    return document(f"What {promise} means", STYLE, "\n".join(body))
+    return document(f"What {promise} means", "\n".join(body))
 
 
 BELIEF = (

@@ -1,1 +1,1 @@
-"""Pages for people: one HTML file each that needs nothing else, no network and no script."""
+"""Pages for people: HTML documents, SVG charts and plots, and the style sheet that all of them share."""

@@ -1,15 +1,26 @@
-"""The frame of a page, and its parts: sections, figures, tiles and tables. Whoever gives a text has escaped it."""
+"""HTML pages and their parts: sections, figures, tiles and tables. Texts come escaped, unless it says otherwise.
+
+A page is one file that needs nothing else: no network and no script.
+"""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
+from pathlib import Path
 
 from discreet.picture import visible
 
 
-def document(title: str, style: str, body: str) -> str:
-    """A whole page: whatever a browser is told to fetch or to run in it, it does not.
+@cache
+def style_sheet() -> str:
+    """The style sheet of all pages, reports and the server's alike."""
+    return Path(__file__).with_name("style.css").read_text(encoding="utf-8").strip()
 
-    >>> "default-src 'none'" in document("a < b", "", "") and "<title>a &lt; b</title>" in document("a < b", "", "")
+
+def document(title: str, body: str) -> str:
+    """A whole page. Its content security policy forbids a browser to fetch or run anything.
+
+    >>> "default-src 'none'" in document("a < b", "") and "<title>a &lt; b</title>" in document("a < b", "")
     True
     """
     return f"""<!DOCTYPE html>
@@ -20,7 +31,7 @@ def document(title: str, style: str, body: str) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1" />
 <title>{shown(title)}</title>
 <style>
-{style}
+{style_sheet()}
 </style>
 </head>
 <body>
@@ -33,33 +44,33 @@ def document(title: str, style: str, body: str) -> str:
 
 
 def section(title: str, words: str, content: str) -> str:
-    """A part of the page: what it is called, what it says, and what it shows."""
+    """A card with a heading, a paragraph of words (or none), and content."""
     said = f"<p>{words}</p>\n" if words else ""
     return f"<section>\n<h2>{title}</h2>\n{said}{content}\n</section>"
 
 
 def figure(svg: str, style: str = "", head: str = "") -> str:
-    """A drawing; one that is `wide` can be scrolled on a phone."""
+    """A drawing, with a heading if `head` is given. One whose style is `wide` can be scrolled on a phone."""
     named = f"<h3>{head}</h3>\n" if head else ""
     styled = f' class="{style}"' if style else ""
     return f"<figure{styled}>\n{named}{svg}\n</figure>"
 
 
 def tiles(pairs: Iterable[tuple[str, str]]) -> str:
-    """The few numbers that matter most, each with words that are shown as they are."""
+    """The few numbers that matter most, each with words, which are escaped here."""
     each = "\n".join(f'<div class="tile"><b>{value}</b><span>{shown(words)}</span></div>' for value, words in pairs)
     return f'<div class="tiles">\n{each}\n</div>'
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows under headers; a narrow screen scrolls it.
+    """A table; a narrow screen scrolls it.
 
     >>> table(["error"], [["3"]]).count("<td>")
     1
     """
     head = "".join(f"<th>{each}</th>" for each in headers)
     body = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"""<div class="scroll"><table>
+    return f"""<div class="scroll"><table class="listed">
 <thead><tr>{head}</tr></thead>
 <tbody>
 {body}
@@ -67,7 +78,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def shown(words: str) -> str:
-    """A text of somebody else's: nothing in it is a tag, and all of it is seen.
+    """Escape a text from outside: nothing in it is a tag, and control characters are written out.
 
     >>> shown("<b>\\x1b")
     '&lt;b&gt;\\\\x1b'

@@ -8,7 +8,6 @@ from discreet.page.frame import document, figure, section, shown, table, tiles
 from discreet.picture import error_text, visible
 from discreet.release.card import TITLES, Card, MarginalError
 from discreet.release.figures import bars_figure, curve_figure, heat_figure, matrix_figure
-from discreet.release.look import STYLE
 from discreet.types import Numbers
 
 # For some columns: the labels of the cells of each, and the number of rows in each cell, with an axis for each.
@@ -42,7 +41,7 @@ def page(card: Card, one_way: Counted, two_way: Counted) -> str:
             _foot(card),
         ]
     )
-    return document(f"{visible(card.table)}: a private release", STYLE, body)
+    return document(f"{visible(card.table)}: a private release", body)
 
 
 def dependence(counts: Numbers) -> float:
@@ -119,12 +118,12 @@ def _promises(card: Card) -> str:
         + "\n</ul></div>"
         for title, said in zip(TITLES, card.sentences, strict=True)
     ]
-    return '<div class="said">\n' + "\n".join(parts) + "\n</div>"
+    return '<div class="claims">\n' + "\n".join(parts) + "\n</div>"
 
 
 def _facts(card: Card) -> str:
     items = "\n".join(f"<dt>{title}</dt><dd>{shown(words)}</dd>" for title, words in card.summary)
-    return f"<dl>\n{items}\n</dl>"
+    return f'<dl class="facts">\n{items}\n</dl>'
 
 
 def _errors(card: Card) -> str:

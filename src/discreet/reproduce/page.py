@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from discreet.page.frame import document, figure, shown, tiles
-from discreet.page.look import STYLE
 from discreet.reproduce.catalogue import find
 from discreet.reproduce.claim import Claim, Finding
 from discreet.reproduce.run import Result, Results
@@ -20,42 +19,6 @@ NOTES = {
 }
 TITLE = "The lecture notes, claim by claim"
 
-LOOK = """
-.toc { columns: 2; column-gap: 34px; margin: 8px 0 0; padding: 0; list-style: none; font-size: 15px; }
-.toc li { break-inside: avoid; padding: 2px 0 2px 22px; text-indent: -22px; }
-.toc a { color: inherit; text-decoration: none; } .toc a:hover { text-decoration: underline; }
-.toc .place { color: var(--muted); font-size: 13px; margin-left: 6px; white-space: nowrap; }
-.toc li.note-name { padding: 14px 0 4px; text-indent: 0; break-after: avoid; font-weight: 650; font-size: 16.5px; }
-.toc li.note-name:first-child { padding-top: 0; }
-.toc .fix { color: var(--second); font-size: 13px; margin-left: 6px; white-space: nowrap; }
-sup, sub { font-size: 0.75em; line-height: 0; }
-.mark { display: inline-block; width: 22px; text-indent: 0; font-weight: 700; color: var(--ours); }
-.mark.no { color: var(--third); }
-h2.note-title { margin: 52px 0 4px; font-size: 27px; }
-h2.note-title span { color: var(--muted); font-weight: 400; margin-right: 10px; }
-.claim { scroll-margin-top: 14px; }
-.claim.no { border-color: var(--third); }
-.claim h3 { font-size: 20px; line-height: 1.3; margin: 0 0 6px; letter-spacing: -0.008em; }
-.claim .head { display: flex; flex-wrap: wrap; gap: 8px; align-items: baseline; margin: 0 0 6px; font-size: 13px; }
-.claim .place { color: var(--muted); font-weight: 600; }
-.badge { border-radius: 999px; padding: 1px 9px; border: 1px solid; font-weight: 600; font-size: 12px; }
-.badge.yes { color: var(--ours); } .badge.no { color: var(--third); } .badge.fix { color: var(--second); }
-.claim .statement { max-width: 76ch; }
-.claim td, .claim th { text-align: left; white-space: normal; vertical-align: top; }
-.claim td:first-child, .claim th:first-child { width: 26px; padding: 8px 4px; }
-.claim th:nth-child(2) { width: 42%; } .claim th:nth-child(3) { width: 30%; }
-.claim td.no { color: var(--third); font-weight: 600; }
-.claim .time { margin-left: auto; color: var(--muted); }
-@media (max-width: 640px) {
-  .toc { columns: 1; } .claim td, .claim th { padding: 7px 6px; font-size: 14px; }
-  .claim thead { display: none; } .claim tr { display: block; border-top: 1px solid var(--line); padding: 6px 0; }
-  .claim td { display: block; border: none; padding: 1px 0 1px 24px; }
-  .claim td:first-child { float: left; padding: 1px 0; } .claim td[data-is]::before {
-    content: attr(data-is) ": "; color: var(--muted);
-  }
-}
-"""
-
 
 def page(results: Results) -> str:
     """The whole page, grouped by note."""
@@ -65,7 +28,7 @@ def page(results: Results) -> str:
     for note, each in notes:
         body.append(f'<h2 class="note-title" id="note-{note}"><span>{note}</span>{shown(NOTES.get(note, ""))}</h2>')
         body += [_claim(claim, result) for claim, result in each]
-    return document(TITLE, STYLE + LOOK, "\n".join([*body, FOOT]))
+    return document(TITLE, "\n".join([*body, FOOT]))
 
 
 FIXED = '<span class="fix">correction</span>'
@@ -100,7 +63,7 @@ def _contents(notes: Iterable[tuple[str, list[tuple[Claim, Result]]]]) -> str:
         items.append(f'<li class="note-name"><a href="#note-{note}">{note} · {shown(NOTES.get(note, ""))}</a></li>')
         items += [
             f'<li>{_mark(result.holds)}<a href="#{claim.name}">{formula(claim.title)}</a>'
-            f'<span class="place">{shown(_place(claim))}</span>{FIXED if claim.correction else ""}</li>'
+            f'<span class="source">{shown(_place(claim))}</span>{FIXED if claim.correction else ""}</li>'
             for claim, result in pairs
         ]
     return f'<section>\n<h2>Contents</h2>\n<ul class="toc">\n{chr(10).join(items)}\n</ul>\n</section>'
@@ -119,7 +82,7 @@ def _claim(claim: Claim, result: Result) -> str:
 {rows}
 </tbody></table></div>"""
     return f"""<section class="claim{"" if result.holds else " no"}" id="{claim.name}">
-<div class="head"><span class="place">{shown(claim.source)}</span>{word}{fixed}
+<div class="head"><span class="source">{shown(claim.source)}</span>{word}{fixed}
 <span class="time">{_time(result.seconds)}</span></div>
 <h3>{formula(claim.title)}</h3>
 <p class="statement">{formula(claim.statement)}</p>
