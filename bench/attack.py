@@ -24,7 +24,7 @@ from discreet.attack import (
 from discreet.attack.figures import learnt_figure
 from discreet.attack.subjects import find
 from discreet.data import ADULT
-from discreet.page.frame import style_sheet
+from discreet.page.frame import STYLE
 
 RESULTS = Path(__file__).parent / "results"
 PUBLIC = ["age", "education", "sex"]
@@ -127,7 +127,7 @@ def draw_figure(outcome, path):
     svg = learnt_figure(outcome)
     start = svg.index(">") + 1
     white = '<rect width="100%" height="100%" style="fill:#fff" />'
-    style = f"<style>{style_sheet().replace('color-scheme: light dark;', '')}</style>"
+    style = f"<style>{STYLE.replace('color-scheme: light dark;', '')}</style>"
     head = svg[:start].replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
     # Alone, a picture is on white paper.
     style = style[: style.index("@media (prefers-color-scheme")] + style[style.index("* { box-sizing") :]

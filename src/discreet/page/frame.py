@@ -4,17 +4,13 @@ A page is one file that needs nothing else: no network and no script.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from html import escape
 from pathlib import Path
 
 from discreet.picture import visible
 
-
-@cache
-def style_sheet() -> str:
-    """The style sheet of all pages, reports and the server's alike."""
-    return Path(__file__).with_name("style.css").read_text(encoding="utf-8").strip()
+# The style sheet of all pages, reports and the server's alike.
+STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8").strip()
 
 
 def document(title: str, body: str) -> str:
@@ -31,7 +27,7 @@ def document(title: str, body: str) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1" />
 <title>{shown(title)}</title>
 <style>
-{style_sheet()}
+{STYLE}
 </style>
 </head>
 <body>

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.cache import memoize
 from discreet.errors import did_you_mean
-from discreet.page.frame import style_sheet
+from discreet.page.frame import STYLE
 from discreet.serve.common import desks_of, elsewhere
 from discreet.serve.door import COOKIE, UNKNOWN, until
 from discreet.serve.tokens import Token
@@ -191,7 +191,7 @@ def _templates() -> Environment:
 @memoize(1)
 def _files() -> dict[str, bytes]:
     found = {file.name: file.read_bytes() for file in sorted(_STATIC.iterdir()) if file.suffix in _KINDS}
-    return found | {"style.css": style_sheet().encode()}
+    return found | {"style.css": STYLE.encode()}
 
 
 @memoize(1)
