@@ -145,7 +145,7 @@ def in_postgres():
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     import psycopg
 
-    from source.engines import postgres_address
+    from support.engines import postgres_address
 
     address = postgres_address()
     connection = psycopg.connect(address, autocommit=True)

@@ -9,7 +9,7 @@ import pytest
 import discreet as dp
 from discreet.mechanism import laplace
 from discreet.noise import sample
-from statistical import assert_follows, assert_rate_at_least
+from support.statistics import assert_follows, assert_rate_at_least
 
 PEOPLE = dp.open(
     {"age": [31, 64, 70, 71] * 25, "sex": ["F", "M", "F", "X"] * 25},

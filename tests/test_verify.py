@@ -13,7 +13,7 @@ from discreet.interval import ball, precision
 from discreet.mechanism import Law, gaussian, laplace, randomized_response
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.schema.unit import Unit
-from mechanism.common import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
+from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
 
 
 def law(*chances, rest=0):

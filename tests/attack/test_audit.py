@@ -12,7 +12,7 @@ from discreet.attack.events import best_event, grain, looks_at
 from discreet.attack.subjects import find
 from discreet.errors import BadParameter
 from discreet.mechanism import laplace
-from statistical import assert_rate_at_least
+from support.statistics import assert_rate_at_least
 
 GENERATOR = np.random.default_rng(20_170_101)
 

@@ -9,7 +9,7 @@ from discreet.attack import attack_by_differencing, best_guess, difference
 from discreet.attack.differencing import point
 from discreet.attack.lab import new_curator
 from discreet.attack.target import answering
-from statistical import assert_rate_at_least
+from support.statistics import assert_rate_at_least
 
 
 def test_exact_counts_tell_everybody(earners):

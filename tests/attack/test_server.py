@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from discreet.cli import attack
 from discreet.ledger import Budget
-from serve.live import Live, settings
+from support.live_server import Live, settings
 
 SCHEMA = """
 table: people

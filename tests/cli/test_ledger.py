@@ -21,8 +21,8 @@ from discreet.cli.terminal import visible
 from discreet.errors import BadParameter, LedgerDamaged
 from discreet.ledger import Budget, Head, Ledger
 from discreet.privacy import Gaussian, Laplace, Repeat
-from ledger.places import PLACES, needs_postgres, new_database
-from needs import needs
+from support.ledger_places import PLACES, needs_postgres, new_database
+from support.needs import needs
 
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
 READ = ["verify", "export", "budget", "history"]

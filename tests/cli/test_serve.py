@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import discreet as dp
 from discreet.cli import app
 from discreet.serve.tokens import MARK, Tokens
-from ledger.places import PLACES, new_database, new_file
-from serve.live import people
+from support.ledger_places import PLACES, new_database, new_file
+from support.live_server import people
 
 
 @pytest.fixture(params=PLACES)

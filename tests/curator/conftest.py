@@ -2,7 +2,7 @@
 
 import pytest
 
-from curator.modelled import open_ledger, paired_rows, table_of
+from support.model_sessions import open_ledger, paired_rows, table_of
 
 
 @pytest.fixture(scope="session")

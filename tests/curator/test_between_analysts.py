@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curator.releases import quick_fits  # noqa: F401
 from discreet.curator import Curator, Release
 from discreet.ledger import Budget
 from discreet.query.workload import marginals
 from discreet.schema import Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from support.release_replay import quick_fits  # noqa: F401
 
 GOLDEN = Path(__file__).parent / "golden" / "a2d235c.zip"
 DOMAIN = Domain(

@@ -11,7 +11,7 @@ import discreet as dp
 from discreet.curator import Curator, watch
 from discreet.errors import SourceChanged, TableChanged
 from discreet.ledger import Budget, Ledger
-from needs import needs
+from support.needs import needs
 
 BUDGET = Budget(epsilon=4, delta=1e-9)
 DOMAIN = dp.Domain({"age": dp.Integers(0, 99)})
@@ -27,7 +27,7 @@ class Rows:
     @property
     def source(self):
         if self.kind == "postgres":
-            from source.engines import postgres_address
+            from support.engines import postgres_address
 
             return f"{postgres_address()}&table={self.name}"
         return str(self.folder / f"{self.name}.{self.kind}")
@@ -44,7 +44,7 @@ class Rows:
                 pl.DataFrame({"age": [n % 100 for n in range(rows)]}).write_parquet(draft)
                 os.replace(draft, self.source)
             case "postgres":
-                from source.engines import postgres
+                from support.engines import postgres
 
                 postgres().execute(f"CREATE TABLE IF NOT EXISTS {self.name} (age integer)")
                 before = postgres().execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]

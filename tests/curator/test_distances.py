@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 import discreet.curator.teller
-from curator.modelled import HeardLedger
-from curator.neighbours import DROPS, KEEPS, UNITS, HeardTable, differences, disorder, random_pair
-from curator.replayed import Replayed, listening_to_coins
 from discreet.curator.released import Prints, from_bytes
 from discreet.curator.teller import Teller
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, SealBroken, TooLarge
@@ -24,6 +21,9 @@ from discreet.privacy.event import Gaussian, Selection
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from support.coin_replay import Replayed, distances_of, listening_to_coins
+from support.model_sessions import HeardLedger
+from support.neighbours import DROPS, KEEPS, UNITS, HeardTable, differences, disorder, random_pair
 
 PLENTY = Budget(epsilon=60, delta=1e-6)
 SCOPES = ((), ("age",), ("city",), ("age", "city"), ("city", "sex"), ("age", "city", "sex"))
@@ -93,11 +93,6 @@ def steps_of(session):
                 drawn.append(call[1:])
             case "record":
                 yield event, opened, drawn
-
-
-def distances_of(opened, expected):
-    pairs = zip(opened, expected, strict=True)
-    return [sum(abs(value - int(m)) for value, m in zip(part.values, middle, strict=True)) for part, middle in pairs]
 
 
 def overdrawn(first, second, requests):

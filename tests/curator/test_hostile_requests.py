@@ -10,7 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
-from curator.hostile import (
+from discreet.curator import asked
+from discreet.errors import TooLarge
+from discreet.ledger import Budget
+from discreet.serve.jobs import workload_of
+from discreet.wire.question import question_from_plain
+from support.hostile_requests import (
     MEGABYTES,
     SECONDS,
     THREES,
@@ -23,11 +28,6 @@ from curator.hostile import (
     releases,
     warm_up,
 )
-from discreet.curator import asked
-from discreet.errors import TooLarge
-from discreet.ledger import Budget
-from discreet.serve.jobs import workload_of
-from discreet.wire.question import question_from_plain
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads how large a process was from /proc")
 

@@ -13,7 +13,17 @@ import discreet.curator.session
 import discreet.plan.build
 import discreet.plan.forecast
 import discreet.plan.step
-from curator.modelled import (
+from discreet.curator.models import Models
+from discreet.curator.teller import Teller
+from discreet.errors import BudgetExceeded
+from discreet.ledger import Budget, Ledger
+from discreet.ledger.ledger import ANYONE
+from discreet.plan.build import Built
+from discreet.plan.target import Target
+from discreet.privacy.event import Coin, Compose, Gaussian, Nothing
+from discreet.query import count
+from discreet.query.sql import parse_predicate
+from support.model_sessions import (
     ALONE,
     DOMAIN,
     ERROR,
@@ -34,17 +44,7 @@ from curator.modelled import (
     truth_of,
     use_up,
 )
-from discreet.curator.models import Models
-from discreet.curator.teller import Teller
-from discreet.errors import BudgetExceeded
-from discreet.ledger import Budget, Ledger
-from discreet.ledger.ledger import ANYONE
-from discreet.plan.build import Built
-from discreet.plan.target import Target
-from discreet.privacy.event import Coin, Compose, Gaussian, Nothing
-from discreet.query import count
-from discreet.query.sql import parse_predicate
-from statistical import assert_rate_at_least
+from support.statistics import assert_rate_at_least
 
 GAUSSIAN = Budget(epsilon=3, delta=1e-9)
 

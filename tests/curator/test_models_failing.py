@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curator.failing import (
+from discreet.ledger import Budget, Ledger
+from discreet.ledger.audit import verify
+from discreet.ledger.ledger import ANYONE
+from support.failing_ledger import (
     ERRORS,
     LARGE,
     READS,
@@ -26,11 +29,8 @@ from curator.failing import (
     scripted,
     shortfall,
 )
-from curator.modelled import ERROR, SURE, Desk, conjunctions, copy_of, use_up
-from discreet.ledger import Budget, Ledger
-from discreet.ledger.audit import verify
-from discreet.ledger.ledger import ANYONE
-from ledger.crowd import apart, in_processes
+from support.model_sessions import ERROR, SURE, Desk, conjunctions, copy_of, use_up
+from support.processes import apart, in_processes
 
 QUESTIONS = conjunctions(16, seed=40)
 # Of these the middle ones are tossed while something fails, sooner or later.

@@ -7,9 +7,6 @@ import pytest
 
 import discreet.curator.models
 import discreet.curator.session
-from curator.modelled import ALONE, DOMAIN, ERROR, NAMES, PLENTY, WISH, conjunctions, eager, open_session, split_pair
-from curator.modelled import paired_rows as rows_of
-from curator.replayed import broken_promises
 from discreet.curator.models import Models
 from discreet.curator.stake import Stake, Stakes
 from discreet.query import Marginal
@@ -18,6 +15,20 @@ from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.source import Source
 from discreet.source.table import Table
+from support.coin_replay import broken_promises
+from support.model_sessions import (
+    ALONE,
+    DOMAIN,
+    ERROR,
+    NAMES,
+    PLENTY,
+    WISH,
+    conjunctions,
+    eager,
+    open_session,
+    split_pair,
+)
+from support.model_sessions import paired_rows as rows_of
 
 ROWS = 200_000
 ADD, REPLACE, PERSONS = Unit(), Unit(neighbors="replace_one"), Unit(key="who", contributions=2)

@@ -10,7 +10,12 @@ from statistics import NormalDist
 import pytest
 
 import discreet.plan.build
-from curator.modelled import (
+from discreet.curator.teller import Teller
+from discreet.errors import BudgetExceeded, TooLarge
+from discreet.ledger import Budget
+from discreet.plan.build import Built
+from discreet.privacy.event import Coin, Gaussian, Nothing
+from support.model_sessions import (
     ALONE,
     ERROR,
     NAMES,
@@ -27,12 +32,7 @@ from curator.modelled import (
     table_of,
     truth_of,
 )
-from discreet.curator.teller import Teller
-from discreet.errors import BudgetExceeded, TooLarge
-from discreet.ledger import Budget
-from discreet.plan.build import Built
-from discreet.privacy.event import Coin, Gaussian, Nothing
-from statistical import assert_rate_at_least
+from support.statistics import assert_rate_at_least
 
 QUESTIONS = conjunctions(80, seed=20)
 GAUSSIAN = Budget(epsilon=3, delta=1e-9)
@@ -95,7 +95,7 @@ def test_a_mixture_is_the_same_after_a_restart(table, address):
 
 SCRIPT = """
 import json, sys
-from curator.modelled import Desk, paired_rows, table_of
+from support.model_sessions import Desk, paired_rows, table_of
 from curator.test_models_restart import said
 with Desk(table_of(paired_rows()), sys.argv[1]) as desk:
     print(json.dumps([said(desk), repr(desk.session)]))

@@ -11,7 +11,19 @@ import pytest
 
 import discreet.plan.step
 import discreet.privacy.sensitivity
-from curator.neighbours import (
+from discreet.curator import Curator
+from discreet.curator.teller import Teller
+from discreet.errors import BudgetExceeded
+from discreet.ledger import Budget, Ledger
+from discreet.plan.plan import Steps
+from discreet.privacy.event import Gaussian, Nothing
+from discreet.privacy.gate import GRAIN
+from discreet.query import Marginal
+from discreet.schema import Unit
+from discreet.source.exact import unseal
+from discreet.source.frame import Frame
+from discreet.source.source import Source
+from support.neighbours import (
     BUDGETS,
     DROPS,
     KEEPS,
@@ -25,18 +37,6 @@ from curator.neighbours import (
     random_questions,
     session_loss,
 )
-from discreet.curator import Curator
-from discreet.curator.teller import Teller
-from discreet.errors import BudgetExceeded
-from discreet.ledger import Budget, Ledger
-from discreet.plan.plan import Steps
-from discreet.privacy.event import Gaussian, Nothing
-from discreet.privacy.gate import GRAIN
-from discreet.query import Marginal
-from discreet.schema import Unit
-from discreet.source.exact import unseal
-from discreet.source.frame import Frame
-from discreet.source.source import Source
 
 ADD, REPLACE = Unit(), Unit(neighbors="replace_one")
 PERSON, PERSON_REPLACED = (Unit(key="who", contributions=3, neighbors=unit.neighbors) for unit in (ADD, REPLACE))

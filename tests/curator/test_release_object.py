@@ -8,7 +8,6 @@ from time import thread_time
 import numpy as np
 import pytest
 
-from curator.releases import quick_fits
 from discreet.curator import Curator, Release
 from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, KeyReused, TooLarge
 from discreet.known.known import Known
@@ -24,6 +23,7 @@ from discreet.release.topping import topped
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from support.release_replay import quick_fits
 
 DOMAIN = Domain(
     {

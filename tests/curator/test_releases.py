@@ -6,14 +6,14 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from curator.modelled import Desk
-from curator.releases import quick_fits
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, TooLarge
 from discreet.ledger import Budget
 from discreet.query.linear import Marginal
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from support.model_sessions import Desk
+from support.release_replay import quick_fits
 
 DOMAIN = Domain(
     {

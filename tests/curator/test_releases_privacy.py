@@ -12,8 +12,6 @@ import discreet.plan.plan
 import discreet.release.methods
 import discreet.release.pairs
 import discreet.release.trial
-from curator.neighbours import DROPS, KEEPS, UNITS, random_pair, random_questions
-from curator.releases import broken_promises, random_goal, recorded
 from discreet.curator.releasing import Releasing
 from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded
@@ -29,6 +27,8 @@ from discreet.schema import Unit
 from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.source import Source
+from support.neighbours import DROPS, KEEPS, UNITS, random_pair, random_questions
+from support.release_replay import broken_promises, random_goal, recorded
 
 EVERY = ["adaptive", "direct", "lattice", "mixture", "mwem", "small_db"]
 GAUSSIAN, RENYI = Budget(epsilon=40, delta=1e-6), Budget(epsilon=40, delta=1e-6, gate="renyi")

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 import discreet.plan.step
-from curator.neighbours import (
+from discreet.curator import Curator
+from discreet.curator.teller import Teller
+from discreet.errors import BudgetExceeded, KeyReused
+from discreet.ledger import Budget, Ledger, verify
+from discreet.query import col, count
+from discreet.schema import Schema, Unit
+from discreet.source.frame import Frame
+from discreet.source.table import Table
+from support.neighbours import (
     DROPS,
     KEEPS,
     PLENTY,
@@ -23,15 +31,7 @@ from curator.neighbours import (
     random_questions,
     told,
 )
-from discreet.curator import Curator
-from discreet.curator.teller import Teller
-from discreet.errors import BudgetExceeded, KeyReused
-from discreet.ledger import Budget, Ledger, verify
-from discreet.query import col, count
-from discreet.schema import Schema, Unit
-from discreet.source.frame import Frame
-from discreet.source.table import Table
-from ledger.crowd import FORK, PATIENCE, apart, child
+from support.processes import FORK, PATIENCE, apart, child
 
 ADD, REPLACE = Unit(), Unit(neighbors="replace_one")
 PERSONS = Unit(key="who", contributions=3, neighbors="replace_one")

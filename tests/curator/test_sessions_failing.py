@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from curator.failing import ERRORS, FailingLedger, Fault
-from curator.neighbours import Session
 from discreet.errors import Refusal
 from discreet.ledger import Ledger
+from support.failing_ledger import ERRORS, FailingLedger, Fault
+from support.neighbours import Session
 
 ROWS, HITS = 20_000, 2
 NAMES = [f"x{place}" for place in range(5)]

@@ -20,7 +20,7 @@ from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.product import Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
-from known.dense import (
+from support.dense_estimator import (
     Releases,
     Space,
     estimate,

@@ -16,7 +16,7 @@ from discreet.query.axis import axis_of
 from discreet.query.measurement import Measurement
 from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
-from known.dense import (
+from support.dense_estimator import (
     Releases,
     Space,
     estimate,

@@ -14,7 +14,7 @@ from discreet import noise
 from discreet.errors import BadParameter
 from discreet.known.tail import half_width, read_terms, tail, without_rare
 from discreet.noise.law import laplace_mass
-from statistical import assert_rate_at_least
+from support.statistics import assert_rate_at_least
 
 CONFIDENCES = [0.1, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12]
 

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
-from curator.neighbours import differences
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.statistic import GRID, held_sums, read_rows, sum_sensitivity
 from discreet.source.exact import unseal
-from learn.heard import BUDGETS, heard_session
 from learn.strange import CORES, DEEDS, FAILURES, ODD, Stop, case_of, questions, statistic_of
+from support.holdout_replay import BUDGETS, heard_session
+from support.neighbours import differences
 
 LOOKING = ("by the length", "by the mean", "by the first row", "by the rank", "what it was cut from")
 

@@ -21,7 +21,7 @@ from discreet.privacy.accounting import total
 from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
 from discreet.session.design import gate_for
-from statistical import assert_rate_at_least
+from support.statistics import assert_rate_at_least
 
 ROWS = 2000
 

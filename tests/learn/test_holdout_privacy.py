@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curator.neighbours import differences, told
 from discreet import verify
 from discreet.interval import ball, precision
 from discreet.learn import held, holdout, leaderboard, population, statistic
@@ -24,7 +23,8 @@ from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.renyi import ORDERS
 from discreet.source.exact import unseal
-from learn.heard import BUDGETS, heard_session
+from support.holdout_replay import BUDGETS, heard_session
+from support.neighbours import differences, told
 
 STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curator.neighbours import HeardLedger, HeardTable, Session, listening
 from discreet import verify
 from discreet.errors import BadQuery, SealBroken
 from discreet.learn import lecture, lloyd
@@ -30,8 +29,9 @@ from discreet.source import open as open_table
 from discreet.source.effect import points_sensitivity
 from discreet.source.exact import unseal
 from discreet.source.points import Points, grid_of_bounds
-from mechanism.broken import pretend
-from mechanism.common import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
+from support.neighbours import HeardLedger, HeardTable, Session, listening
 
 NORMS = ["linf", "l1", "l2"]
 

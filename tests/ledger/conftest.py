@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from ledger.places import PLACES, new_database, new_file
 from ledger.service import Diary
+from support.ledger_places import PLACES, new_database, new_file
 
 
 @pytest.fixture(params=PLACES)

@@ -15,7 +15,7 @@ from time import sleep
 from discreet.errors import AnswerLost
 from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy.event import Laplace
-from ledger.crowd import FORK, PATIENCE, apart, child, in_threads
+from support.processes import FORK, PATIENCE, apart, child, in_threads
 
 THREADS = 4
 # A million requests fit.

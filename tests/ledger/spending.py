@@ -19,7 +19,7 @@ from random import Random
 
 from discreet.ledger import Budget, Ledger, connect, store
 from discreet.privacy.event import Laplace
-from ledger.crowd import in_threads
+from support.processes import in_threads
 
 BUDGET, EVENT = Budget(epsilon=1000), Laplace(scale=1000, sensitivity=1)
 # The log is copied back after a dozen entries, or within one of the long answers.

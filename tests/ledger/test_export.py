@@ -31,7 +31,7 @@ from discreet.privacy import (
 )
 from discreet.privacy.gate import charge_of
 from discreet.privacy.wire import event_from_plain
-from needs import needs
+from support.needs import needs
 
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
 DELTA = 1e-6

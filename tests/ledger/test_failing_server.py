@@ -19,8 +19,8 @@ from discreet.errors import LedgerFailed
 from discreet.ledger import Ledger, verify
 from discreet.ledger.log import Log
 from discreet.ledger.store import Store
-from ledger.places import database_on, needs_postgres, new_database, tell
 from ledger.spending import BUDGET, EVENT
+from support.ledger_places import database_on, needs_postgres, new_database, tell
 
 pytestmark = needs_postgres
 

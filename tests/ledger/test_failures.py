@@ -18,8 +18,8 @@ import pytest
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
 from discreet.ledger import Ledger, connect, moment, store, verify
 from ledger.bystander import bystander
-from ledger.crowd import child
 from ledger.spending import BUDGET, EVENT
+from support.processes import child
 
 # What an error must not repeat.
 PRIVATE = "who is ill?"

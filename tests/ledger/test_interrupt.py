@@ -17,9 +17,9 @@ import discreet
 from discreet.errors import LedgerFailed
 from discreet.ledger import Ledger, verify
 from ledger.aftermath import scratch
-from ledger.crowd import child
-from ledger.places import new_file
 from ledger.spending import BUDGET, EVENT
+from support.ledger_places import new_file
+from support.processes import child
 
 # An interrupt in what is thrown away anyway is only noted by Python.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ledger.places import new_file
 from ledger.service import (
     Diary,
     broken_promises,
@@ -13,6 +12,7 @@ from ledger.service import (
     pay_reveal_record,
     reveal_then_pay,
 )
+from support.ledger_places import new_file
 
 # Kills of one ledger, which is checked as a whole after each of them.
 KILLS = 25

@@ -36,7 +36,7 @@ from discreet.privacy import (
     Selection,
     mu_of,
 )
-from ledger.places import PLACES, new_database, new_file, tell
+from support.ledger_places import PLACES, new_database, new_file, tell
 
 BUDGETS = {"pure": Budget(1), "gaussian": Budget(1, 1e-6), "renyi": Budget(1, 1e-6, "renyi")}
 each_kind = pytest.mark.parametrize("kind", BUDGETS)

@@ -12,9 +12,9 @@ import pytest
 
 from discreet.errors import AnswerLost, LedgerFailed
 from discreet.ledger import Ledger
-from ledger.crowd import in_threads
-from ledger.places import database_on, needs_postgres, new_database, tell
 from ledger.service import BUDGET, THREADS, broken_promises, pay_reveal_record
+from support.ledger_places import database_on, needs_postgres, new_database, tell
+from support.processes import in_threads
 
 pytestmark = needs_postgres
 

@@ -17,8 +17,8 @@ from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy.event import Gaussian, Laplace
 from discreet.privacy.gate import GRAIN, gaussian_gate, renyi_gate
 from discreet.privacy.renyi import ORDERS
-from ledger.crowd import apart, crowd, in_threads
-from needs import needs
+from support.needs import needs
+from support.processes import apart, crowd, in_threads
 
 # So many requests fit the budget.
 AFFORDABLE = 100

@@ -17,8 +17,8 @@ import pytest
 from discreet.errors import AnswerLost, BadParameter, BudgetExceeded
 from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy.event import Laplace, Repeat
-from ledger.crowd import PATIENCE, Elsewhere, apart, child, crowd, in_processes, in_threads
-from ledger.places import needs_postgres, new_database, new_file, tell
+from support.ledger_places import needs_postgres, new_database, new_file, tell
+from support.processes import PATIENCE, Elsewhere, apart, child, crowd, in_processes, in_threads
 
 # An event that costs epsilon 1.
 ONE = Laplace(scale=1, sensitivity=1)

@@ -22,7 +22,7 @@ from discreet.ledger.entry import GENESIS, Entry, seal
 from discreet.ledger.export import dp_event_lines
 from discreet.ledger.state import State, replayed
 from discreet.privacy import Laplace, Pure
-from ledger.places import PLACES, new_database, new_file
+from support.ledger_places import PLACES, new_database, new_file
 
 COLUMNS = ("sequence", "body", "released", "key", "records", "hash")
 

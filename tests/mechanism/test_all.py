@@ -39,7 +39,7 @@ from discreet.mechanism import (
 )
 from discreet.mechanism.parts import Parts
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from mechanism.common import ADD, ONE, ONE_WAY, UNITS, sealed
+from support.mechanism_values import ADD, ONE, ONE_WAY, UNITS, sealed
 
 BAD_EPSILONS = [0, -1, float("nan"), float("inf"), 1e-320, "1", True, None, np.float64("nan"), 1e300, [1]]
 

@@ -7,9 +7,9 @@ from discreet import verify
 from discreet.errors import BadParameter
 from discreet.mechanism import best_price, condition_effects, most_common, noisy_max, price_effects
 from discreet.privacy.sensitivity import matrix_sensitivity, scalar_sensitivity
-from mechanism.broken import pretend
-from mechanism.common import ADD, REPLACE, UNITS, floats, sealed
-from statistical import assert_follows, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, REPLACE, UNITS, floats, sealed
+from support.statistics import assert_follows, rejects
 
 PRICES = [1, 2, 3]
 

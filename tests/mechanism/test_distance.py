@@ -16,9 +16,20 @@ from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.query.linear import Marginal
 from discreet.schema import Boolean, Categories, Domain
 from discreet.source.effect import sensitivity_of
-from mechanism.broken import pretend
-from mechanism.common import ADD, ADD_PERSON, ONE, ONE_WAY, REPLACE, REPLACE_PERSON, UNITS, floats, sealed, total
-from statistical import assert_follows, assert_rate_at_least, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import (
+    ADD,
+    ADD_PERSON,
+    ONE,
+    ONE_WAY,
+    REPLACE,
+    REPLACE_PERSON,
+    UNITS,
+    floats,
+    sealed,
+    total,
+)
+from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 # Two columns of two cells, their four cells in the order of the marginal of both, and the marginals of each and both.
 DOMAIN = Domain({"ill": Boolean(), "old": Boolean()})

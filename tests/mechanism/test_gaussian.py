@@ -11,9 +11,9 @@ from discreet.errors import BadParameter
 from discreet.mechanism import discrete_gaussian, gaussian
 from discreet.noise.law import discrete_gaussian_mass, discrete_gaussian_total, gaussian_tail
 from discreet.privacy import gaussian_delta, lecture_sigma
-from mechanism.broken import gaussian_rounded_value_plus_float, gaussian_too_little_noise
-from mechanism.common import UNITS, first_coordinate, sealed, total
-from statistical import assert_follows, rejects
+from support.broken_mechanisms import gaussian_rounded_value_plus_float, gaussian_too_little_noise
+from support.mechanism_values import UNITS, first_coordinate, sealed, total
+from support.statistics import assert_follows, rejects
 
 COUNT, SUM, PAIR = [[1, 0]], [[0, 1, 3]], [[1, 0], [0, 1]]
 

@@ -7,8 +7,8 @@ from discreet import verify
 from discreet.mechanism import histogram, split_scale
 from discreet.mechanism.laplace import half_width
 from discreet.privacy.sensitivity import histogram_sensitivity
-from mechanism.broken import pretend
-from mechanism.common import ADD, REPLACE, UNITS, sealed
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, REPLACE, UNITS, sealed
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.describe)

@@ -11,9 +11,9 @@ from discreet.mechanism import laplace
 from discreet.mechanism.laplace import half_width, union_half_width
 from discreet.noise.law import laplace_tail
 from discreet.privacy.sensitivity import matrix_sensitivity
-from mechanism.broken import laplace_too_little_noise
-from mechanism.common import ADD, REPLACE, UNITS, first_coordinate, sealed, total
-from statistical import assert_follows, rejects
+from support.broken_mechanisms import laplace_too_little_noise
+from support.mechanism_values import ADD, REPLACE, UNITS, first_coordinate, sealed, total
+from support.statistics import assert_follows, rejects
 
 QUERIES = {
     "count": [[1, 0]],

@@ -18,7 +18,7 @@ from discreet.privacy.renyi import ORDERS, hit_divergence
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
 from discreet.verify import tables
-from statistical import verdict
+from support.statistics import verdict
 
 ONE = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1), direction=1)
 STEEP = [Fraction(1, 50), Fraction(1, 10), Fraction(3, 10), Fraction(1)]

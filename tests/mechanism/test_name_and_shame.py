@@ -11,9 +11,9 @@ from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism import name_and_shame, randomized_response
 from discreet.privacy.event import Pure
 from discreet.privacy.sensitivity import Sensitivity
-from mechanism.broken import pretend
-from mechanism.common import floats, sealed
-from statistical import assert_follows, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import floats, sealed
+from support.statistics import assert_follows, rejects
 
 DELTA = Fraction(1, 20)
 

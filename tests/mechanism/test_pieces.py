@@ -19,9 +19,9 @@ from discreet.query.measurement import Measurement
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from discreet.source import Frame, sensitivity_of
 from discreet.source.exact import Exact
-from mechanism.broken import pretend
-from mechanism.common import ADD, ONE, REPLACE, UNITS, floats, sealed, total
-from statistical import assert_follows, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, ONE, REPLACE, UNITS, floats, sealed, total
+from support.statistics import assert_follows, rejects
 
 TWO, THREE, PADDED = (axis_of_size(n, ordered=o) for n, o in ((2, False), (3, False), (3, True)))
 # Axes, and the noise of each piece. So few numbers with so little noise that the whole law is listed.

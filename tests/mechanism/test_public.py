@@ -15,7 +15,7 @@ from discreet.privacy.sensitivity import Sensitivity
 from discreet.query import Residual, count
 from discreet.schema import Boolean, Domain, Integers, Unit
 from discreet.source import Frame
-from mechanism.common import ADD, ADD_PERSON, ONE, ONE_WAY, REPLACE, REPLACE_PERSON, UNITS, sealed, total
+from support.mechanism_values import ADD, ADD_PERSON, ONE, ONE_WAY, REPLACE, REPLACE_PERSON, UNITS, sealed, total
 
 TOTAL, COUNT = [[1, 1, 1]], [[1, 0, 0]]
 

@@ -11,9 +11,9 @@ from discreet.errors import BadParameter
 from discreet.mechanism import Mechanism, noisy_max, quantile, quantile_effects
 from discreet.mechanism.quantile import rank_scores
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity, scalar_sensitivity
-from mechanism.broken import pretend
-from mechanism.common import ADD, REPLACE, UNITS, floats, sealed
-from statistical import assert_follows, assert_rate_at_least, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, REPLACE, UNITS, floats, sealed
+from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 CELLS = 3
 

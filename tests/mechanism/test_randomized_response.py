@@ -10,9 +10,9 @@ from discreet import verify
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism import estimate_counts, label_sensitivity, randomized_response
 from discreet.privacy.sensitivity import scalar_sensitivity
-from mechanism.broken import response_too_honest
-from mechanism.common import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, first_coordinate, floats, sealed, total
-from statistical import assert_follows, assert_rate_at_least, rejects
+from support.broken_mechanisms import response_too_honest
+from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, first_coordinate, floats, sealed, total
+from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), 1, 3])

@@ -17,14 +17,14 @@ from discreet.mechanism.exponential import exponential_law
 from discreet.mechanism.noisy_max import permute_and_flip_law
 from discreet.noise.law import exp_minus
 from discreet.privacy.sensitivity import matrix_sensitivity
-from mechanism.broken import (
+from support.broken_mechanisms import (
     exponential_twice_too_eager,
     noisy_max_twice_too_eager,
     noisy_max_with_its_value,
     pretend,
 )
-from mechanism.common import ADD, ONE, ONE_WAY, REPLACE, UNITS, floats, sealed, total
-from statistical import assert_follows, rejects
+from support.mechanism_values import ADD, ONE, ONE_WAY, REPLACE, UNITS, floats, sealed, total
+from support.statistics import assert_follows, rejects
 
 MAKERS = [exponential, noisy_max]
 SCORES = {

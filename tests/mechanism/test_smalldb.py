@@ -17,9 +17,9 @@ from discreet.mechanism.protocol import BITS
 from discreet.mechanism.smalldb import draw_level, levels
 from discreet.noise.law import exp_minus
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from mechanism.broken import pretend
-from mechanism.common import ADD, ONE, REPLACE, UNITS, floats, sealed, total
-from statistical import assert_follows, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, ONE, REPLACE, UNITS, floats, sealed, total
+from support.statistics import assert_follows, rejects
 
 # Overlapping counts, a sum with weights of both signs, and queries that do not tell all cells apart.
 QUERIES = {

@@ -8,7 +8,7 @@ from discreet import verify
 from discreet.errors import BadParameter, Refusal, SealBroken
 from discreet.mechanism import above_threshold, run_stream, sparse_vector
 from discreet.privacy.sensitivity import matrix_sensitivity
-from mechanism.broken import (
+from support.broken_mechanisms import (
     algorithm_1,
     algorithm_2,
     algorithm_3,
@@ -19,8 +19,8 @@ from mechanism.broken import (
     sparse_vector_one_way_by_mistake,
     stream_law,
 )
-from mechanism.common import ADD, ONE, ONE_WAY, UNITS, floats, sealed, total
-from statistical import assert_follows, assert_rate_at_least, rejects
+from support.mechanism_values import ADD, ONE, ONE_WAY, UNITS, floats, sealed, total
+from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 STREAMS = {
     "counts": [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]],

@@ -13,9 +13,9 @@ from discreet.mechanism import exponential, gaussian, largest_surprise, surprise
 from discreet.mechanism.surprise import surprises
 from discreet.privacy.event import Gaussian, Selection
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from mechanism.broken import pretend
-from mechanism.common import ADD, ONE, ONE_WAY, REPLACE, UNITS, floats, sealed, total
-from statistical import assert_follows, assert_rate_at_least, rejects
+from support.broken_mechanisms import pretend
+from support.mechanism_values import ADD, ONE, ONE_WAY, REPLACE, UNITS, floats, sealed, total
+from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 # Three overlapping counts on three cells, and what a model says of them: too little, right, too much.
 QUERY = [[1, 1, 0], [0, 1, 1], [1, 0, 0]]

@@ -18,7 +18,7 @@ from discreet.query import Linear
 from discreet.query.axis import axis_of
 from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers
-from statistical import assert_follows, rejects
+from support.statistics import assert_follows, rejects
 
 SMALL = Domain(
     {

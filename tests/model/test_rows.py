@@ -10,7 +10,7 @@ from discreet.model.rows import Rows
 from discreet.query import Linear, col, count
 from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers
-from statistical import assert_follows, rejects
+from support.statistics import assert_follows, rejects
 
 DOMAIN = Domain({"d": Integers(0, 3, missing="drop"), "a": Boolean(), "c": Categories(list("xyz"), outside="drop")})
 

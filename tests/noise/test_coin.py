@@ -9,7 +9,7 @@ from discreet.errors import BadParameter
 from discreet.noise import bernoulli, bernoulli_exp, coin, uniform_below
 from discreet.noise.coin import _threshold
 from discreet.noise.inversion import Digits
-from statistical import assert_follows, rejects
+from support.statistics import assert_follows, rejects
 
 PROBABILITIES = {
     "a third": (lambda size=None: bernoulli(Fraction(1, 3), size), 1 / 3),

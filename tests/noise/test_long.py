@@ -10,7 +10,7 @@ from discreet.noise.inversion import magnitude
 from noise.karney import rounded
 from noise.test_inversion import assert_mass, walk
 from noise.test_sample import TAILS, binned, binned_law, discrete_gaussian_law
-from statistical import assert_follows, rejects
+from support.statistics import assert_follows, rejects
 
 pytestmark = pytest.mark.long
 DRAWS = 4 * 10**7

@@ -12,7 +12,7 @@ from discreet.noise import compiled, exponential_race, gumbel_race, kernel
 from discreet.noise.inversion import Digits
 from discreet.noise.race import _noise, decide
 from discreet.noise.table import exponential_table
-from statistical import assert_follows, rejects
+from support.statistics import assert_follows, rejects
 
 SCORES = [[0, 0], [0, 1, 2], [3, 3, 0, 5], [Fraction(1, 3), Fraction(1, 2), 0]]
 

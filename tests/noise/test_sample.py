@@ -8,9 +8,9 @@ import pytest
 from discreet.errors import BadParameter
 from discreet.interval import precision
 from discreet.noise import discrete_gaussian, discrete_laplace, law, rounded_gaussian
-from needs import needs
 from noise.karney import rounded
-from statistical import assert_follows, rejects
+from support.needs import needs
+from support.statistics import assert_follows, rejects
 
 SCALES = [Fraction(3, 10), Fraction(1), Fraction(7, 2), Fraction(100), Fraction(12345, 7), Fraction(10**6)]
 DRAWS = 10**6

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import discreet.plan.build
-from curator.modelled import DOMAIN, ERROR, NAMES, SURE, conjunctions, eager, paired_rows, table_of, truth_of
 from discreet.curator.measuring import mechanism_of
 from discreet.curator.released import Released, learn
 from discreet.known.known import Known
@@ -18,6 +17,7 @@ from discreet.plan.target import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema import Unit
+from support.model_sessions import DOMAIN, ERROR, NAMES, SURE, conjunctions, eager, paired_rows, table_of, truth_of
 
 TARGET = Target(ERROR, SURE)
 PAIRS = {(NAMES[place], NAMES[place + 1]) for place in range(0, len(NAMES), 2)}

@@ -20,7 +20,7 @@ from discreet.privacy.event import Gaussian
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Product
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
-from known.dense import random_domain, random_linear, random_question
+from support.dense_estimator import random_domain, random_linear, random_question
 
 seeds = st.integers(0, 2**32 - 1)
 UNITS = [Unit(), Unit(neighbors="replace_one"), Unit(key="who", contributions=3)]

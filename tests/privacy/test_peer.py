@@ -6,7 +6,7 @@ from math import exp
 import pytest
 
 from discreet.privacy import ORDERS, Compose, DiscreteGaussian, Gaussian, Laplace, Pure, Repeat, delta, epsilon
-from needs import needs
+from support.needs import needs
 
 pytestmark = needs("dp_accounting")
 

@@ -25,9 +25,9 @@ from discreet.privacy.event import Compose, Gaussian, Laplace, Nothing, Repeat
 from discreet.source.table import open as open_table
 from discreet.wire.question import question_from_plain
 from query import grown, rowwise
-from query.brute import moves, mutated, sent
 from query.grown import CROWD
 from query.rowwise import SHOWN, Unsure
+from support.query_oracle import moves, mutated, sent
 
 COLUMNS = {
     "h": dp.Integers(-1, 2),

@@ -15,8 +15,8 @@ from discreet.query.predicate import Predicate
 from discreet.wire.question import question_from_plain
 from discreet.wire.workload import workload_from_plain
 from query import grown, rowwise
-from query.brute import sent
 from query.test_end_to_end import CROWD, GAUSSIAN, PURE, SURE, UNITS, Asked, check_answer, rows_of, table_of
+from support.query_oracle import sent
 
 NAMES = ("o", "h", "b")
 

@@ -8,7 +8,7 @@ from discreet.query import Linear, Marginal, col, count, everyone, fraction, mea
 from discreet.query.box import MOST_BOXES, decompose, truth
 from discreet.query.product import Factor, Product, interval_product, merge
 from discreet.schema import Boolean, Categories, Domain, Integers
-from strategies import combined
+from support.strategies import combined
 
 SMALL = Domain(
     {

@@ -24,7 +24,7 @@ from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.table import open as open_table
 from discreet.wire.question import question_from_plain
-from query.brute import KEEPING
+from support.query_oracle import KEEPING
 
 SEX = Factor(("sex",), [0, 1])
 ONE = Linear([Product((SEX,))])

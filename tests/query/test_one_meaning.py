@@ -1,7 +1,8 @@
 """A query has one meaning: any JSON that is accepted, any object that can be made, moves by what is declared for it.
 
-Bodies grow from the grammar and from noise. What is accepted is compared with a second program (`brute.py`) that reads
-the JSON alone: the largest move over all neighbours, and the true answer, from every source and by every program.
+Bodies grow from the grammar and from noise. What is accepted is compared with a second program
+(`support/query_oracle.py`) that reads the JSON alone: the largest move over all
+neighbours, and the true answer, from every source and by every program.
 """
 
 import copy
@@ -33,7 +34,7 @@ from discreet.source.frame import Frame
 from discreet.source.source import Source
 from discreet.source.table import open as open_table
 from discreet.wire.question import question_from_plain
-from query.brute import BODIES, CELLS, DROPPING, KEEPING, LINEARS, SIZES, effects, moves, mutated, sent
+from support.query_oracle import BODIES, CELLS, DROPPING, KEEPING, LINEARS, SIZES, effects, moves, mutated, sent
 
 UNITS = [
     Unit(),

@@ -10,7 +10,7 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.query import col, everyone
 from discreet.query.cells import mask_of
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
-from strategies import combined
+from support.strategies import combined
 
 DAY = date(2024, 2, 29)
 PEOPLE = Domain(

@@ -10,7 +10,6 @@ import sys
 import time
 import warnings
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -21,38 +20,9 @@ from sqlglot import Dialect
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Group, Predicate, Select, col, everyone, parse, parse_predicate
-from discreet.schema import Bins, Boolean, Categories, Domain, Integers
-from strategies import examples
-
-FIXTURES = Path(__file__).parent / "fixtures"
-ODD_TEXTS = ["", '"', "a\\", "SELECT", "(", "-- no comment", "/* no comment */", "; DROP TABLE people"]
-PEOPLE = Domain(
-    {
-        "age": Bins([17, 25, 65], upper=90),
-        "sex": Categories(["Female", "Male"]),
-        "grade": Categories(["low", "middle", "high"], ordered=True, missing="missing"),
-        "hours": Integers(1, 99),
-        "delta": Integers(-5, 5),
-        "children": Integers(0, 10, missing="drop"),
-        "city": Categories(["Basel", "Bern", "Zürich", "Val d'Isère", *ODD_TEXTS], missing="missing"),
-        "rate": Bins([0, Decimal("0.3"), Decimal("0.5")], upper=1),
-        "since": Bins([date(2024, 1, 1), date(2024, 2, 29), date(2024, 3, 1)], upper=date(2024, 12, 31)),
-        "date": Categories([date(2024, 1, 1), date(2024, 1, 2)]),
-        "smoker": Boolean(missing="missing"),
-        "Income": Categories(["<=50K", ">50K"]),
-        "zip code": Categories([8001, 3000], outside="drop", missing="missing"),
-        "x": Boolean(),
-        "X": Boolean(),
-    }
-)
-
-
-def valid_statements():
-    """Pairs of a statement and its tree, from blocks of lines of which the last, indented, is the tree."""
-    text = "".join(line for line in (FIXTURES / "valid.txt").open() if not line.startswith("#"))
-    for block in re.split(r"\n\s*\n", text.strip()):
-        *statement, tree = block.splitlines()
-        yield "\n".join(statement), tree.strip()
+from discreet.schema import Integers
+from support.statements import HOSTILE, PEOPLE, VALID, hostile_statements, valid_statements
+from support.strategies import examples
 
 
 def compact(select):
@@ -86,25 +56,6 @@ def test_a_valid_statement_means_its_tree(statement, tree):
     assert compact(select) == tree
 
 
-def hostile_statements():
-    """Statements and what their refusal says, by topic; see the top of hostile.txt for the notation."""
-    said = ""
-    for line in (FIXTURES / "hostile.txt").read_text().splitlines():
-        if line.startswith("## "):
-            said = line.split(": ", 1)[1]
-        elif line and not line.startswith("# "):
-            yield pytest.param(_written_out(line), said, id=line)
-
-
-def _written_out(line):
-    line = re.sub(r"\{\{(.+?)\|(\d+)\}\}", lambda match: match[1] * int(match[2]), line)
-    return re.sub(r"\\(x..|u....|U........|n|t|\\)", lambda match: _character(match[1]), line)
-
-
-def _character(code):
-    return {"n": "\n", "t": "\t", "\\": "\\"}.get(code) or chr(int(code[1:], 16))
-
-
 each_hostile = pytest.mark.parametrize(("statement", "said"), list(hostile_statements()))
 
 
@@ -134,10 +85,6 @@ def seconds_to_refuse(statement):
     before = time.process_time()
     refusal(statement)
     return time.process_time() - before
-
-
-VALID = [statement for statement, _ in valid_statements()]
-HOSTILE = [case.values[0] for case in hostile_statements()]
 
 
 def test_there_are_enough_statements_of_both_kinds():

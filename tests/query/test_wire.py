@@ -12,7 +12,7 @@ from discreet.query import Linear, Marginal, col, count, everyone, total
 from discreet.query.product import Factor, Product
 from discreet.query.wire import query_from_plain, query_to_plain
 from discreet.schema import Boolean, Categories, Domain, Integers
-from strategies import combined
+from support.strategies import combined
 
 DOMAIN = Domain({"age": Integers(-1, 3), "city": Categories(["a", "b", "ü"], missing="missing"), "sex": Boolean()})
 ATOMS = st.one_of(

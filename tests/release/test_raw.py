@@ -14,8 +14,8 @@ from discreet.release.raw import SyntheticRows, raw_rows
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema
 from discreet.source.coding import code_column
 from discreet.source.reading import read_table
-from needs import needs
-from statistical import assert_follows, rejects
+from support.needs import needs
+from support.statistics import assert_follows, rejects
 
 # Extra cells of each of these come back: a missing value goes to the one that there is.
 COLUMNS = {

@@ -20,7 +20,7 @@ from discreet.schema import Boolean, Domain, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
 from release.procedures import ADD, PERSONS, REPLACE, desk_of, refused
-from statistical import assert_follows, rejects
+from support.statistics import assert_follows, rejects
 
 FEW = Domain({"ill": Boolean(), "old": Boolean(), "rich": Boolean()})
 GOAL = goal_of([["ill", "old"], ["old", "rich"]], FEW)

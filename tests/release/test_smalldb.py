@@ -12,7 +12,7 @@ from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.query.ask import count, total
 from discreet.query.workload import monotone_conjunctions
 from discreet.release.smalldb import promised_error, sample_size, sampled_rows, small_db
-from statistical import assert_follows, assert_rate_at_least, rejects
+from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 REPLACE = dp.Unit(neighbors="replace_one")
 CITY = dp.Domain({"city": dp.Categories(["a", "b", "c"], outside="a", missing="a")})

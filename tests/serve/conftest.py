@@ -2,7 +2,7 @@
 
 import pytest
 
-from serve.live import Inside, Live, settings
+from support.live_server import Inside, Live, settings
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from serve.live import Inside, people
+from support.live_server import Inside, people
 
 QUESTION = "hours >= 17 AND city = 'Chur' AND sex = 'Male'"
 

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.ledger import Head, verify
 from discreet.schema import parse_schema, read_schema
-from serve.live import Inside
+from support.live_server import Inside
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from discreet.serve.app import make
 from discreet.serve.door import _depth
 from discreet.serve.settings import MOST_BYTES, Settings
 from discreet.serve.tokens import FRESH, MARK, Tokens
-from serve.live import Inside, people
+from support.live_server import Inside, people
 
 OWNERS = [
     ("GET", "/tokens", None),

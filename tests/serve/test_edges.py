@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from serve.live import Inside
+from support.live_server import Inside
 
 HUGE = "1" + "0" * 5000
 NUMBERS = ["0", "-1", "1e-300", "5e-324", "1e300", "1e400", "NaN", "Infinity", "-Infinity", HUGE, f"-{HUGE}", "9e-16"]

@@ -12,9 +12,9 @@ import pytest
 from discreet.errors import DiscreetError
 from discreet.query.sql import parse_predicate
 from discreet.schema import Schema, write_schema
-from needs import needs
-from query.test_sql import HOSTILE, PEOPLE
-from serve.live import CANARIES, Inside, Live, settings
+from support.live_server import CANARIES, Inside, Live, settings
+from support.needs import needs
+from support.statements import HOSTILE, PEOPLE
 
 FORMS = [
     {"question": 3},

@@ -9,7 +9,7 @@ import pytest
 from discreet.errors import BadParameter, BadSchema, TableChanged
 from discreet.ledger import Budget, Ledger, Scope
 from discreet.serve.app import make
-from serve.live import CANARIES, Inside, people, settings
+from support.live_server import CANARIES, Inside, people, settings
 
 ONE = Budget(epsilon=1, delta=1e-9)
 AGES = "age >= 45"

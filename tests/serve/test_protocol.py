@@ -9,7 +9,7 @@ import pytest
 import discreet as dp
 from discreet.query.sql import parse
 from discreet.query.statement import Select
-from serve.live import Live, settings
+from support.live_server import Live, settings
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age >= 65 AND sex = 'Female'"
 CITIES = "SELECT city, COUNT(*) FROM people"

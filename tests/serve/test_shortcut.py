@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from discreet.serve.shortcut import Shortcut
-from serve.live import Inside
+from support.live_server import Inside
 
 ASK = "/tables/people/ask"
 KNOWN = {"question": "SELECT sex, city, COUNT(*) FROM people GROUP BY sex, city", "error": 30}

@@ -13,7 +13,7 @@ import pytest
 from discreet.curator.teller import left_of
 from discreet.serve import door
 from discreet.serve.routes import asking
-from serve.live import CANARIES, SCHEMA, Inside, Live, people, settings
+from support.live_server import CANARIES, SCHEMA, Inside, Live, people, settings
 
 
 def area(one, other):

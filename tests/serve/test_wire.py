@@ -21,8 +21,8 @@ from discreet.wire.answer import answer_from_plain, answer_to_plain
 from discreet.wire.problem import error_of, problem_of
 from discreet.wire.question import question_from_plain, question_to_plain
 from discreet.wire.workload import workload_from_plain, workload_to_plain
-from query.test_sql import PEOPLE, valid_statements
-from strategies import combined
+from support.statements import PEOPLE, valid_statements
+from support.strategies import combined
 
 values = st.one_of(
     st.integers(-(10**12), 10**12),

@@ -15,8 +15,8 @@ from discreet.curator.releasing import held_for
 from discreet.ledger import Budget, Ledger, verify
 from discreet.privacy import Gaussian
 from discreet.serve.jobs import Job, Jobs, now, number_of
-from ledger.places import needs_postgres, new_database
-from serve.live import Live, settings
+from support.ledger_places import needs_postgres, new_database
+from support.live_server import Live, settings
 
 
 def workers_of(live):

@@ -10,13 +10,13 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from curator.neighbours import HeardLedger, HeardTable, Session, differences, listening, random_pair, told
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget
 from discreet.query import Linear
 from discreet.query.product import Product, box
 from discreet.session.weights import PMW
 from discreet.source.exact import unseal
+from support.neighbours import HeardLedger, HeardTable, Session, differences, listening, random_pair, told
 
 # Large, because the tables are small: otherwise nothing would ever be above the threshold.
 BUDGETS = [Budget(epsilon=300), Budget(epsilon=300, delta=1e-6)]

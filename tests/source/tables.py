@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.query import col, everyone
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
-from strategies import combined
+from support.strategies import combined
 
 DAY = date(2024, 2, 29)
 DOMAIN = Domain(

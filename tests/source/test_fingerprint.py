@@ -16,8 +16,8 @@ from discreet.schema import Categories, Domain, Unit
 from discreet.source import open as open_table
 from discreet.source.engine import Engine
 from discreet.source.exact import unseal
-from needs import needs
-from source.engines import duckdb, from_duckdb, postgres, postgres_address, postgres_table
+from support.engines import duckdb, from_duckdb, postgres, postgres_address, postgres_table
+from support.needs import needs
 
 DOMAIN = Domain({"x": Categories([0, 1, 2], outside="drop"), "y": Categories([0, 1, 2], outside="drop")})
 KEYED = Unit(key="person")

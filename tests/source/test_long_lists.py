@@ -10,8 +10,8 @@ from discreet.query import Marginal
 from discreet.schema import Bins, Categories, Domain, Unit
 from discreet.source import Frame
 from discreet.source.exact import unseal
-from needs import needs
-from source.engines import ENGINES
+from support.engines import ENGINES
+from support.needs import needs
 
 NAMES = [
     *(name for name in ENGINES if name not in ("Postgres", "Spark")),

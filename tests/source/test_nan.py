@@ -7,7 +7,7 @@ import pyarrow as pa
 from discreet.query.linear import Marginal
 from discreet.schema import Bins, Domain, Unit
 from discreet.source.exact import unseal
-from source.engines import from_parquet
+from support.engines import from_parquet
 
 
 def test_parquet_statistics_do_not_hide_what_is_no_number():

@@ -19,8 +19,8 @@ from discreet.schema import Domain, Integers, Unit
 from discreet.source import Frame
 from discreet.source import open as open_table
 from discreet.source.exact import unseal
-from needs import needs
 from source.tables import DOMAIN, arrow
+from support.needs import needs
 
 pytestmark = needs("pyspark", "grpc", command="java")
 TESTS = Path(__file__).parent.parent

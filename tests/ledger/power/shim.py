@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ledger.power.journal import begin_journal
-from needs import needs
+from support.needs import needs
 
 TESTS = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from serve.live import Live, people, settings
+from support.live_server import Live, people, settings
 
 CHROMIUM = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from needs import needs
+from support.needs import needs
 
 pytestmark = needs("playwright", command="chromium")
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from discreet.serve.door import UNKNOWN
-from needs import needs
+from support.needs import needs
 
 pytestmark = needs("playwright", command="chromium")
 

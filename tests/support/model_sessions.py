@@ -11,8 +11,6 @@ import pytest
 import discreet.curator.models
 import discreet.plan.build
 import discreet.plan.forecast
-from curator.neighbours import HeardLedger as Heard
-from curator.neighbours import HeardTable, Session
 from discreet.curator import Curator
 from discreet.curator.session import Session as Checked
 from discreet.ledger import Budget
@@ -25,6 +23,8 @@ from discreet.schema import Boolean, Domain, Schema, Unit
 from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.table import Table
+from support.neighbours import HeardLedger as Heard
+from support.neighbours import HeardTable, Session
 
 COLUMNS, ROWS = 8, 200_000
 NAMES = tuple(f"x{place}" for place in range(COLUMNS))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from statistical import assert_follows, assert_rate_at_least, rejects, relative_entropy_bound
+from support.statistics import assert_follows, assert_rate_at_least, rejects, relative_entropy_bound
 
 FAIR = dict.fromkeys(range(6), 1 / 6)
 

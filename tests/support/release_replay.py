@@ -19,10 +19,6 @@ import pytest
 import discreet.curator.teller
 import discreet.mechanism.smalldb
 import discreet.release.small
-from curator.modelled import HeardLedger
-from curator.neighbours import HeardTable, declared_loss, differences, disorder, loss, outcome
-from curator.replayed import Replayed, listening_to_coins
-from curator.test_distances import distances_of
 from discreet import noise
 from discreet.curator import Curator
 from discreet.curator.teller import Teller
@@ -33,6 +29,9 @@ from discreet.privacy.event import Nothing
 from discreet.privacy.gate import FULL
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss as price_of
+from support.coin_replay import Replayed, distances_of, listening_to_coins
+from support.model_sessions import HeardLedger
+from support.neighbours import HeardTable, declared_loss, differences, disorder, loss, outcome
 
 # Tables that SmallDB looks at, and tables times questions: so few that all their probabilities can be listed.
 MOST_TABLES, MOST_WORK = 2**14, 2**14

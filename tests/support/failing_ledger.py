@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from curator.modelled import ALONE, ERROR, SURE, Desk, HeardLedger, paired_rows, table_of
 from discreet import noise
 from discreet.curator.models import Models
 from discreet.curator.session import Session
@@ -19,6 +18,7 @@ from discreet.errors import LedgerFailed
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.privacy.event import Coin, Compose
+from support.model_sessions import ALONE, ERROR, SURE, Desk, HeardLedger, paired_rows, table_of
 
 ROWS = 64
 LARGE, EACH = Budget(epsilon=3, delta=1e-9, gate="renyi"), Budget(epsilon=2, delta=1e-9, gate="renyi")

@@ -16,8 +16,6 @@ from flint import arb
 
 import discreet.curator.session
 import discreet.mechanism.calibration
-from curator.modelled import HeardLedger
-from curator.neighbours import HeardTable, Session, differences, listening, outcome
 from discreet import noise
 from discreet.curator import Curator
 from discreet.interval import precision
@@ -25,6 +23,8 @@ from discreet.privacy.event import Coin
 from discreet.privacy.gate import GRAIN
 from discreet.privacy.renyi import ORDERS, bounded_range_divergence, hit_divergence
 from discreet.source.exact import unseal
+from support.model_sessions import HeardLedger
+from support.neighbours import HeardTable, Session, differences, listening, outcome
 
 
 @dataclass
@@ -211,3 +211,9 @@ def loss_at(first, second, drawn, order):
     if inf in charges.values():
         return 0
     return total + sum(charges[toss.steepness] for toss in first.tosses if toss.hit)
+
+
+def distances_of(opened, expected):
+    """How far each opened marginal is from the one that was expected, in L1."""
+    pairs = zip(opened, expected, strict=True)
+    return [sum(abs(value - int(m)) for value, m in zip(part.values, middle, strict=True)) for part, middle in pairs]

@@ -6,11 +6,11 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from curator.neighbours import HeardLedger, Release, Session, listening, told
 from discreet import noise
 from discreet.learn.holdout import Holdout
 from discreet.learn.leaderboard import Leaderboard
 from discreet.ledger import Budget
+from support.neighbours import HeardLedger, Release, Session, listening, told
 
 COINS = Budget(epsilon=300, delta=1e-6, gate="renyi")
 BUDGETS = [Budget(epsilon=300), Budget(epsilon=300, delta=1e-6), COINS]
