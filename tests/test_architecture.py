@@ -78,6 +78,23 @@ def test_a_stage_imports_only_itself_and_earlier_stages(path):
         assert STAGES.index(name[0]) <= STAGES.index(stage), f"{stage} imports discreet.{'.'.join(name)}"
 
 
+# Textbook algorithms, lecture claims, attacks and the demonstration, with their commands.
+LAB = {"attack", "reproduce", "demo", "session", "draw"}
+LAB_COMMANDS = {ROOT / "cli" / name for name in ("attack.py", "reproduce.py", "demo.py")}
+# What the holdout still takes from the textbook sessions; it moves to the product's side.
+STILL = {("learn", "session"), ("learn", "draw")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_product_never_imports_the_lab(path):
+    stage = stage_of(path)
+    if stage == "__init__" or stage in LAB or path in LAB_COMMANDS:
+        return
+    for name in imports(path):
+        below = name[1] if name[0] == "cli" and len(name) > 1 else name[0]
+        assert below not in LAB or (stage, below) in STILL, f"{stage} imports discreet.{'.'.join(name)}"
+
+
 def test_the_check_sees_an_import_of_a_later_stage(tmp_path):
     (tmp_path / "wrong.py").write_text("def f():\n    from discreet.mechanism.laplace import laplace\n")
     assert list(imports(tmp_path / "wrong.py")) == [("mechanism", "laplace", "laplace")]

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.shell import run
-from discreet.cli import app
+from discreet.cli import LAB, app
 
 
 def test_explain_says_the_odds_the_test_and_the_families():
@@ -48,6 +48,30 @@ def test_help_lists_the_commands():
     assert "demo" in result.stdout
     assert "schema" in result.stdout
     assert "ledger" in result.stdout
+
+
+def test_a_command_of_the_product_does_not_load_the_lab():
+    code = """
+import sys
+from discreet.cli import LAB, app
+try:
+    app(["explain", "--epsilon", "1"])
+except SystemExit:
+    pass
+assert not {where.split(":")[0] for where in LAB.values()} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", LAB)
+def test_the_lab_gives_its_commands_by_name(name):
+    result = CliRunner().invoke(app, [name, "--help"])
+    assert result.exit_code == 0
+    assert name in result.output
+
+
+def test_a_command_of_the_lab_is_suggested_too():
+    assert "Did you mean 'attack'?" in run("atack").stderr
 
 
 HEAVY = ["numpy", "scipy", "numba", "dp_accounting", "flint", "sqlalchemy"]

@@ -2,24 +2,57 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from discreet.cli import attack, desk, explain, ledger, release, reproduce, schema, serve
+from discreet.cli import desk, explain, ledger, release, schema, serve
 from discreet.cli.terminal import visible
 from discreet.errors import DiscreetError, Mistake
+
+# The commands of the lab as module:function. The product never imports the lab; a command is looked up when it is used.
+LAB = {
+    "attack": "discreet.cli.attack:attack",
+    "audit": "discreet.cli.attack:audit",
+    "reproduce": "discreet.cli.reproduce:reproduce",
+    "demo": "discreet.cli.demo:demo",
+}
+
+
+class Commands(TyperGroup):
+    """The product's commands, and those of the lab once somebody wants one of them or a list of all."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        self._add_lab()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by its name."""
+        if cmd_name not in self.commands:
+            self._add_lab()
+        return super().get_command(ctx, cmd_name)
+
+    def _add_lab(self) -> None:
+        for name, (module, function) in ((name, where.split(":")) for name, where in LAB.items()):
+            alone = typer.Typer(add_completion=False)
+            alone.command(name, rich_help_panel="Lab")(getattr(import_module(module), function))
+            self.commands[name] = get_command(alone)
+
 
 app = typer.Typer(
     name="discreet",
     help="A private data curator: exponentially many questions, one privacy budget.",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-COMMANDS: list[Callable[..., None]] = [
+PRODUCT: list[Callable[..., None]] = [
     desk.ask,
     desk.plan,
     desk.known,
@@ -27,9 +60,9 @@ COMMANDS: list[Callable[..., None]] = [
     desk.history,
     release.release,
     serve.serve,
+    explain.explain,
 ]
-COMMANDS += [explain.explain, attack.attack, attack.audit, reproduce.reproduce]
-for command in COMMANDS:
+for command in PRODUCT:
     app.command()(command)
 app.add_typer(schema.app)
 app.add_typer(ledger.app)
@@ -41,31 +74,8 @@ def discreet() -> None:
     """A private data curator: exponentially many questions, one privacy budget."""
 
 
-@app.command()
-def demo(
-    questions: Annotated[int, typer.Option(min=1, help="How many questions to ask.")] = 10_000,
-    report: Annotated[Path, typer.Option(help="Where to write the report, one HTML file.")] = Path("out/demo.html"),
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
-    serving: Annotated[bool, typer.Option("--serve", help="Instead: the page on this table, to play with.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: the port.")] = 8711,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: open no browser.")] = False,
-) -> None:
-    """A census table, thousands of questions, one budget: what was free, what was spent, and if the errors held.
-
-    With --serve the page opens on it, with a sample token and a budget that is forgotten when you stop.
-    """
-    if serving:
-        with serve.needing_server():
-            from discreet.demo.served import play
-        play(port, open_page=not no_browser)
-        return
-    from discreet.demo import run
-
-    run(questions, report=None if no_report else report)
-
-
 def main() -> None:
-    """Run a command; an error of ours is one sentence on stderr, with exit code 2 for mistakes and 1 for the rest."""
+    """Run a command. A DiscreetError is one sentence on stderr: exit code 2 for mistakes of the user, 1 for others."""
     try:
         app()
     except DiscreetError as error:

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import draw
+from discreet import noise
 from discreet.learn.partition import partition
 from discreet.query.body import Body
 from discreet.types import Floats
@@ -92,7 +92,8 @@ def scattered_seeds(body: Body, rows: float, clusters: int) -> Seeds:
     """
     half = Body(tuple(max(1, side // 2) for side in body.reach), body.norm)
     reach = np.array(half.reach, dtype=np.float64)[:, None]
-    drawn = half.clipped(np.rint((2 * draw.uniforms(body.dimensions, _DRAWN) - 1) * reach)).T
+    uniform = np.reshape(noise.uniform_below(2**40, size=body.dimensions * _DRAWN), (body.dimensions, _DRAWN)) / 2**40
+    drawn = half.clipped(np.rint((2 * uniform - 1) * reach)).T
     chosen = [0]
     gaps = ((drawn - drawn[0]) ** 2).sum(axis=1)
     while len(chosen) < clusters:

@@ -11,7 +11,7 @@ from math import exp, lgamma, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import draw
+from discreet import noise
 from discreet.cache import memoize
 from discreet.mechanism.laplace import laplace
 from discreet.parameter import Number, positive, probability, whole
@@ -115,7 +115,8 @@ def run_study(study: Study, *, harmful: bool, alice_is_ill: bool, with_alice: bo
     >>> 200 < run_study(Study(epsilon=1), harmful=True, alice_is_ill=False) < 400
     True
     """
-    others = draw.truths(study.harmful if harmful else study.harmless, study.smokers - 1)
+    rate = study.harmful if harmful else study.harmless
+    others = np.asarray(noise.uniform_below(2**40, size=study.smokers - 1)) < rate * 2**40
     count = int(others.sum()) + int(alice_is_ill and with_alice)
     released = laplace(epsilon=study.epsilon, sensitivity=_ONE).release(Exact(np.array([count]), _ONE))
     return int(released[0])
