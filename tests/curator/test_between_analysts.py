@@ -16,7 +16,7 @@ from discreet.source.frame import Frame
 from discreet.source.table import Table
 from support.release_replay import quick_fits  # noqa: F401
 
-GOLDEN = Path(__file__).parent / "golden" / "a2d235c.zip"
+GOLDEN = Path(__file__).parents[1] / "golden" / "a2d235c.zip"
 DOMAIN = Domain(
     {
         "age": Integers(0, 9),
