@@ -151,14 +151,14 @@ def test_a_build_that_the_budget_ends_is_given_up_and_the_question_is_answered(t
 
 def test_a_model_that_cannot_open_is_given_up_once(table, tmp_path, monkeypatch):
     """Building may cost more than was forecast, so that only orders are left that the coin closes."""
-    right = Teller.spend
+    right = Teller.transact
 
-    def refuses(self, event, why, **named):
-        if isinstance(event, Coin):
+    def refuses(self, payment, measure, **named):
+        if isinstance(payment.event, Coin):
             raise BudgetExceeded("not so much.")
-        return right(self, event, why, **named)
+        return right(self, payment, measure, **named)
 
-    monkeypatch.setattr(Teller, "spend", refuses)
+    monkeypatch.setattr(Teller, "transact", refuses)
     with eager(), Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         for question in conjunctions(20):
             desk.ask(question, **WISH)

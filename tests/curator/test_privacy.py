@@ -163,13 +163,13 @@ def test_an_error_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
 
 
 def test_rows_that_are_read_before_they_are_paid_for_are_seen(tmp_path, monkeypatch):
-    right = Teller.spend
+    right = Teller.transact
 
     def reads_first(self, *arguments, **settings):
         self.table.evaluate(Marginal(()))
         return right(self, *arguments, **settings)
 
-    monkeypatch.setattr(Teller, "spend", reads_first)
+    monkeypatch.setattr(Teller, "transact", reads_first)
     assert broken_in_some_session(tmp_path, sessions=1) == {"evaluate before it is paid"}
 
 
@@ -286,7 +286,7 @@ def largest_move(matrix, unit, drops, power):
 def recomputed(released, domain, unit):
     """What a spend must cost, in grains, from nothing but what was recorded for it; whether that is exact."""
     magic, header, _ = released.split(b"\n", 2)
-    assert magic == b"discreet curator 1"
+    assert magic == b"discreet record 2"
     steps = json.loads(header)["steps"]
     price = Fraction(0)
     for step in steps:

@@ -297,13 +297,13 @@ def test_what_is_known_of_rows_without_paying_is_seen(tmp_path, monkeypatch):
 
 
 def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
-    right = Teller.spend
+    right = Teller.transact
 
     def early(self, *arguments, **named):
         self.table.evaluate(Marginal(()))
         return right(self, *arguments, **named)
 
-    monkeypatch.setattr(Teller, "spend", early)
+    monkeypatch.setattr(Teller, "transact", early)
     assert seen("mixture", tmp_path, tries=1) == {"evaluate before it is paid"}
 
 
@@ -321,12 +321,13 @@ def test_half_the_price_is_seen(method, tmp_path, monkeypatch):
 
 
 def test_a_look_that_is_not_paid_is_seen(tmp_path, monkeypatch):
-    right = Teller.spend
+    right = Teller.transact
 
-    def forgetful(self, event, why, **named):
-        return right(self, Nothing() if "independent" in why else event, why, **named)
+    def forgetful(self, payment, measure, **named):
+        less = replace(payment, event=Nothing()) if "independent" in payment.why else payment
+        return right(self, less, measure, **named)
 
-    monkeypatch.setattr(Teller, "spend", forgetful)
+    monkeypatch.setattr(Teller, "transact", forgetful)
     assert "more than paid" in seen("mixture", tmp_path)
 
 

@@ -197,17 +197,20 @@ def test_what_is_left_is_up_to_date_when_another_curator_has_paid(tmp_path):
 
 def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch):
     """The power of the tests above: every third release is not recorded, and known only in this life."""
-    right, count = Teller.record, iter(range(10**6))
+    from discreet.curator.released import learn
 
-    def forgets(self, receipt, released):
-        if next(count) % 3 == 2:
-            from discreet.curator.released import learn
+    right, count = Teller.transact, iter(range(10**6))
 
-            learn(released, self.known)
-        else:
-            right(self, receipt, released)
+    def forgets(self, *payment, **named):
+        if next(count) % 3 != 2:
+            return right(self, *payment, **named)
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "record", lambda *_, **__: True)
+            done = right(self, *payment, **named)
+        learn(done.told, self.known)
+        return done
 
-    monkeypatch.setattr(Teller, "record", forgets)
+    monkeypatch.setattr(Teller, "transact", forgets)
     table, questions = table_and_questions(3, 40)
     one = in_one_life(table, questions, tmp_path / "one.sqlite", PLENTY)
     count = iter(range(10**6))
@@ -378,18 +381,24 @@ def test_after_kills_in_a_stream_of_10_000_questions_all_is_well(tmp_path, repet
 
 def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, monkeypatch):
     """The power test: what was answered and not yet recorded dies with the curator."""
-    right, waiting = Teller.record, []
+    from discreet.curator.released import learn
 
-    def later(self, receipt, released):
-        from discreet.curator.released import learn
+    right, transact, waiting = Ledger.record, Teller.transact, []
 
+    def later(self, receipt, released, *, after=None):
         waiting.append((receipt, released))
-        learn(released, self.known)
         if len(waiting) == 5:
             for each in waiting:
                 right(self, *each)
             waiting.clear()
+        return True
 
-    monkeypatch.setattr(Teller, "record", later)
+    def learns(self, *payment, **named):
+        done = transact(self, *payment, **named)
+        learn(done.told, self.known)
+        return done
+
+    monkeypatch.setattr(Ledger, "record", later)
+    monkeypatch.setattr(Teller, "transact", learns)
     broken, _ = first_broken(tmp_path, how_many=200, kills=3, longest=0.5)
     assert broken

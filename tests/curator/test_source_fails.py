@@ -3,13 +3,13 @@
 import os
 import threading
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
-from discreet.ledger.failed import FAILED
+from discreet.ledger import Ledger
+from discreet.ledger.record import FAILED
 from discreet.privacy.event import Nothing
 from discreet.release.mwem import mwem
 from discreet.source.engine import Engine
@@ -267,11 +267,14 @@ def test_several_steps_of_one_payment_read_one_state(table, ledger, people, monk
         pq.write_table(pa.table({"age": [1], "sex": ["F"]}), people)
 
     monkeypatch.setattr(Engine, "cells", cells)
-    from discreet.curator import teller
+    right = Ledger.record
 
-    monkeypatch.setattr(
-        teller.Teller, "record", lambda self, receipt, released: drawn.append(np.asarray(released.values))
-    )
+    def record(self, receipt, released, **named):
+        if released != FAILED:
+            drawn.append(released)
+        return right(self, receipt, released, **named)
+
+    monkeypatch.setattr(Ledger, "record", record)
     with pytest.raises(dp.SourceFailed, match=r"while it was read.*charged all the same"):
         desk.ask_many(["age >= 2", "sex = 'F'"], error=100)
     assert drawn == []

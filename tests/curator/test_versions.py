@@ -172,8 +172,9 @@ def test_an_open_session_of_an_older_version_answers_no_more_not_even_what_it_sa
 def test_an_answer_that_was_under_way_when_a_version_was_declared_is_not_of_that_version(ledger):
     ledger.cap(BUDGET, table="people")
     with Curator(table(), ledger=ledger) as old:
-        taken = old._teller.spend(Gaussian(Fraction(10), Fraction(1)), "under way", analyst="ana")
-        recorded = old._teller.written(old._teller._taken(*_steps(old)))
+        event = Gaussian(Fraction(10), Fraction(1))
+        taken = ledger.spend(event, "under way", table=old.table.identity, analyst="ana")
+        recorded = old._teller.record_of(old._teller._taken(*_steps(old))).to_bytes()
         with Curator(table(30_000, "2"), ledger=ledger) as new:
             ledger.record(taken, recorded)
             assert new.known() == []

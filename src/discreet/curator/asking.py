@@ -10,11 +10,11 @@ import numpy as np
 
 from discreet.curator.asked import Reading, single
 from discreet.curator.bars import all_bars
-from discreet.curator.keyed import Keyed, packed, unpacked
+from discreet.curator.keyed import packed, unpacked
 from discreet.curator.models import Models
 from discreet.curator.promise import beyond, next_steps
 from discreet.curator.reply import Said, cost_of, lifted, meets, price_of, said, together
-from discreet.curator.teller import Teller
+from discreet.curator.teller import Keyed, Paying, Teller
 from discreet.curator.wish import Wish, few_rows, modelled, targets_of
 from discreet.errors import BudgetExceeded, TableChanged, TooLarge
 from discreet.known.bars import Bars
@@ -148,10 +148,9 @@ class Asking:
 
     def _measure(self, steps: Steps, why: str, request: Keyed | None, wish: Wish, readings: Sequence[Reading]) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
-        key, body, older = request or (None, None, ())
-        facts: dict[str, Any] = {"key": key, "body": body, "older": older, "error": wish.error or None}
+        paying = Paying(self.analyst, keyed=request, error=wish.error or None)
         try:
-            return self._teller.measure(steps, why, analyst=self.analyst, **facts)
+            return self._teller.measure(steps, why, paying)
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
 

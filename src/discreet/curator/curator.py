@@ -1,7 +1,7 @@
 """Plan, spend, evaluate, release, record, answer: many questions, one budget."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from copy import copy
 from types import TracebackType
@@ -23,6 +23,8 @@ from discreet.curator.wish import read_wish
 from discreet.errors import BadParameter
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.ledger import ANYONE
+from discreet.ledger.record import Codec, Told
+from discreet.ledger.transaction import Payment, Transacted
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, confidence_of, text, whole
 from discreet.release.goal import Wanted
@@ -247,6 +249,10 @@ class Curator(Asking):
             return self.seen_by(analyst).release(workload, budget, **mine, key=key, tell=tell)
         given, limits = self.remaining if budget is None else budget, limits_of(seconds, memory)
         return self._releasing.release(workload, given, method, limits, self.analyst, key, tell)
+
+    def _transact(self, payment: Payment, measure: Callable[[], Told], codec: Codec[Told]) -> Transacted[Told]:
+        """A transaction about this table that is not a question, say of k-means: in this desk's turn and quantum."""
+        return self._teller.other(payment, measure, codec)
 
     @property
     def remaining(self) -> Budget:

@@ -6,36 +6,23 @@ laid out follows from the question, which the key is bound to.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from json import dumps, loads
-from typing import Any, Literal, NamedTuple
+from json import dumps
+from typing import Any
 
 import numpy as np
 
 from discreet.curator.asked import Reading
 from discreet.curator.reply import Said
+from discreet.curator.teller import Keyed
 from discreet.curator.wish import Wish
 from discreet.errors import LedgerDamaged
 from discreet.known.bars import Bars
 from discreet.ledger import Budget
-from discreet.ledger.keys import own_key, part_of
+from discreet.ledger.keys import own_key
+from discreet.ledger.record import Record, record_of
 from discreet.privacy.wire import event_from_plain, event_to_plain
 from discreet.query.statement import Aggregate, Select
 from discreet.query.wire import query_to_plain
-
-# The first line of what is kept.
-MAGIC = b"discreet answers 1\n"
-
-
-class Keyed(NamedTuple):
-    """A key, the request that it is bound to, and the bytes by which older versions knew the same request."""
-
-    key: str
-    body: bytes
-    older: tuple[bytes, ...]
-
-    def part(self, what: Literal["round", "question"], place: int) -> "Keyed":
-        """The same for a further payment of the request."""
-        return self if not place else Keyed(part_of(self.key, what, place + 1), self.body, self.older)
 
 
 def keyed(key: str, kind: str, readings: Sequence[Reading], wish: Wish, *, nonnegative: bool = False) -> Keyed:
@@ -61,17 +48,17 @@ def packed(saids: Sequence[Said]) -> bytes:
         for said in saids
     ]
     numbers = [each for said in saids for bar in said.bars for each in (bar.values, bar.errors)]
-    return MAGIC + dumps(header).encode() + b"\n" + b"".join(each.astype("<f8").tobytes() for each in numbers)
+    return Record("answers", {"answers": header}, b"".join(each.astype("<f8").tobytes() for each in numbers)).to_bytes()
 
 
 def unpacked(kept: bytes) -> list[Said]:
     """What was said when the request came first."""
-    if not kept.startswith(MAGIC):
+    record = record_of(kept)
+    if record is None or record.kind != "answers":
         raise LedgerDamaged("an answer is kept in a form that this version does not know. Upgrade discreet.")
-    end = kept.index(b"\n", len(MAGIC))
-    numbers = np.frombuffer(kept[end + 1 :], dtype="<f8").astype(np.float64)
+    numbers = np.frombuffer(record.payload, dtype="<f8").astype(np.float64)
     saids, start = [], 0
-    for each in loads(kept[len(MAGIC) : end]):
+    for each in record.fields["answers"]:
         bars = []
         for size in each["sizes"]:
             bars.append(Bars(numbers[start : start + size], numbers[start + size : start + 2 * size]))

@@ -1,11 +1,10 @@
 """What was released, as bytes: enough to know it again after a restart, to the bit."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from discreet.curator.session import Session, session_from_plain, session_to_plain
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.known.known import Known
+from discreet.ledger.record import Record, record_of
 from discreet.plan.plan import Alone, Directly, Lattice, Step, Whole, measured
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
@@ -20,13 +20,10 @@ from discreet.query.residual import Residual
 from discreet.query.wire import query_from_plain, query_to_plain
 from discreet.schema.domain import Domain
 
-# The first line of the bytes; others may keep other things in the same ledger.
-MAGIC = b"discreet curator 1\n"
-
-
 # What a record is of: steps that were taken; a number that a procedure heard; a session that begins, changes or ends;
 # steps that were taken because a model failed its check; a release that begins.
 Kind = Literal["steps", "heard", "session", "hit", "release"]
+KINDS: tuple[str, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,28 +47,29 @@ class Prints(dict[str, str]):
         return self.setdefault(name, print_)
 
 
-def to_bytes(table: str, prints: Prints, released: Released) -> bytes:
-    """The bytes to record: a line of JSON, and the integers."""
-    header: dict[str, Any] = {"table": table, "steps": [_step_to_plain(step, prints) for step in released.steps]}
-    if released.kind != "steps":
-        header["is"] = released.kind
+def released_to_record(table: str, prints: Prints, released: Released) -> Record:
+    """What is recorded: the table, the steps, the session if it changes, and the integers."""
+    fields: dict[str, Any] = {"table": table, "steps": [_step_to_plain(step, prints) for step in released.steps]}
     if released.session is not None:
-        header["session"] = session_to_plain(released.session)
-    return MAGIC + json.dumps(header).encode() + b"\n" + released.values.astype("<i8").tobytes()
+        fields["session"] = session_to_plain(released.session)
+    return Record(released.kind, fields, released.values.astype("<i8").tobytes())
+
+
+def released_of(record: Record, prints: Prints) -> Released:
+    """What a record of one of our `KINDS` says."""
+    fields: Any = record.fields
+    steps = tuple(_step_from_plain(plain, prints) for plain in fields["steps"])
+    session = session_from_plain(fields["session"]) if "session" in fields else None
+    values = np.frombuffer(record.payload, dtype="<i8").astype(np.int64)
+    return Released(steps, values, cast(Kind, record.kind), session)
 
 
 def from_bytes(released: bytes, table: str, prints: Prints) -> Released | None:
     """What was recorded, if it is of this table and ours."""
-    if not released.startswith(MAGIC):
+    record = record_of(released)
+    if record is None or record.kind not in KINDS or record.fields["table"] != table:
         return None
-    end = released.index(b"\n", len(MAGIC))
-    header = json.loads(released[len(MAGIC) : end])
-    if header["table"] != table:
-        return None
-    steps = tuple(_step_from_plain(plain, prints) for plain in header["steps"])
-    session = session_from_plain(header["session"]) if "session" in header else None
-    values = np.frombuffer(released[end + 1 :], dtype="<i8").astype(np.int64)
-    return Released(steps, values, header.get("is", "steps"), session)
+    return released_of(record, prints)
 
 
 def learn(released: Released, known: Known) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from json import dumps
@@ -10,14 +11,15 @@ from typing import Any
 from discreet.curator.fitted import fitted_to
 from discreet.curator.release import Bill, Release
 from discreet.curator.released import Released, learn
-from discreet.curator.teller import Paying, Teller, heard
+from discreet.curator.teller import Keyed, Paying, Teller, heard
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
-from discreet.ledger import Budget, Receipt
+from discreet.ledger import Budget
 from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget, budget_of, gate_of
 from discreet.ledger.keys import own_key, part_of
 from discreet.ledger.state import plus
+from discreet.ledger.transaction import Transacted
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, positive
 from discreet.plan.build import run
@@ -69,7 +71,7 @@ class Releasing:
             brief = self._brief(goal, wanted, budget, analyst, teller.known)
             plan = foreseen(brief, limits=limits)
             require_possible(plan.best if method == AUTO else plan.of(method), limits)
-        body, older = _request(goal, budget, method, limits)
+        paying = Paying(analyst, keyed=None if key is None else _request(key, goal, budget, method, limits))
         with ExitStack() as stack:
             hold = None
             try:
@@ -80,20 +82,20 @@ class Releasing:
                     raise
             with teller.turn():
                 why = f"a release for {goal.describe}"
-                begun = teller.begin(why, analyst=analyst, key=key, body=body, older=older)
+                begun = teller.begin(why, paying)
                 known = teller.known_at(begun.sequence)
             # Copied now: the known grows while the release measures.
             fitted = fitted_to(known, goal)
             brief = self._brief(goal, wanted, budget, analyst, known)
-            maker = _Maker(teller, brief, Paying(analyst, hold, key))
+            maker = _Maker(teller, brief, replace(paying, hold=hold))
             forecast, model = run(made(brief, method, limits, tell), maker.answer)
         with teller.knowing:
             bill = self._bill(begun, budget, maker, analyst)
-        fitted = fitted.with_own(teller.written(each) for each in maker.released if each.steps)
+        fitted = fitted.with_own(teller.record_of(each).to_bytes() for each in maker.released if each.steps)
         schema = teller.table.schema
         return Release(schema, goal, forecast, model, fitted.known(schema), fitted, bill)
 
-    def _bill(self, begun: Receipt, budget: Budget, maker: "_Maker", analyst: str) -> Bill:
+    def _bill(self, begun: Transacted[Released], budget: Budget, maker: "_Maker", analyst: str) -> Bill:
         entries, table = (begun.sequence, *maker.sequences), self.teller.table.name
         # As it stood when the release was paid: the same for one that is repeated under its key.
         account = narrowest(self.teller.ledger.balances(table=table, analyst=analyst, at=entries[-1]))
@@ -145,7 +147,9 @@ class _Maker:
     def answer(self, request: Request) -> Any:
         """Pay, read, release, record; learn, and say what was heard."""
         table, paying = self._teller.table, self._paying
-        key = None if paying.key is None else part_of(paying.key, "request", len(self.events) + 1)
+        if paying.keyed is not None:
+            key = part_of(paying.keyed.key, "request", len(self.events) + 1)
+            paying = replace(paying, keyed=paying.keyed._replace(key=key))
         event, known = request.event(table.domain, table.unit), self._brief.known
         # The ledger keeps the table's budget; the release's own is kept here.
         self._left -= loss(event, by="pure" if known.pure else "gaussian")
@@ -154,7 +158,7 @@ class _Maker:
                 f"a method of releases asked for more than its budget ({request.why}). Please report it."
             )
         with self._teller.turn():
-            sequence, released = self._teller.do(request, Paying(paying.analyst, paying.hold, key))
+            sequence, released = self._teller.do(request, paying)
         self.events.append(event)
         self.released.append(released)
         self.sequences.append(sequence)
@@ -163,12 +167,13 @@ class _Maker:
         return heard(request, released)
 
 
-def _request(goal: Goal, budget: Budget, method: str, limits: Limits) -> tuple[bytes, tuple[bytes, ...]]:
+def _request(key: str, goal: Goal, budget: Budget, method: str, limits: Limits) -> Keyed:
     """What a key is bound to: the workload, the budget, the method and the limits; and as it was written once."""
     given = [str(budget.epsilon), str(budget.delta), budget.gate]
     weights = [[list(columns), weight] for columns, weight in goal.weights]
     plain = ["release", goal.describe, weights, given, method, [limits.seconds, limits.memory]]
-    return dumps(plain).encode(), (repr((goal.describe, goal.weights, budget, method, limits)).encode(),)
+    older = repr((goal.describe, goal.weights, budget, method, limits))
+    return Keyed(key, dumps(plain).encode(), (older.encode(),))
 
 
 def held_for(goal: str, key: str | None) -> str:

@@ -1,26 +1,28 @@
 """Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from time import monotonic, sleep
-from typing import TypeVar, overload
+from typing import Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator.measuring import mechanism_of
-from discreet.curator.released import Prints, Released, from_bytes, learn, to_bytes
+from discreet.curator.released import KINDS, Prints, Released, learn, released_of, released_to_record
 from discreet.curator.session import Session
 from discreet.curator.watch import Watch
-from discreet.errors import BudgetExceeded, KeyReused
+from discreet.errors import BudgetExceeded
 from discreet.known.known import Known
-from discreet.ledger import Balance, Budget, Ledger, Receipt
+from discreet.ledger import Balance, Budget, Ledger
 from discreet.ledger.balance import narrowest
-from discreet.ledger.failed import reading_for
+from discreet.ledger.keys import part_of
 from discreet.ledger.ledger import ANYONE
+from discreet.ledger.record import Codec, Record, Told
+from discreet.ledger.transaction import Access, Payment, Transacted, transact
 from discreet.mechanism.distance import farthest, noisy_distances
 from discreet.mechanism.parts import Parts
 from discreet.mechanism.protocol import Mechanism
@@ -40,6 +42,7 @@ from discreet.source.table import Table
 from discreet.types import Columns
 
 _FREE = Nothing()
+_NO_NUMBERS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 _SECONDS = "Give seconds, say 0.05, or 0 to take no longer than need be."
 
 
@@ -54,13 +57,29 @@ def left_of(begun: float, quantum: float) -> float:
 Heard = TypeVar("Heard", int, NDArray[np.int64], tuple[int, ...])
 
 
+class Keyed(NamedTuple):
+    """A key, the request that it is bound to, and the bytes by which older versions knew the same request."""
+
+    key: str
+    body: bytes
+    older: tuple[bytes, ...] = ()
+
+    def part(self, what: Literal["round", "question"], place: int) -> "Keyed":
+        """The same for a further payment of the request."""
+        return self if not place else self._replace(key=part_of(self.key, what, place + 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Paying:
-    """Who pays for a request, from which hold if there is one; and a key, if it must be safe to repeat."""
+    """Who pays for a request, from which hold if there is one; and a key, if it must be safe to repeat.
+
+    `error` is the half-width that is paid for, so that a refusal can say which one would fit.
+    """
 
     analyst: str
     hold: int | None = None
-    key: str | None = None
+    keyed: Keyed | None = None
+    error: float | None = None
 
 
 def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
@@ -161,98 +180,72 @@ class Teller:
                 learn(released, known)
         return known
 
-    def begin(self, why: str, *, analyst: str, key: str | None, body: bytes, older: Sequence[bytes] = ()) -> Receipt:
-        """Say that a release begins. Of a repeated one the receipt has `released`: it was said before."""
-        receipt = self.spend(Nothing(), why, analyst=analyst, key=key, body=body, older=older)
-        self.release(receipt, lambda: Released((), np.zeros(0, dtype=np.int64), "release"))
-        return receipt
-
-    def written(self, released: Released) -> bytes:
-        """The bytes that stand in the ledger for what was released."""
-        return to_bytes(self.table.name, self._prints, released)
-
-    def spend(
-        self,
-        event: Event,
-        why: str,
-        *,
-        analyst: str,
-        key: str | None = None,
-        body: bytes | None = None,
-        hold: int | None = None,
-        error: float | None = None,
-        older: Sequence[bytes] = (),
-    ) -> Receipt:
-        """Pay, durably, or raise BudgetExceeded."""
-        table = self.table.identity
-        return self.ledger.spend(
-            event, why, table=table, analyst=analyst, key=key, body=body, hold=hold, error=error, older=older
+    def begin(self, why: str, paying: Paying) -> Transacted[Released]:
+        """Say that a release begins. Of a repeated one the number and the time are those of the first."""
+        return self.transact(
+            self._payment(_FREE, why, paying), lambda: Released((), _NO_NUMBERS, "release"), touches=False
         )
+
+    def record_of(self, released: Released) -> Record:
+        """What is recorded in the ledger for what was released."""
+        return released_to_record(self.table.name, self._prints, released)
+
+    def transact(
+        self,
+        payment: Payment,
+        measure: Callable[[], Released],
+        *,
+        touches: bool = True,
+        change: Callable[[Session | None], Session | None] | None = None,
+    ) -> Transacted[Released]:
+        """Pay, read, release, record, know: one transaction of this table, whose turn it is.
+
+        `change` says what it makes of the session that there is when it is recorded; None leaves it as it is.
+        """
+        codec, settle = self._codec, None
+        if change is not None:
+            # Another process may begin or change a session at any time: what we say must be of the last.
+            settle = self._settled
+            codec = codec._replace(
+                to_record=lambda released: self.record_of(replace(released, session=change(self.session)))
+            )
+        return transact(self.ledger, payment, measure, codec, self._access(touches), settle=settle)
+
+    def other(self, payment: Payment, measure: Callable[[], Told], codec: Codec[Told]) -> Transacted[Told]:
+        """A transaction of another kind about this table, in its turn and its quantum, say of k-means."""
+        with self.turn():
+            return transact(self.ledger, payment, measure, codec, self._access())
+
+    def _access(self, touches: bool = True) -> Access:
+        return Access(self.touch if touches else lambda: None, self.reading, self.refresh)
+
+    @property
+    def _codec(self) -> Codec[Released]:
+        return Codec(KINDS, self.record_of, lambda record: released_of(record, self._prints))
+
+    def _settled(self) -> int:
+        self.refresh()
+        return self._seen
+
+    def _payment(self, event: Event, why: str, paying: Paying) -> Payment:
+        key, body, older = paying.keyed or (None, None, ())
+        return Payment(event, why, self.table, paying.analyst, key, body, older, paying.hold, paying.error)
 
     def reserve(self, event: Event, why: str, *, analyst: str, stake: bool = False) -> int:
         """Set budget aside, durably, or raise BudgetExceeded."""
         return self.ledger.reserve(event, why, table=self.table.identity, analyst=analyst, stake=stake)
 
-    def record(self, receipt: Receipt, released: Released) -> None:
-        """Keep what was released, durably, before anybody is told."""
-        self.ledger.record(receipt, self.written(released))
-
-    def _record_change(
-        self, receipt: Receipt, released: Released, change: Callable[[Session | None], Session | None]
-    ) -> None:
-        """Keep what was released, and what it makes of the session that there is then; None leaves it as it is."""
-        recorded = False
-        while not recorded:
-            # Another process may begin or change one at any time: what we say must be of the last.
-            self.refresh()
-            made = self.written(replace(released, session=change(self.session)))
-            recorded = self.ledger.record(receipt, made, after=self._seen)
-        self.refresh()
-
-    def measure(
-        self,
-        steps: Steps,
-        why: str,
-        *,
-        analyst: str,
-        key: str | None = None,
-        body: bytes | None = None,
-        hold: int | None = None,
-        error: float | None = None,
-        older: Sequence[bytes] = (),
-    ) -> bool:
+    def measure(self, steps: Steps, why: str, paying: Paying) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
-        self.touch(analyst, key)
-        receipt = self.spend(event, why, analyst=analyst, key=key, body=body, hold=hold, error=error, older=older)
-        self.release(receipt, partial(self._taken, steps, mechanisms), event=event, key=key)
-        return receipt.released is None
+        return not self.transact(self._payment(event, why, paying), partial(self._taken, steps, mechanisms)).repeated
 
-    def touch(self, analyst: str = "", key: str | None = None) -> None:
-        """See before paying that the rows can be read; not for an answer that is kept."""
-        if key is None or not self.ledger.is_answered(key, analyst=analyst):
-            with self._aside():
-                self.table.touch()
-
-    def release(
-        self, receipt: Receipt, draw: Callable[[], Released], *, event: Event = _FREE, key: str | None = None
-    ) -> Released:
-        """What is released for a receipt: drawn and recorded now, or what was recorded when its key was used before."""
-        if receipt.released is not None:
-            before = from_bytes(receipt.released, self.table.name, self._prints)
-            if before is None:
-                raise KeyReused(
-                    "this key came before with a request of another kind. Use a new key for every new question."
-                )
-            self.refresh()
-            return before
-        with self.reading(), reading_for(self.ledger, receipt, event, key):
-            released = draw()
-        self.record(receipt, released)
-        self.refresh()
-        return released
+    def touch(self) -> None:
+        """See before paying that the rows can be read."""
+        with self._aside():
+            self.table.touch()
 
     def measure_after_hit(self, steps: Steps, session: Session, why: str, *, analyst: str, hold: int) -> None:
         """Pay for a hit of a session, from its stake, and for the steps that the model did not save."""
@@ -260,10 +253,12 @@ class Teller:
         event = Compose((session.coin.hit, steps.event(self.table.domain, self.table.unit)))
         # An owner who closes a stake pays it.
         held = hold if hold in self.ledger.holds else None
-        receipt = self.spend(event, why, analyst=analyst, hold=held)
-        with self.reading(), reading_for(self.ledger, receipt, event, None):
-            taken = self._taken(steps, mechanisms)
-        self._record_change(receipt, replace(taken, kind="hit"), session.after_one)
+
+        def taken() -> Released:
+            return replace(self._taken(steps, mechanisms), kind="hit")
+
+        payment = self._payment(event, why, Paying(analyst, held))
+        self.transact(payment, taken, touches=False, change=session.after_one)
 
     def note(self, session: Session | None, event: Event, why: str, *, analyst: str) -> None:
         """Begin, change or end a session, for whoever reads the ledger; unless another process has changed it before.
@@ -271,9 +266,12 @@ class Teller:
         Without a session only the event is paid.
         """
         before = self.session
-        receipt = self.spend(event, why, analyst=analyst)
-        noted = Released((), np.zeros(0, dtype=np.int64), "session")
-        self._record_change(receipt, noted, lambda now: session if now == before else None)
+        self.transact(
+            self._payment(event, why, Paying(analyst)),
+            lambda: Released((), _NO_NUMBERS, "session"),
+            touches=False,
+            change=lambda now: session if now == before else None,
+        )
 
     @overload
     def answer(
@@ -294,9 +292,7 @@ class Teller:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
                 event = steps.event(domain, unit)
-                receipt = self._pay(event, why, paying, repr(steps))
-                draw = partial(self._taken, steps, mechanisms)
-                return receipt.sequence, self.release(receipt, draw, event=event, key=paying.key)
+                return self._request(event, why, paying, repr(steps), partial(self._taken, steps, mechanisms))
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
@@ -320,17 +316,19 @@ class Teller:
     def _hear(
         self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, paying: Paying
     ) -> tuple[int, Released]:
-        receipt = self._pay(mechanism.event, why, paying, "")
-
         def draw() -> Released:
             return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
 
-        return receipt.sequence, self.release(receipt, draw, event=mechanism.event, key=paying.key)
+        return self._request(mechanism.event, why, paying, "", draw)
 
-    def _pay(self, event: Event, why: str, paying: Paying, what: str) -> Receipt:
-        self.touch(paying.analyst, paying.key)
-        body = None if paying.key is None else repr((event, why, what)).encode()
-        return self.spend(event, why, analyst=paying.analyst, hold=paying.hold, key=paying.key, body=body)
+    def _request(
+        self, event: Event, why: str, paying: Paying, what: str, draw: Callable[[], Released]
+    ) -> tuple[int, Released]:
+        """One request of a procedure, paid and done; under a key it is bound to the event, the reason and the steps."""
+        if paying.keyed is not None:
+            paying = replace(paying, keyed=paying.keyed._replace(body=repr((event, why, what)).encode(), older=()))
+        done = self.transact(self._payment(event, why, paying), draw)
+        return done.sequence, done.told
 
     def _questions(self, questions: tuple[Linear, ...]) -> Exact:
         if self._sealed is None or self._sealed[0] is not questions:
@@ -366,12 +364,11 @@ class Teller:
         moves = sensitivity_of(total, self.table.domain, self.table.unit)
         if moves.l1 > 0 or self.known.lattice.block(()).version:
             return
-        self.touch()
-        receipt = self.spend(Nothing(), "the number of rows, which is public", analyst=ANYONE)
-        with self.reading():
-            rows: NDArray[np.int64] = public().release(self.table.evaluate(total))
-        self.record(receipt, Released((), rows))
-        self.refresh()
+
+        def counted() -> Released:
+            return Released((), public().release(self.table.evaluate(total)))
+
+        self.transact(self._payment(_FREE, "the number of rows, which is public", Paying(ANYONE)), counted)
 
     # What only looks is below.
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger.entry import Entry
-from discreet.ledger.failed import FAILED
 from discreet.ledger.history import event_of
+from discreet.ledger.record import is_failed
 from discreet.privacy.accounting import pure_epsilon, total
 from discreet.privacy.bound import below, float_above, float_below
 from discreet.privacy.concentrated import rho
@@ -31,7 +31,8 @@ _CAP = ("at", "owner", "tables", "analyst", "gate", "epsilon", "delta", "limit",
 def event_fields(entries: Callable[[], Iterable[Entry]]) -> Iterator[dict[str, Any]]:
     """What was spent, and the caps it had to fit, in order, as plain values: see `event_lines`."""
     # An answer comes after its spend, so the entries are read twice.
-    records = (json.loads(entry.body).get("records") for entry in entries() if entry.released not in (None, FAILED))
+    told = (entry for entry in entries() if entry.released is not None and not is_failed(entry.released))
+    records = (json.loads(entry.body).get("records") for entry in told)
     answered = {spend for spend in records if spend is not None}
     for entry in entries():
         fields = json.loads(entry.body)

@@ -5,13 +5,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from discreet.errors import DiscreetError, SourceFailed
+from discreet.ledger.record import FAILED
 from discreet.privacy.event import Event, Nothing
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger, Receipt
-
-# What is recorded instead of an answer. Nothing else that is released begins so.
-FAILED = b"discreet source failed 1\n"
 
 
 @contextmanager

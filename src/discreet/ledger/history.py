@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.errors import BadData
 from discreet.ledger.entry import Entry
-from discreet.ledger.failed import FAILED
+from discreet.ledger.record import is_failed
 from discreet.ledger.state import damaged
 from discreet.privacy.event import Event
 from discreet.privacy.wire import event_from_plain
@@ -40,7 +40,7 @@ def spends(entries: Iterable[Entry]) -> list[Spend]:
                 said = {name: fields[name] for name in ("at", "table", "analyst", "why")}
                 event = event_of(entry, fields)
                 found[entry.sequence] = Spend(entry.sequence, **said, event=event, key=fields.get("key"))
-            case "record" if fields["records"] in found and entry.released != FAILED:
+            case "record" if fields["records"] in found and not is_failed(entry.released):
                 found[fields["records"]] = replace(found[fields["records"]], released=entry.released)
     return list(found.values())
 

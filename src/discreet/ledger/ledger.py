@@ -17,12 +17,12 @@ from discreet.ledger.budget import Budget, budget_of
 from discreet.ledger.cap import cap_draft, raise_draft, scope_of
 from discreet.ledger.charge import charge_for, require_hold
 from discreet.ledger.entry import Appended, Draft, Entry, answer_of, key_of
-from discreet.ledger.failed import FAILED
 from discreet.ledger.head import Head
 from discreet.ledger.history import Spend, spends
 from discreet.ledger.keys import answered, bound, last_attempt, paid_before, same_request
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
+from discreet.ledger.record import is_failed
 from discreet.ledger.refusal import refusal
 from discreet.ledger.request import request_of, require
 from discreet.ledger.scope import Scope
@@ -186,7 +186,7 @@ class Ledger:
             if key is not None and (found := last_attempt(self._log.store, analyst, key)):
                 attempt, before = found
                 receipt = Receipt(*answered(self._log.store, state, before, request, older))
-                if receipt.released != FAILED:
+                if not is_failed(receipt.released):
                     return receipt
                 again = {"attempt": attempt + 1}
                 if paid := paid_before(self._log.store, before, request):
@@ -253,7 +253,7 @@ class Ledger:
         def look(_: State) -> bool:
             found = last_attempt(self._log.store, analyst, key)
             record = None if found is None else self._log.store.find(records=found[1].sequence)
-            return record is not None and record.released != FAILED
+            return record is not None and not is_failed(record.released)
 
         answered: bool = self._log.submit(look)
         return answered

@@ -1,12 +1,12 @@
-"""Pay, release, record: the order in which every release happens."""
+"""How a textbook release is paid and recorded: one transaction, whose record is plain values."""
 
 from collections.abc import Callable, Sequence
-from json import dumps, loads
+from json import dumps
 from typing import Any
 
-from discreet.errors import BadParameter
 from discreet.ledger import Ledger
-from discreet.ledger.failed import reading_for
+from discreet.ledger.record import Codec, Record
+from discreet.ledger.transaction import Access, Payment, transact
 from discreet.mechanism.public import public
 from discreet.privacy.event import Event
 from discreet.query.linear import Linear
@@ -15,13 +15,14 @@ from discreet.query.wire import query_to_plain
 from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
 
-# The first line of what is kept in the ledger; the curator keeps other things there.
-MAGIC = b"discreet release 1\n"
-
 EVERYONE = Linear([Product(())])
 
 # What may be kept: numbers, texts, lists and dicts of them.
 Plain = dict[str, Any]
+
+_CODEC: Codec[Plain] = Codec(
+    ("synthetic",), lambda plain: Record("synthetic", plain), lambda record: dict(record.fields)
+)
 
 
 def paid(
@@ -31,7 +32,7 @@ def paid(
     release: Callable[[], Plain],
     *,
     table: Table,
-    asked: "Sequence[Linear]",
+    asked: Sequence[Linear],
     analyst: str,
     key: str | None,
 ) -> Plain:
@@ -39,24 +40,9 @@ def paid(
 
     Without a ledger nobody keeps the account but the caller.
     """
-    if ledger is None:
-        table.touch()
-        with table.snapshot():
-            return release()
-    if not isinstance(ledger, Ledger):
-        raise BadParameter(f"ledger is a {type(ledger).__name__}; it must be a Ledger. Open one: dp.Ledger(path).")
-    # Pay before reading: a crash now wastes budget; the other order would hide a loss.
     body = None if key is None else dumps([why, repr(event), [query_to_plain(query) for query in asked]]).encode()
-    if key is None or not ledger.is_answered(key, analyst=analyst):
-        table.touch()
-    receipt = ledger.spend(event, why, table=table.identity, analyst=analyst, key=key, body=body)
-    if receipt.released is not None:
-        kept: Plain = loads(receipt.released.removeprefix(MAGIC))
-        return kept
-    with reading_for(ledger, receipt, event, key), table.snapshot():
-        plain = release()
-    ledger.record(receipt, MAGIC + dumps(plain).encode())
-    return plain
+    payment = Payment(event, why, table, analyst, key, body)
+    return transact(ledger, payment, release, _CODEC, Access(table.touch, table.snapshot)).told
 
 
 def public_total(table: Table) -> int | None:

@@ -10,8 +10,8 @@ from discreet.ledger import EACH, Balance, Budget, Head, Ledger, Spend
 from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget
 from discreet.ledger.entry import Entry
-from discreet.ledger.failed import FAILED
 from discreet.ledger.history import event_of
+from discreet.ledger.record import is_failed
 from discreet.ledger.state import plus
 from discreet.meaning import explain
 from discreet.picture import error_text
@@ -62,7 +62,7 @@ class Books:
                 charge = {kind: tuple(amount) for kind, amount in fields["charge"].items()}
                 head = Head(self.ledger.head.ledger, entry.sequence, entry.hash)
                 self._lines[entry.sequence] = Line(spend, head, charge)
-            case "record" if fields["records"] in self._lines and entry.released != FAILED:
+            case "record" if fields["records"] in self._lines and not is_failed(entry.released):
                 self._lines[fields["records"]].released = entry.released
 
 
