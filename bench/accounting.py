@@ -29,8 +29,8 @@ from discreet.privacy import (
     pure_gate,
     renyi_gate,
 )
-from discreet.privacy.accounting import total
-from discreet.privacy.gate import FULL
+from discreet.privacy.accounting import total_loss
+from discreet.privacy.gate import FULL_TICKS
 from discreet.privacy.loss import accounting_for
 
 SPENDS = 1_000_000
@@ -86,11 +86,11 @@ def pure_steps():
     rows = []
     for size in (Fraction(1, 1000), Fraction(1, 10), Fraction(1)):
         costs = [
-            f"{float(total(event, accounting_for('gaussian')) / size**2):.4f}"
+            f"{float(total_loss(event, accounting_for('gaussian')) / size**2):.4f}"
             for event in (Pure(size), Selection(size))
         ]
         costs += [
-            f"{float(2 * total(event, accounting_for('concentrated')) / size**2):.4f}"
+            f"{float(2 * total_loss(event, accounting_for('concentrated')) / size**2):.4f}"
             for event in (Pure(size), Selection(size))
         ]
         rows.append((float(size), *costs))
@@ -115,13 +115,13 @@ def million_spends():
                     spent = gate.add(spent, amount)
                     counts[which] += 1
             times.append((perf_counter() - start) / (SPENDS // 100) * 1e6)
-        exact = total(
+        exact = total_loss(
             Compose(tuple(Repeat(e, n) for e, n in zip(events, counts, strict=True))), accounting_for(gate.kind)
         )
         exact = exact if isinstance(exact, tuple) else (exact,)
         within = any(amount <= most for amount, most in zip(spent, gate.limit, strict=True))
         # An order far past its limit stays at FULL; it can help no more.
-        pairs = [(amount, true) for amount, true in zip(spent, exact, strict=True) if amount < FULL]
+        pairs = [(amount, true) for amount, true in zip(spent, exact, strict=True) if amount < FULL_TICKS]
         covered = all(amount * GRAIN >= true for amount, true in pairs)
         waste = max(float((amount * GRAIN - true) / true) for amount, true in pairs)
         first, last = median(times[:10]), median(times[-10:])

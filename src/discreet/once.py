@@ -16,7 +16,7 @@ from discreet.privacy.event import Compose
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
-from discreet.query.statement import Aggregate, Asked, Group, Select
+from discreet.query.statement import Aggregate, AggregateQuery, Group, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 from discreet.source.effect import sensitivity_of
@@ -104,7 +104,7 @@ def _answer(table: Table, select: Select, epsilon: Number, confidence: Number) -
     return Answer(value, error, float(probability("confidence", confidence)), paid, table.unit.describe, columns)
 
 
-def _parts(asked: Asked, centre: int) -> tuple[Linear | Marginal, ...]:
+def _parts(asked: AggregateQuery, centre: int) -> tuple[Linear | Marginal, ...]:
     """What is measured for one aggregate: one thing, or two for an average.
 
     The sum of an average is taken of the distances from the middle of the column's range, which one person moves by

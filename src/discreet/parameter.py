@@ -15,7 +15,7 @@ from discreet.errors import BadParameter
 Number = int | float | Fraction | Decimal
 
 # Outside these a parameter is a slip of the pen, and arithmetic would meet numbers that no double can hold.
-SMALLEST, LARGEST = Fraction(1, 10**15), Fraction(10**15)
+SMALLEST_PARAMETER, LARGEST_PARAMETER = Fraction(1, 10**15), Fraction(10**15)
 
 # Bars that hold more often have no quantile in doubles once they are many; that hold hardly ever, no meaning.
 LEAST_CONFIDENCE, MOST_CONFIDENCE = Fraction(1, 1000), 1 - Fraction(1, 10**12)
@@ -56,7 +56,7 @@ def rational(name: str, value: Any, *, next_step: str = "Give an int, a float or
     raise _refuse(name, value, "a number", next_step)
 
 
-def positive(name: str, value: Any, *, at_most: Number = LARGEST, next_step: str = "") -> Fraction:
+def positive(name: str, value: Any, *, at_most: Number = LARGEST_PARAMETER, next_step: str = "") -> Fraction:
     """A number above zero and inside the range that our arithmetic is proved for.
 
     >>> positive("epsilon", -1)
@@ -67,8 +67,8 @@ def positive(name: str, value: Any, *, at_most: Number = LARGEST, next_step: str
     exact = rational(name, value, next_step=step)
     if exact <= 0:
         raise _refuse(name, value, "a number above 0", step)
-    if not SMALLEST <= exact <= at_most:
-        raise _refuse(name, value, f"between {float(SMALLEST):g} and {float(at_most):g}", step)
+    if not SMALLEST_PARAMETER <= exact <= at_most:
+        raise _refuse(name, value, f"between {float(SMALLEST_PARAMETER):g} and {float(at_most):g}", step)
     return exact
 
 

@@ -17,7 +17,7 @@ from discreet.learn.holdout import Estimate, Holdout
 from discreet.learn.population import population_of
 from discreet.learn.statistic import GRID, sum_sensitivity
 from discreet.learn.transfer import chernoff_interval, description_nats
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
 from discreet.session.design import gate_for
@@ -248,7 +248,7 @@ def test_a_session_costs_what_was_said(checks, method):
     less = gate_for(gate, Fraction(198, 100))
     assert not less.fits(less.nothing, charge)
     if delta is None:
-        assert total(holdout.cost, accounting_for("pure")) == 2
+        assert total_loss(holdout.cost, accounting_for("pure")) == 2
 
 
 @pytest.mark.parametrize("method", ["gaussian", "coin"])

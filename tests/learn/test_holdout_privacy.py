@@ -17,7 +17,7 @@ from discreet.learn.leaderboard import Leaderboard
 from discreet.mechanism.protocol import BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.event import AboveThreshold, Coin, Compose, Gaussian, Repeat
 from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
@@ -343,7 +343,7 @@ def test_tosses_diverge_by_no_more_than_was_charged(session, hits, coarse, monke
     """Exactly, at every open order: [model_coin.md, (1)] for the real sessions on tiny sets. Hits alone are charged."""
     plan = coin_design(hits, Fraction(1, 5))
     asked = STATISTICS * 2 if session is holdout_session else [np.array(one) for one in product((1, 2), repeat=2)]
-    charge = total(Coin(plan.log_odds, hits), accounting_for("renyi"))
+    charge = total_loss(Coin(plan.log_odds, hits), accounting_for("renyi"))
     found = {float(order): float(loss) for order, loss in zip(ORDERS, charge, strict=True) if loss < 10}
     orders = [order for order in found if order in (1.5, 2.0, 3.0, 4.0)]
     assert len(orders) >= 2
@@ -354,7 +354,7 @@ def test_tosses_diverge_by_no_more_than_was_charged(session, hits, coarse, monke
 
 def test_log_odds_that_are_steeper_than_was_charged_are_noticed(coarse, monkeypatch):
     plan, charged = coin_design(1, Fraction(1, 2)), Coin(Fraction(1, 20), 1)
-    charge = dict(zip(map(float, ORDERS), total(charged, accounting_for("renyi")), strict=True))
+    charge = dict(zip(map(float, ORDERS), total_loss(charged, accounting_for("renyi")), strict=True))
     moment = divergences(monkeypatch, plan, holdout_session, STATISTICS * 2, NEIGHBOURS[1], [2.0])[2.0]
     assert moment > np.exp(float(charge[2.0]))
 

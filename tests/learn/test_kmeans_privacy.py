@@ -19,11 +19,11 @@ from discreet.learn.look import Look
 from discreet.learn.purse import Purse, purse_of
 from discreet.ledger import Budget
 from discreet.mechanism import gaussian, laplace
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from discreet.query.body import GRID, Body, norms, shrunk
-from discreet.query.clusters import CHUNK, FARTHEST, Boxes, Clusters, nearest
+from discreet.query.body import GRID_REACH, Body, norms, shrunk
+from discreet.query.clusters import CHUNK, FARTHEST_CENTER, Boxes, Clusters, nearest_center
 from discreet.schema import Bins, Domain, Integers, Schema, Unit
 from discreet.source import open as open_table
 from discreet.source.effect import points_sensitivity
@@ -60,12 +60,12 @@ def nearest_of_integers(point, centers):
 def test_the_nearest_centre_is_that_of_integer_arithmetic_and_ties_go_to_the_first():
     rng = np.random.default_rng(1)
     for dimensions, many in ((1, 3), (2, 5), (10, 8), (40, 30)):
-        centers = tuple(map(tuple, rng.integers(-FARTHEST, FARTHEST + 1, (many, dimensions)).tolist()))
+        centers = tuple(map(tuple, rng.integers(-FARTHEST_CENTER, FARTHEST_CENTER + 1, (many, dimensions)).tolist()))
         near = tuple(map(tuple, rng.integers(-3, 4, (many, dimensions)).tolist()))
-        for places, reach in ((centers, 2 * GRID), (near, 4)):
+        for places, reach in ((centers, 2 * GRID_REACH), (near, 4)):
             points = rng.integers(-reach, reach + 1, (dimensions, 300)).astype(np.float64)
             expected = [nearest_of_integers(point, places) for point in points.T]
-            assert nearest(points, places).tolist() == expected
+            assert nearest_center(points, places).tolist() == expected
 
 
 @settings(max_examples=60)
@@ -121,9 +121,9 @@ def test_shrinking_is_exact_for_the_largest_vectors_and_radii_that_are_asked():
 
 
 def test_a_body_too_large_for_exact_sums_is_refused():
-    assert Clusters(Body((2 * GRID,)), ((0,),), 1).size == 2
+    assert Clusters(Body((2 * GRID_REACH,)), ((0,),), 1).size == 2
     with pytest.raises(BadQuery, match="exact"):
-        Clusters(Body((2 * GRID + 1,)), ((0,),), 1)
+        Clusters(Body((2 * GRID_REACH + 1,)), ((0,),), 1)
 
 
 @pytest.mark.parametrize("radius", [None, 5000])
@@ -132,7 +132,7 @@ def test_what_a_row_adds_does_not_depend_on_the_rows_beside_it(norm, radius):
     rng = np.random.default_rng(2)
     grid = grid_of_bounds((0, 1), 3, norm)
     rows = rng.uniform(-0.5, 1.5, (2 * CHUNK + 17, 3))
-    centers = tuple(map(tuple, rng.integers(-GRID, GRID, (6, 3)).tolist()))
+    centers = tuple(map(tuple, rng.integers(-GRID_REACH, GRID_REACH, (6, 3)).tolist()))
     question = Clusters(grid.body, centers, 777, radius, "l2")
     order, few = rng.permutation(len(rows)), rng.choice(len(rows), 200, replace=False)
     sensitivity = points_sensitivity(question, ADD)
@@ -155,7 +155,7 @@ def test_every_row_becomes_a_point_of_the_body_whatever_it_is(norm):
     assert (np.rint(points) == points).all()
     limit = {"linf": np.abs(points).max(), "l1": np.abs(points).sum(axis=0).max()}
     limit["l2"] = np.sqrt((points**2).sum(axis=0).max())
-    assert limit[norm] <= GRID
+    assert limit[norm] <= GRID_REACH
     assert grid.values(np.array([[0.0, 0.0]])).tolist() == [[1.0, 1.0]]
 
 
@@ -183,7 +183,7 @@ def true_and_declared(question, unit):
 def test_the_sensitivity_is_attained(unit):
     apart = Clusters(Body((2, 1)), ((-2, -1), (2, 1)), weight=4)
     together = Clusters(Body((2, 1)), ((0, 0), (2, 1)), weight=1, radius=None)
-    corner = Clusters(Body((2, 1)), ((0, 0), (FARTHEST, 0)), weight=1)
+    corner = Clusters(Body((2, 1)), ((0, 0), (FARTHEST_CENTER, 0)), weight=1)
     true, declared = true_and_declared(apart, unit)
     assert (true.l1, true.l2_squared) == (declared.l1, declared.l2_squared)
     assert true_and_declared(together, unit)[0].l2_squared <= true_and_declared(together, unit)[1].l2_squared
@@ -316,7 +316,7 @@ def test_the_noise_of_the_lecture_is_that_of_the_lecture():
     body = grid_of_bounds((-1, 1), 2, "l1").body
     question = Clusters(body, ((0, 0),) * 3, weight=body.l1)
     event = lecture_round(question, REPLACE, epsilon=epsilon, rounds=rounds).event
-    assert event.scale == GRID * 2 / (epsilon / (2 * rounds))
+    assert event.scale == GRID_REACH * 2 / (epsilon / (2 * rounds))
     assert event.sensitivity / event.scale == epsilon / rounds
     assert lecture_round(question, ADD, epsilon=epsilon, rounds=rounds).event == event
 
@@ -349,7 +349,7 @@ PURSES = [Purse("laplace", Fraction(1)), Purse("gaussian", Fraction(1, 10))]
 def fitting(request, monkeypatch):
     """A fit of three clusters, and what it may cost."""
     if request.param == "lecture":
-        starts = np.random.default_rng(5).integers(-GRID, GRID, (3, 2)).tolist()
+        starts = np.random.default_rng(5).integers(-GRID_REACH, GRID_REACH, (3, 2)).tolist()
         monkeypatch.setattr(lecture, "uniform_centers", lambda body, many: tuple(map(tuple, starts)))
         return lambda look: lecture.lecture_fit(look, 3, look.unit, epsilon=Fraction(1)), PURSES[0]
     purse = PURSES[request.param == "gaussian"]
@@ -428,7 +428,7 @@ def test_a_replay_sees_a_fit_that_looks_at_its_rows():
 
     def looking(look):
         rows = look.held._rows
-        centers = ((0, 0), (GRID // 2, 0))
+        centers = ((0, 0), (GRID_REACH // 2, 0))
         question = Clusters(look.body, centers, 1000, radius=int(1e4 * rows.std()), norm="l1")
         mechanism = PURSES[0].mechanism(Fraction(1, 2), look.sensitivity(question))
         return mechanism.release(look.evaluate(question)).tolist()
@@ -462,7 +462,7 @@ def test_what_is_paid_is_the_budget_and_not_more(noise):
     epsilon, delta = Fraction(1, 2), Fraction(0) if noise == "laplace" else Fraction(1, 10**6)
     accounting = accounting_for("pure" if noise == "laplace" else "gaussian")
     event = purse_of(epsilon, delta, noise).event
-    assert epsilon * Fraction(999, 1000) < accounting.epsilon(total(event, accounting), delta) <= epsilon
+    assert epsilon * Fraction(999, 1000) < accounting.epsilon(total_loss(event, accounting), delta) <= epsilon
 
 
 def test_the_event_of_a_part_costs_no_more_than_the_part():
@@ -471,7 +471,7 @@ def test_the_event_of_a_part_costs_no_more_than_the_part():
         for purse in PURSES:
             event = purse.mechanism(purse.part(share), moves).event
             by = accounting_for("pure" if purse.noise == "laplace" else "gaussian")
-            assert total(event, by) <= purse.part(share)
+            assert total_loss(event, by) <= purse.part(share)
 
 
 def test_the_seal_refuses_noise_of_another_round():

@@ -47,7 +47,7 @@ from discreet.privacy import (
     Selection,
 )
 from discreet.privacy.bound import greatest
-from discreet.privacy.gate import FULL, Gate, charge_of
+from discreet.privacy.gate import FULL_TICKS, Gate, charge_of
 from discreet.privacy.gaussian import squared_mu_of_pure
 from discreet.privacy.renyi import pure_divergence
 from ledger.truth import Cap, Truth, added, loss, parts
@@ -175,11 +175,13 @@ class Judged:
     def _require_charge_above_loss(self, event, *, roundings=1):
         for kind, amount in loads(self._last()[2])["charge"].items():
             for grains, true in zip(amount, loss(event, kind), strict=True):
-                assert min(true, FULL * GRAIN) <= grains * GRAIN <= true + roundings * GRAIN
+                assert min(true, FULL_TICKS * GRAIN) <= grains * GRAIN <= true + roundings * GRAIN
 
     def _require_near(self, grains, true):
         for have, exact in zip(grains, true, strict=True):
-            assert exact <= have * GRAIN <= exact + self.truth.slack or have >= FULL, "a balance is not the exact sum"
+            assert exact <= have * GRAIN <= exact + self.truth.slack or have >= FULL_TICKS, (
+                "a balance is not the exact sum"
+            )
 
     def _said(self, which):
         pairs = [(table, analyst) for table in TABLES for analyst in ANALYSTS]

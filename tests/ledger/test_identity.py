@@ -21,7 +21,7 @@ from discreet.ledger import Budget, Ledger, verify
 from discreet.ledger.entry import Draft
 from discreet.ledger.moment import stamp
 from discreet.privacy.event import Pure
-from discreet.schema.identity import Identity, groups
+from discreet.schema.identity import Identity, people_groups
 from discreet.schema.unit import Unit
 
 ONE, HALF = Budget(epsilon=1), Pure(Fraction(1, 2))
@@ -283,7 +283,7 @@ def test_groups_are_the_components_of_the_graph(declared):
     for name, others in declared:
         shares.setdefault(name, set()).update(others - {name})
     edges = {(name, other) for name, others in shares.items() for other in others}
-    found = groups(shares)
+    found = people_groups(shares)
     for name in "abcde":
         reached, before = {name}, set()
         while reached != before:
@@ -318,7 +318,7 @@ def test_whatever_is_declared_and_capped_in_whatever_order_people_keep_one_budge
                     case "spend":
                         pay(ledger, Identity(said[0], shares_people_with=tuple(shares[said[0]])), said[1])
                         spent[said[0]] += said[1]
-                        people = groups(shares).get(said[0], frozenset(said[0]))
+                        people = people_groups(shares).get(said[0], frozenset(said[0]))
                         over = [cap for scope, cap in ledger.caps.items() if people <= set(scope.tables or "abcde")]
                         assert sum(spent[name] for name in people) <= min(cap.epsilon for cap in over)
             except DiscreetError:

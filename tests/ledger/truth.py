@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.concentrated import divergence_limit
 from discreet.privacy.event import Compose, Event, Repeat
 from discreet.privacy.gate import GRAIN, delta_shares
@@ -22,7 +22,7 @@ KINDS = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
 @cache
 def loss(event, kind):
     """What an event costs in a currency, at each order; infinite where it has no price."""
-    exact = total(event, accounting_for(kind))
+    exact = total_loss(event, accounting_for(kind))
     return exact if isinstance(exact, tuple) else (exact,)
 
 

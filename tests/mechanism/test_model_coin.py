@@ -13,7 +13,7 @@ from discreet.errors import BadParameter, SealBroken
 from discreet.interval import ball, precision
 from discreet.mechanism import model_coin
 from discreet.privacy import Coin, Gaussian, Repeat, loss
-from discreet.privacy.gate import FULL, GRAIN, renyi_gate
+from discreet.privacy.gate import FULL_TICKS, GRAIN, renyi_gate
 from discreet.privacy.renyi import ORDERS, hit_divergence
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
@@ -142,10 +142,10 @@ def test_at_closed_orders_even_passes_cost(steepness):
 def test_opening_closes_those_orders_for_good_and_costs_nothing_at_the_others():
     gate = renyi_gate(1, Fraction(1, 10**9))
     opening = gate.charge(Coin(Fraction(1, 10), 0))
-    closed = [order for order, grains in zip(ORDERS, opening, strict=True) if grains == FULL]
+    closed = [order for order, grains in zip(ORDERS, opening, strict=True) if grains == FULL_TICKS]
     assert closed == [order for order in ORDERS if hit_divergence(Fraction(1, 10), order) == inf]
     assert closed
-    assert set(opening) == {0, FULL}
+    assert set(opening) == {0, FULL_TICKS}
     spent = gate.add(gate.nothing, opening)
     # What is left are orders that this budget does not reach: nothing fits any more.
     assert not gate.fits(spent, gate.charge(Coin(Fraction(1, 10), 1)))

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from discreet.errors import Fault
 from discreet.interval import ball, precision
-from discreet.privacy.bound import above, below, float_above, float_below, greatest, least, round_up, surely_at_most
+from discreet.privacy.bound import (
+    float_above,
+    float_below,
+    greatest,
+    least,
+    lower_bound,
+    round_up,
+    surely_at_most,
+    upper_bound,
+)
 
 fractions = st.fractions(max_denominator=10**30) | st.builds(
     lambda top, power: Fraction(top) * Fraction(10) ** power, st.integers(-(10**40), 10**40), st.integers(-400, 200)
@@ -43,13 +52,13 @@ def test_doubles_enclose_what_no_double_can_hold():
 @given(st.fractions(Fraction(1, 10**20), 10**20, max_denominator=10**20))
 def test_bounds_of_a_root_lie_on_both_sides_of_it(value):
     root = lambda: ball(value).sqrt()
-    assert below(root) ** 2 <= value <= above(root) ** 2
-    assert above(root) <= below(root) * (1 + Fraction(1, 2**60))
+    assert lower_bound(root) ** 2 <= value <= upper_bound(root) ** 2
+    assert upper_bound(root) <= lower_bound(root) * (1 + Fraction(1, 2**60))
 
 
 def test_a_ball_that_stays_wide_is_bounded_by_its_ends_not_its_middle():
     wide = lambda: arb(1, 0.5)
-    assert below(wide) <= Fraction(1, 2) < Fraction(3, 2) <= above(wide)
+    assert lower_bound(wide) <= Fraction(1, 2) < Fraction(3, 2) <= upper_bound(wide)
     assert not surely_at_most(wide, Fraction(1))
     assert surely_at_most(wide, Fraction(8, 5))
 
@@ -62,17 +71,17 @@ def test_rounding_to_nearest_instead_of_up_is_caught():
     values = [Fraction(k, 7) for k in range(1, 60) if k % 7]
     wrong = [value for value in values if nearest(lambda value=value: ball(value).sqrt()) ** 2 < value]
     assert len(wrong) > 10
-    assert not [value for value in values if above(lambda value=value: ball(value).sqrt()) ** 2 < value]
+    assert not [value for value in values if upper_bound(lambda value=value: ball(value).sqrt()) ** 2 < value]
 
 
 def test_numbers_too_small_to_write_out_keep_their_safe_neighbour():
     tiny = lambda: (-(arb(10) ** 9)).exp()
-    assert 0 == below(tiny) < above(tiny) <= Fraction(1, 2**4096)
+    assert 0 == lower_bound(tiny) < upper_bound(tiny) <= Fraction(1, 2**4096)
 
 
 def test_a_formula_without_a_finite_value_is_a_fault_not_a_number():
     with pytest.raises(Fault, match="finite"):
-        above(lambda: arb(0).log())
+        upper_bound(lambda: arb(0).log())
 
 
 @settings(deadline=None)

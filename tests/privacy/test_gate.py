@@ -26,9 +26,9 @@ from discreet.privacy import (
     pure_gate,
     renyi_gate,
 )
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.concentrated import divergence_delta, divergence_limit
-from discreet.privacy.gate import CLOSED, FULL, best_order, delta_shares, raised
+from discreet.privacy.gate import CLOSED, FULL_TICKS, best_order, delta_shares, raised
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import accounting_for
 
@@ -43,7 +43,7 @@ priced_everywhere = st.one_of(
 
 
 def exact_loss(gate, event):
-    loss = total(event, accounting_for(gate.kind))
+    loss = total_loss(event, accounting_for(gate.kind))
     return loss if isinstance(loss, tuple) else (loss,)
 
 
@@ -63,7 +63,7 @@ def test_a_charge_is_never_below_the_loss_and_less_than_a_grain_above(gate, even
     charged = gate.charge(event)
     assert not undercharged(gate, gate.charge, [event])
     for amount, true in zip(charged, exact_loss(gate, event), strict=True):
-        assert amount == FULL or amount * GRAIN < true + GRAIN
+        assert amount == FULL_TICKS or amount * GRAIN < true + GRAIN
 
 
 WRONG_CHARGES = {
@@ -113,7 +113,7 @@ def test_a_hundred_thousand_tiny_spends_never_pass_the_cap_nor_fall_below_the_ex
     within = [most for most, amount in zip(gate.limit, spent, strict=True) if amount <= most]
     assert within
     for amount, true in zip(spent, exact, strict=True):
-        assert true <= amount * GRAIN < true + (sum(counts) + 1) * GRAIN or amount == FULL
+        assert true <= amount * GRAIN < true + (sum(counts) + 1) * GRAIN or amount == FULL_TICKS
     assert refused > 0
 
 
@@ -126,11 +126,11 @@ def test_what_fits_exactly_is_let_through_and_one_grain_more_is_not(gate):
 
 @each_gate
 def test_sums_fit_a_signed_64_bit_integer(gate):
-    assert max(gate.limit) < FULL
-    assert 2 * FULL < 2**63
+    assert max(gate.limit) < FULL_TICKS
+    assert 2 * FULL_TICKS < 2**63
     huge = gate.charge(Repeat(Pure(10**15), 10**9))
     assert not gate.fits(gate.nothing, huge)
-    assert max(gate.add(huge, huge)) <= FULL
+    assert max(gate.add(huge, huge)) <= FULL_TICKS
 
 
 @each_gate
@@ -171,10 +171,10 @@ def test_limits_are_rounded_down():
 @pytest.mark.parametrize("delta", [Fraction(1, 10**300), Fraction(1, 10**6), Fraction(1, 2), 1 - Fraction(1, 10**300)])
 def test_a_limit_that_is_too_large_for_an_integer_is_cut_off_and_what_costs_as_much_is_still_refused(delta):
     for gate in (pure_gate(1000), gaussian_gate(1000, delta), renyi_gate(1000, delta)):
-        assert max(gate.limit) < FULL
-        assert not gate.fits(gate.nothing, (FULL,) * len(gate.limit))
+        assert max(gate.limit) < FULL_TICKS
+        assert not gate.fits(gate.nothing, (FULL_TICKS,) * len(gate.limit))
     # Only one who accepts that the promise fails nearly always has such a limit.
-    assert (gaussian_gate(1000, delta).limit == (FULL - 1,)) == (delta > Fraction(1, 2))
+    assert (gaussian_gate(1000, delta).limit == (FULL_TICKS - 1,)) == (delta > Fraction(1, 2))
 
 
 @pytest.mark.parametrize("digits", range(1, 16))

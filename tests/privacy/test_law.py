@@ -24,7 +24,7 @@ from discreet.privacy import (
     epsilon,
     loss,
 )
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.gate import gaussian_gate, pure_gate, renyi_gate
 
 SINGLES = [
@@ -93,7 +93,7 @@ def test_doing_more_never_costs_less(by, one, other):
 def test_an_accounting_that_forgets_the_count_breaks_the_law():
     forgetful = ACCOUNTINGS["gaussian"]._replace(times=lambda amount, times: amount)
     event = Gaussian(10, 1)
-    assert total(Repeat(event, 5), forgetful) != total(Compose((event,) * 5), forgetful)
+    assert total_loss(Repeat(event, 5), forgetful) != total_loss(Compose((event,) * 5), forgetful)
 
 
 @pytest.mark.parametrize("by", ACCOUNTINGS)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, DiscreetError
-from discreet.query.check import check
+from discreet.query.check import check_statement
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Or, col, everyone
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema import Boolean, Categories, Domain, Integers
@@ -70,24 +70,24 @@ def select(*items, group=(), **more):
 )
 def test_what_would_fail_later_is_refused_with_a_sentence(statement, said):
     with pytest.raises(BadQuery, match=said):
-        check(statement, DOMAIN)
+        check_statement(statement, DOMAIN)
 
 
 @pytest.mark.parametrize("name", ["\ud800", "a\udfff", "\x00", "n" * 3000])
 def test_names_that_no_reply_can_hold_are_refused(name):
     for statement in (select(Aggregate("count", None, name)), select(Group("sex", name), COUNT, group=["sex"])):
         with pytest.raises(BadQuery, match="an output column's name"):
-            check(statement, DOMAIN)
+            check_statement(statement, DOMAIN)
 
 
 def test_two_columns_of_the_table_may_differ_in_case_only():
     shown = (Group("sex", "sex"), Group("Sex", "Sex"), COUNT)
-    check(select(*shown, group=["sex", "Sex"]), DOMAIN)
+    check_statement(select(*shown, group=["sex", "Sex"]), DOMAIN)
 
 
 def test_numbers_of_every_type_can_be_compared():
     for number in (5, 2.5, Decimal("1E+300"), Fraction(1, 3), np.int64(3), 10**400, -0.0):
-        check(select(having=(col("count") > number) & ~col("count").isin([number])), DOMAIN)
+        check_statement(select(having=(col("count") > number) & ~col("count").isin([number])), DOMAIN)
 
 
 NAMES = st.sampled_from(["count", "a", "A", "a_error", "count_error", "sex", "Sex", "age", "ill", "s", "nobody", ""])
@@ -153,7 +153,7 @@ ACCEPTED = []
 @given(SELECTS | RIGHT, st.data())
 def test_what_is_accepted_can_be_laid_out_from_any_numbers(statement, data):
     try:
-        check(statement, DOMAIN)
+        check_statement(statement, DOMAIN)
     except DiscreetError:
         return
     ACCEPTED.append(statement)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Linear, Marginal, col, count, everyone, fraction, mean, total
-from discreet.query.box import MOST_BOXES, decompose, truth
+from discreet.query.box import MOST_DISJOINT_BOXES, decompose, truth
 from discreet.query.product import Factor, Product, interval_product, merge
 from discreet.schema import Boolean, Categories, Domain, Integers
 from support.strategies import combined
@@ -161,7 +161,7 @@ def _some_pair(names):
 def test_past_the_limit_of_boxes_a_dense_table_is_used_and_past_that_it_is_refused():
     names = [f"b{place}" for place in range(30)]
     bits = Domain({name: Boolean() for name in names})
-    assert len(count(bits, _some_pair(names[:6])).products) <= MOST_BOXES
+    assert len(count(bits, _some_pair(names[:6])).products) <= MOST_DISJOINT_BOXES
     query = count(bits, _some_pair(names[:20]))
     assert [factor.columns for factor in query.products[0].factors] == [tuple(sorted(names[:20]))]
     assert query.table(bits).sum() == 4**10 - 3**10

@@ -19,7 +19,7 @@ from discreet.query.clusters import Boxes, Clusters
 from discreet.query.product import MOST_COMBINED, Factor, Product
 from discreet.query.wire import query_from_plain
 from discreet.schema import Categories, Domain, Integers, Unit
-from discreet.source.effect import sensitivity_of, settled
+from discreet.source.effect import sensitivity_of, settled_query
 from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.table import open as open_table
@@ -256,7 +256,7 @@ def test_a_list_that_changes_its_mind_is_read_once():
 
     exact = TABLE.evaluate(Faces())
     assert unseal(exact, exact.sensitivity).tolist() == [1, 1]
-    assert type(settled(Faces())) is tuple
+    assert type(settled_query(Faces())) is tuple
 
 
 def test_the_seal_refuses_a_query_whose_declared_range_is_not_that_of_its_weights(monkeypatch):

@@ -27,8 +27,8 @@ from discreet.query.product import Factor, Product
 from discreet.query.wire import query_from_plain, query_to_plain
 from discreet.schema import Unit
 from discreet.session.asked import read_count
-from discreet.source.bits import Bits
-from discreet.source.effect import linears, sensitivity_of
+from discreet.source.bits import Bitmaps
+from discreet.source.effect import linear_queries, sensitivity_of
 from discreet.source.exact import unseal
 from discreet.source.frame import Frame
 from discreet.source.source import Source
@@ -99,9 +99,9 @@ def check_values(question, plain, rows, *, slow, domain):
         if question.weight is not None and question.scope:
             assert source._stream_sums(question.columns, question.weight).tolist() == truth, plain
         return
-    queries = linears(question)
+    queries = linear_queries(question)
     assert Source._answers(source, queries) == truth, plain
-    bits = Bits({name: source._codes[name] for name in SIZES}, source._rows)
+    bits = Bitmaps({name: source._codes[name] for name in SIZES}, source._rows)
     assert [bits.answer(query) for query in queries] == truth, plain
     for place, query in enumerate(queries):
         shape = [SIZES[name] if name in query.scope else 1 for name in sorted(SIZES)]

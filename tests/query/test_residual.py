@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Residual
 from discreet.query.axis import axis_of
-from discreet.query.residual import MOST_COUNTED
+from discreet.query.residual import MOST_RESIDUAL_CELLS
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain(
@@ -135,7 +135,7 @@ def test_a_part_that_the_domain_does_not_have_is_refused(parts, said):
 
 @pytest.mark.parametrize("parts", [[("wider", 1)], [("wide", 1), ("sex", 1)]])
 def test_more_cells_than_are_counted_are_refused(parts):
-    with pytest.raises(TooLarge, match=rf"cells; .* at most {MOST_COUNTED}\. Ask for fewer columns"):
+    with pytest.raises(TooLarge, match=rf"cells; .* at most {MOST_RESIDUAL_CELLS}\. Ask for fewer columns"):
         Residual(parts).size(DOMAIN)
 
 

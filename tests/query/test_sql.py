@@ -99,7 +99,7 @@ DANGEROUS = (
 
 def test_the_second_gate_alone_refuses_what_is_dangerous(monkeypatch):
     """Should the check of the words ever fail, the check of the tree does not."""
-    monkeypatch.setattr("discreet.query.sql.select.words_of", lambda text, *_, **__: Dialect().tokenize(text))
+    monkeypatch.setattr("discreet.query.sql.select.tokens_of", lambda text, *_, **__: Dialect().tokenize(text))
     dangerous = [each for each in HOSTILE if re.search(DANGEROUS.replace(" ", "|"), each) and len(each) < 500]
     assert len(dangerous) > 50
     for statement in dangerous:

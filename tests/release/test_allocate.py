@@ -15,7 +15,7 @@ from discreet.errors import BadParameter
 from discreet.known.known import Known
 from discreet.known.lattice import price_of
 from discreet.plan.step import Lattice
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.gaussian import GAUSSIAN
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
@@ -260,7 +260,7 @@ def test_steps_cost_the_budget_and_never_more(seed):
     domain, goal, known = random_case(rng, unit)
     budget = Fraction(float(10 ** rng.uniform(-6, -2))).limit_denominator(10**9)
     steps = as_steps(known, allocate(goal, known, budget=budget, norm=("l2", "l1")[rng.integers(2)]), budget=budget)
-    spent = total(steps.event(domain, unit), GAUSSIAN)
+    spent = total_loss(steps.event(domain, unit), GAUSSIAN)
     assert spent <= budget, "in exact arithmetic"
     assert spent >= budget * ENOUGH
     assert len(steps.steps) == len({step.measurement.columns for step in steps.steps}), "one for each block"
@@ -329,7 +329,7 @@ def test_noise_is_never_below_one_and_what_cannot_be_spent_is_left(unit):
     some = as_steps(known, allocate(goal, known, budget=budget), budget=budget)
     sigmas = [sigma for step in some.steps for _, sigma in step.measurement.pieces]
     assert min(sigmas) >= 1
-    assert budget * ENOUGH <= total(some.event(domain, unit), GAUSSIAN) <= budget
+    assert budget * ENOUGH <= total_loss(some.event(domain, unit), GAUSSIAN) <= budget
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])

@@ -13,7 +13,7 @@ from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.interval import precision
 from discreet.mechanism.protocol import BITS, Law
 from discreet.model.dense import Dense
-from discreet.privacy.accounting import total as cost
+from discreet.privacy.accounting import total_loss as cost
 from discreet.privacy.event import Compose, Gaussian, Laplace, Repeat, Selection
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity

@@ -9,15 +9,15 @@ from discreet.errors import BadSchema
 from discreet.schema import Bins, Boolean, Categories, Integers, Unit, parse_schema
 from discreet.schema.codebook import codebook_from_csv, read_codebook
 from discreet.schema.draft import draft_text
-from discreet.schema.sketch import Sketch, sketch_of
+from discreet.schema.sketch import PartialColumn, partial_column_of
 
 KINDS = {
-    "age": Sketch("integer"),
-    "rate": Sketch("number"),
-    "sex": Sketch("text"),
-    "since": Sketch("date"),
-    "smoker": Sketch("boolean"),
-    "unknown": Sketch(),
+    "age": PartialColumn("integer"),
+    "rate": PartialColumn("number"),
+    "sex": PartialColumn("text"),
+    "since": PartialColumn("date"),
+    "smoker": PartialColumn("boolean"),
+    "unknown": PartialColumn(),
 }
 
 
@@ -38,10 +38,10 @@ def test_a_draft_has_a_blank_for_everything_that_is_not_known():
 
 def test_what_is_known_is_filled_in_and_the_rest_is_blank():
     known = {
-        "age": Sketch("integer", lower=0, missing="drop"),
-        "rate": Sketch("number", lower=Decimal("0.5"), upper=2),
-        "since": Sketch("date", bins=(date(2000, 1, 1),)),
-        "sex": Sketch("text", values=("no", "1")),
+        "age": PartialColumn("integer", lower=0, missing="drop"),
+        "rate": PartialColumn("number", lower=Decimal("0.5"), upper=2),
+        "since": PartialColumn("date", bins=(date(2000, 1, 1),)),
+        "sex": PartialColumn("text", values=("no", "1")),
     }
     assert columns_of(draft_text("people", known, origin="metadata", unit=Unit())) == (
         "  age: {type: integer, lower: 0, upper: ___, missing: drop}\n"
@@ -76,7 +76,7 @@ def test_a_draft_says_where_it_comes_from():
 
 
 def test_a_column_of_very_many_cells_is_pointed_out():
-    wide = draft_text("people", {"income": Sketch("integer", lower=0, upper=500_000)}, origin="values")
+    wide = draft_text("people", {"income": PartialColumn("integer", lower=0, upper=500_000)}, origin="values")
     assert "# 500,001 cells; bins would be fewer" in wide
 
 
@@ -106,8 +106,8 @@ COLUMNS = [
 
 @pytest.mark.parametrize("column", COLUMNS, ids=repr)
 def test_the_sketch_of_a_column_makes_the_column_again(column):
-    assert sketch_of(column).gaps == ()
-    assert sketch_of(column).column() == column
+    assert partial_column_of(column).gaps == ()
+    assert partial_column_of(column).column() == column
 
 
 # Code books
@@ -118,10 +118,10 @@ def test_a_code_book_in_csv_gives_values_in_their_order_and_bounds():
         'name,value,label,lower,upper\nsex,M,Male,,\nsex,"F",Female,,\nage,,,0,120\nrate,,,0,0.5\nday,,,2000-01-01,\n'
     )
     assert codebook_from_csv(text, {}) == {
-        "sex": Sketch(values=("M", "F")),
-        "age": Sketch("integer", lower=0, upper=120),
-        "rate": Sketch("number", lower=0, upper=Decimal("0.5")),
-        "day": Sketch("date", lower=date(2000, 1, 1)),
+        "sex": PartialColumn(values=("M", "F")),
+        "age": PartialColumn("integer", lower=0, upper=120),
+        "rate": PartialColumn("number", lower=0, upper=Decimal("0.5")),
+        "day": PartialColumn("date", lower=date(2000, 1, 1)),
     }
 
 
@@ -129,20 +129,20 @@ def test_codes_are_integers_only_if_all_of_them_are_and_the_column_is_not_of_tex
     text = "name,value\na,1\na,2\nb,01\nb,2\nc,1\nc,no\nd,\nd,x\n"
     book = codebook_from_csv(text, {})
     assert [book[name].values for name in "abcd"] == [(1, 2), ("01", "2"), ("1", "no"), ("", "x")]
-    assert codebook_from_csv(text, {"a": Sketch("text")})["a"].values == ("1", "2")
+    assert codebook_from_csv(text, {"a": PartialColumn("text")})["a"].values == ("1", "2")
 
 
 def test_a_code_book_in_yaml_has_as_many_settings_as_are_known(tmp_path):
     path = tmp_path / "book.yaml"
     path.write_text("age: {lower: 0, upper: 120}\nzip: {values: [01234, 12]}\nsex: {values: [F, M], ordered: true}\n")
-    known = {"age": Sketch("number"), "zip": Sketch("text")}
+    known = {"age": PartialColumn("number"), "zip": PartialColumn("text")}
     assert read_codebook(path, known) == {
-        "age": Sketch("number", lower=0, upper=120),
-        "zip": Sketch("text", values=("01234", "12")),
-        "sex": Sketch(values=("F", "M"), ordered=True),
+        "age": PartialColumn("number", lower=0, upper=120),
+        "zip": PartialColumn("text", values=("01234", "12")),
+        "sex": PartialColumn(values=("F", "M"), ordered=True),
     }
     path.write_text("table: people\ncolumns: {age: {lower: 0}}\n")
-    assert read_codebook(path, {}) == {"age": Sketch("integer", lower=0)}
+    assert read_codebook(path, {}) == {"age": PartialColumn("integer", lower=0)}
     path.write_text('{"age": 85}')
     assert read_codebook(path, {})["age"].upper == 84
 

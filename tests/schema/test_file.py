@@ -21,7 +21,7 @@ from discreet.schema import (
     schema_text,
     write_schema,
 )
-from discreet.schema.value import read
+from discreet.schema.value import read_value
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -171,7 +171,7 @@ def bins(draw, edges):
 
 @st.composite
 def categories(draw):
-    listed = draw(st.lists(values, min_size=1, max_size=6, unique_by=read))
+    listed = draw(st.lists(values, min_size=1, max_size=6, unique_by=read_value))
     usable = [value for value in listed if value not in ("drop", "outside")]
     outside = draw(st.sampled_from([*usable, "other"] + ["drop"] * ("drop" not in listed)))
     missing = draw(st.sampled_from([*usable, "missing"] + ["drop"] * ("drop" not in listed)))

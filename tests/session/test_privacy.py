@@ -8,7 +8,7 @@ import pytest
 
 from discreet.interval import precision
 from discreet.mechanism.protocol import BITS
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.loss import accounting_for
 from discreet.verify.tables import neighboring_tables
 from session.scripted import (
@@ -57,7 +57,7 @@ def worst_loss(unit, pairs, streams, design, monkeypatch, *, values, loss_of=pat
 
 
 def charged(design):
-    return exact(Fraction(total(design.event, accounting_for("pure"))))
+    return exact(Fraction(total_loss(design.event, accounting_for("pure"))))
 
 
 @pytest.mark.parametrize("neighbors", NEIGHBORS)

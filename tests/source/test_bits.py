@@ -11,7 +11,7 @@ from discreet.query.predicate import col
 from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers
 from discreet.source import Frame
-from discreet.source.bits import MOST_TERMS, Bits, terms
+from discreet.source.bits import MOST_BITMAP_TERMS, Bitmaps, expanded_terms
 from discreet.source.exact import unseal
 
 SIZES = {"a": 2, "b": 3, "c": 11, "d": 257, "e": 2}
@@ -80,7 +80,7 @@ def as_given(products):
 @given(queries=st.lists(linears().map(as_given), max_size=3))
 def test_bitmaps_answer_every_query_as_it_is_defined(rows, kept, queries):
     codes = table(rows)
-    bits = Bits(codes, rows, most_bytes=kept * 8 * -(-rows // 64))
+    bits = Bitmaps(codes, rows, most_bytes=kept * 8 * -(-rows // 64))
     for query in queries:
         assert bits.answer(query) == by_definition(query, codes, rows)
 
@@ -100,13 +100,13 @@ def test_a_frame_answers_alike_one_by_one_and_together(rows, queries):
 def test_a_sum_beyond_64_bits_is_exact_until_it_is_fitted():
     codes = {"a": np.array([0, 1, 1, 1, 1])}
     heavy = Linear([Product((Factor(("a",), np.array([-(2**61), 2**61])),), 3)])
-    assert Bits(codes, 5).answer(heavy) == 3 * 2**61 * 3 > 2**63
+    assert Bitmaps(codes, 5).answer(heavy) == 3 * 2**61 * 3 > 2**63
 
 
 @pytest.mark.parametrize("shape", [("a",), ("a", "e"), ("b", "a", "e"), ("c",), ("c", "b")])
 def test_a_marginal_of_few_cells_is_the_same_from_bitmaps(shape):
     codes = table(70_001)
-    counted = Bits(codes, 70_001).count(shape, [SIZES[name] for name in shape])
+    counted = Bitmaps(codes, 70_001).count(shape, [SIZES[name] for name in shape])
     expected = np.zeros([SIZES[name] for name in shape], dtype=int)
     np.add.at(expected, tuple(codes[name] for name in shape), 1)
     assert counted.tolist() == expected.tolist()
@@ -129,9 +129,9 @@ def broken_by_padding(bits, mask, codes):
 def test_the_comparison_sees_one_bit_too_many(monkeypatch):
     codes = table(65)
     query = Linear([box({"a": np.array([True, False]), "e": np.array([False, True])})])
-    assert Bits(codes, 65).answer(query) == by_definition(query, codes, 65)
-    monkeypatch.setattr(Bits, "_bitmap", broken_by_padding)
-    assert Bits(codes, 65).answer(query) != by_definition(query, codes, 65)
+    assert Bitmaps(codes, 65).answer(query) == by_definition(query, codes, 65)
+    monkeypatch.setattr(Bitmaps, "_bitmap", broken_by_padding)
+    assert Bitmaps(codes, 65).answer(query) != by_definition(query, codes, 65)
 
 
 def conjunctions(number, seed=1, width=8):
@@ -156,8 +156,8 @@ class Recorder:
 
     def __init__(self, monkeypatch):
         self.made = []
-        make, counted = Bits._make, Frame._count
-        monkeypatch.setattr(Bits, "_make", lambda bits, factor: self.made.append(factor) or make(bits, factor))
+        make, counted = Bitmaps._make, Frame._count
+        monkeypatch.setattr(Bitmaps, "_make", lambda bits, factor: self.made.append(factor) or make(bits, factor))
         monkeypatch.setattr(Frame, "_count", lambda frame, names: self.made.append(names) or counted(frame, names))
 
 
@@ -192,7 +192,7 @@ def test_many_questions_about_one_column_are_answered_from_its_marginal(recorder
 def test_a_product_of_many_digits_is_counted_and_not_expanded(recorder):
     heavy = total(AGES, "age")
     squared = Linear([each.times("a", np.array([1, 2**20 + 1])) for each in heavy.products])
-    assert terms(heavy) < MOST_TERMS < terms(squared)
+    assert expanded_terms(heavy) < MOST_BITMAP_TERMS < expanded_terms(squared)
     frame = Frame({"age": [3, 4], "a": [False, True]}, domain=AGES)
     assert opened(frame, squared) == [3 + 4 * (2**20 + 1)]
     assert recorder.made == [("a", "age")]
@@ -213,7 +213,7 @@ def test_what_is_made_does_not_depend_on_what_is_in_the_rows(recorder):
 
 def test_the_bitmaps_that_are_kept_are_bounded_and_the_first_made_goes(recorder):
     codes = table(6400)
-    bits = Bits(codes, 6400, most_bytes=3 * 800)
+    bits = Bitmaps(codes, 6400, most_bytes=3 * 800)
     queries = [Linear([box({"c": np.arange(11) == cell})]) for cell in range(5)]
     for query in queries:
         bits.answer(query)
@@ -233,7 +233,7 @@ def test_products_of_signs_are_exact_whatever_their_number(rows):
     """They are counted by parity, and not by their digits."""
     codes = {name: np.random.default_rng(place).integers(0, 2, rows) for place, name in enumerate("abcd")}
     signs = {"a": [1, -1], "b": [-1, 1], "c": [1, -1], "d": [-1, 1]}
-    bits = Bits(codes, rows)
+    bits = Bitmaps(codes, rows)
     for ways in range(1, 5):
         names = tuple("abcd"[:ways])
         query = Linear([Product(tuple(Factor((name,), np.array(signs[name])) for name in names), 3)])

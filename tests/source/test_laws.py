@@ -16,7 +16,7 @@ from discreet.query.body import body_of, coordinates_of
 from discreet.query.clusters import Boxes, Clusters
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Or
 from discreet.schema import Bins, Categories, Domain, Integers, Unit
-from discreet.schema.value import read
+from discreet.schema.value import read_value
 from discreet.source import Frame
 from discreet.source.exact import unseal
 from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, arrow, rows
@@ -105,12 +105,12 @@ def holds(predicate, row):
 def compares(predicate, column, cell):
     match column:
         case Categories():
-            value = read(column.values[cell])[1]
+            value = read_value(column.values[cell])[1]
         case Integers():
             value = column.lower + cell
         case Bins():
             value = column.edges[cell]
-    against = read(predicate.value)[1]
+    against = read_value(predicate.value)[1]
     return {
         "==": value == against,
         "!=": value != against,

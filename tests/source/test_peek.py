@@ -9,8 +9,8 @@ import pytest
 
 from discreet.errors import BadData, BadSchema
 from discreet.schema import Unit
-from discreet.schema.sketch import Sketch
-from discreet.source.peek import MOST_VALUES, peek
+from discreet.schema.sketch import PartialColumn
+from discreet.source.peek import MOST_VALUES, inspect_file
 
 SOME = {"age": [31, 64], "sex": ["F", "M"], "rate": [0.5, 2.0], "since": [date(2020, 1, 1)] * 2, "ok": [True, False]}
 OTHERS = {
@@ -21,18 +21,18 @@ OTHERS = {
     "ok": [None, True],
 }
 KINDS = {
-    "age": Sketch("integer"),
-    "sex": Sketch("text"),
-    "rate": Sketch("number"),
-    "since": Sketch("date"),
-    "ok": Sketch("boolean"),
+    "age": PartialColumn("integer"),
+    "sex": PartialColumn("text"),
+    "rate": PartialColumn("number"),
+    "since": PartialColumn("date"),
+    "ok": PartialColumn("boolean"),
 }
 SEEN = {
-    "age": Sketch("integer", lower=31, upper=64),
-    "sex": Sketch("text", values=("F", "M")),
-    "rate": Sketch("number", lower=Decimal("0.5"), upper=Decimal("2.0")),
-    "since": Sketch("date", lower=date(2020, 1, 1), upper=date(2020, 1, 1)),
-    "ok": Sketch("boolean"),
+    "age": PartialColumn("integer", lower=31, upper=64),
+    "sex": PartialColumn("text", values=("F", "M")),
+    "rate": PartialColumn("number", lower=Decimal("0.5"), upper=Decimal("2.0")),
+    "since": PartialColumn("date", lower=date(2020, 1, 1), upper=date(2020, 1, 1)),
+    "ok": PartialColumn("boolean"),
 }
 
 
@@ -63,14 +63,14 @@ def database(path, rows):
 def test_no_row_has_a_part_in_what_is_known(write, tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    one, other = peek(write(tmp_path / "a", SOME)), peek(write(tmp_path / "b", OTHERS))
-    assert one.columns == other.columns == ({name: Sketch() for name in KINDS} if write is csv else KINDS)
+    one, other = inspect_file(write(tmp_path / "a", SOME)), inspect_file(write(tmp_path / "b", OTHERS))
+    assert one.columns == other.columns == ({name: PartialColumn() for name in KINDS} if write is csv else KINDS)
     assert (one.table, one.origin) == (other.table, other.origin) == ("people", "names" if write is csv else "types")
 
 
 @pytest.mark.parametrize("write", [parquet, csv, database])
 def test_public_rows_give_bounds_and_values(write, tmp_path):
-    found = peek(write(tmp_path, SOME), public=True)
+    found = inspect_file(write(tmp_path, SOME), public=True)
     assert (found.columns, found.origin) == (SEEN, "values")
 
 
@@ -83,14 +83,14 @@ def test_public_rows_of_no_use_leave_blanks(write, tmp_path):
         "since": [None] * 2,
         "ok": [None] * 2,
     }
-    found = peek(write(tmp_path, rows), public=True)
+    found = inspect_file(write(tmp_path, rows), public=True)
     assert all(part.lower is None and part.values is None for part in found.columns.values())
 
 
 def test_a_text_with_too_many_values_is_left_blank_even_if_public(tmp_path):
     many = [str(place) + "x" for place in range(MOST_VALUES + 1)]
-    assert peek(csv(tmp_path, {"name": many}), public=True).columns["name"].values is None
-    assert len(peek(csv(tmp_path, {"name": many[1:]}), public=True).columns["name"].values) == MOST_VALUES
+    assert inspect_file(csv(tmp_path, {"name": many}), public=True).columns["name"].values is None
+    assert len(inspect_file(csv(tmp_path, {"name": many[1:]}), public=True).columns["name"].values) == MOST_VALUES
 
 
 def test_the_values_of_an_enumeration_and_of_a_dictionary_are_not_taken_from_the_type(tmp_path):
@@ -98,11 +98,11 @@ def test_the_values_of_an_enumeration_and_of_a_dictionary_are_not_taken_from_the
         connection.execute(
             "CREATE TABLE t (mood ENUM('secret', 'hidden'), list INTEGER[], moods ENUM('x')[], time TIME)"
         )
-    found = peek(tmp_path / "a.duckdb")
-    assert found.columns == {"mood": Sketch("text")}
+    found = inspect_file(tmp_path / "a.duckdb")
+    assert found.columns == {"mood": PartialColumn("text")}
     assert found.skipped == {"list": "list", "moods": "list", "time": "time"}
     pd.DataFrame({"mood": pd.Categorical(["secret"])}).to_parquet(tmp_path / "a.parquet")
-    assert peek(tmp_path / "a.parquet").columns == {"mood": Sketch("text")}
+    assert inspect_file(tmp_path / "a.parquet").columns == {"mood": PartialColumn("text")}
 
 
 def test_every_usual_type_is_known(tmp_path):
@@ -116,7 +116,7 @@ def test_every_usual_type_is_known(tmp_path):
         "g": pa.float16(),
     }
     pq.write_table(pa.table({name: pa.array([], kind) for name, kind in fields.items()}), tmp_path / "a.parquet")
-    found = peek(tmp_path / "a.parquet")
+    found = inspect_file(tmp_path / "a.parquet")
     assert [part.kind for part in found.columns.values()] == ["integer", "number", "text", "date", "number"]
     assert found.skipped == {"e": "list", "f": "binary"}
 
@@ -125,14 +125,14 @@ def test_every_usual_type_is_known(tmp_path):
 def test_the_header_of_a_csv_file_says_its_delimiter(delimiter, tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("\ufeff" + delimiter.join(["age", '"sex, or gender"', "a b"]) + "\r\n1,2;3\n")
-    assert list(peek(path).columns) == ["age", "sex, or gender", "a b"]
+    assert list(inspect_file(path).columns) == ["age", "sex, or gender", "a b"]
 
 
 @pytest.mark.parametrize("first", ["31,Alice,F", "Alice,2024-01-01", "Alice,,F", "1.5", ""])
 def test_a_csv_file_that_begins_with_a_row_is_refused_without_repeating_it(first, tmp_path):
     (tmp_path / "people.csv").write_text(f"{first}\n32,Bob,M\n")
     with pytest.raises(BadData, match="is not a header") as caught:
-        peek(tmp_path / "people.csv")
+        inspect_file(tmp_path / "people.csv")
     assert "Alice" not in str(caught.value)
 
 
@@ -140,19 +140,19 @@ def test_one_of_several_tables_is_chosen_by_name(tmp_path):
     with duckdb.connect(str(tmp_path / "two.duckdb")) as connection:
         connection.execute('CREATE TABLE "two" (a INTEGER)')
         connection.execute('CREATE TABLE "the ""visits""" (b VARCHAR)')
-    assert list(peek(tmp_path / "two.duckdb", table='the "visits"').columns) == ["b"]
-    assert list(peek(tmp_path / "two.duckdb", table="main.two").columns) == ["a"]
+    assert list(inspect_file(tmp_path / "two.duckdb", table='the "visits"').columns) == ["b"]
+    assert list(inspect_file(tmp_path / "two.duckdb", table="main.two").columns) == ["a"]
     with pytest.raises(BadData, match=r'has these tables: .*"two".* Choose one with --table'):
-        peek(tmp_path / "two.duckdb")
+        inspect_file(tmp_path / "two.duckdb")
 
 
 def test_metadata_of_another_tool_is_converted(tmp_path):
     (tmp_path / "people.yaml").write_text("max_ids: 2\ncolumns: {id: {type: int, private_id: true}, a: {type: float}}")
-    found = peek(tmp_path / "people.yaml")
-    assert (found.columns, found.unit, found.origin) == ({"a": Sketch("number")}, Unit("id", 2), "metadata")
+    found = inspect_file(tmp_path / "people.yaml")
+    assert (found.columns, found.unit, found.origin) == ({"a": PartialColumn("number")}, Unit("id", 2), "metadata")
     (tmp_path / "ours.yaml").write_text("privacy_unit: row\ncolumns: {a: {type: boolean}}")
     with pytest.raises(BadSchema, match=r"discreet schema check ours\.yaml"):
-        peek(tmp_path / "ours.yaml")
+        inspect_file(tmp_path / "ours.yaml")
 
 
 @pytest.mark.parametrize(
@@ -170,18 +170,18 @@ def test_metadata_of_another_tool_is_converted(tmp_path):
 def test_a_file_that_cannot_be_read_is_refused(name, content, said, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadData, match=said):
-        peek(tmp_path / name)
+        inspect_file(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.duckdb"])
 def test_a_damaged_file_of_public_rows_is_refused_too(name, tmp_path):
     (tmp_path / name).write_bytes(b"PAR1 and no more")
     with pytest.raises(BadData, match="damaged"):
-        peek(tmp_path / name, public=True)
+        inspect_file(tmp_path / name, public=True)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(BadData, match="there is no file"):
-        peek(tmp_path / "people.parquet")
+        inspect_file(tmp_path / "people.parquet")
     with pytest.raises(BadData, match="is a directory"):
-        peek(tmp_path)
+        inspect_file(tmp_path)

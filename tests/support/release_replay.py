@@ -26,7 +26,7 @@ from discreet.errors import BudgetExceeded, TooLarge
 from discreet.model.ensemble import fit_ensemble
 from discreet.plan.request import Choose, Distances, Farthest, Measure, SmallTable
 from discreet.privacy.event import Nothing
-from discreet.privacy.gate import FULL
+from discreet.privacy.gate import FULL_TICKS
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss as price_of
 from support.coin_replay import Replayed, distances_of, listening_to_coins
@@ -221,7 +221,7 @@ def unkept(session):
         yield "an error that is no refusal"
     for paid, bill, gate, budget, requests in session.bills:
         # What is full is full.
-        pairs = [(now, said) for now, said in zip(paid, bill.grains, strict=True) if now < FULL]
+        pairs = [(now, said) for now, said in zip(paid, bill.grains, strict=True) if now < FULL_TICKS]
         if not pairs or any(now != said for now, said in pairs):
             yield "another bill"
         if price(session, requests) > limit_of(gate, budget):

@@ -30,9 +30,9 @@ def draft_schema(
 
     from discreet.schema.codebook import read_codebook
     from discreet.schema.draft import draft_text, with_codebook
-    from discreet.source.peek import peek
+    from discreet.source.peek import inspect_file
 
-    found = peek(file, table=table, public=public_data)
+    found = inspect_file(file, table=table, public=public_data)
     book = {} if codebook is None else read_codebook(codebook, found.columns)
     columns = with_codebook(found.columns, book)
     remarks = [

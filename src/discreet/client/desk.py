@@ -25,7 +25,7 @@ from discreet.parameter import Number, confidence_of, positive, text
 from discreet.release.goal import Wanted
 from discreet.release.methods import AUTO, ReleasePlan, limits_of
 from discreet.schema.file import parse_schema
-from discreet.source.source import Batch, Source
+from discreet.source.source import CellBatch, Source
 from discreet.source.table import Table
 from discreet.wire import answer as wire
 from discreet.wire.problem import error_of
@@ -232,7 +232,7 @@ class RemoteCurator:
 class Elsewhere(Source):
     """The rows of a table that is on a server: they are not here."""
 
-    def cells(self, columns: tuple[str, ...]) -> Iterator[Batch]:
+    def cells(self, columns: tuple[str, ...]) -> Iterator[CellBatch]:
         """Rows are read on the server, by the curator there."""
         raise SourceFailed("the rows of this table are on a server; they do not come here. Ask its desk.")
 

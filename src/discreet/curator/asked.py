@@ -10,16 +10,16 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.known.family import room_of
 from discreet.known.known import Question
 from discreet.query.ask import count
-from discreet.query.box import one_account
-from discreet.query.check import MOST_NUMBERS, MOST_ROWS, check, require_numbers
+from discreet.query.box import shared_work
+from discreet.query.check import MOST_ANSWER_NUMBERS, MOST_ANSWER_ROWS, check_statement, require_numbers
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.normal import readable
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
-from discreet.query.statement import Aggregate, Asked, Select
+from discreet.query.statement import Aggregate, AggregateQuery, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
-from discreet.source.effect import require_light
+from discreet.source.effect import require_light_rows
 
 Askable = str | Predicate | Select | Linear | Marginal | Ratio
 
@@ -96,15 +96,15 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
         case Select():
             return _of_select(question, domain, repr(question))
         case Linear():
-            require_light([question], domain)
+            require_light_rows([question], domain)
             return Reading((Part("value", question),), (), repr(question))
         case Marginal():
-            require_numbers(question.size(domain), MOST_ROWS)
+            require_numbers(question.size(domain), MOST_ANSWER_ROWS)
             if question.weight is not None:
-                require_light([question.weight], domain)
+                require_light_rows([question.weight], domain)
             return Reading((Part("value", question),), question.columns, repr(question))
         case Ratio(numerator, denominator):
-            require_light([numerator, denominator], domain)
+            require_light_rows([numerator, denominator], domain)
             if denominator.range(domain)[1] <= 0:
                 raise BadQuery("the denominator is never above 0, so there is no quotient. Change the signs of both.")
             return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), repr(question))
@@ -118,7 +118,7 @@ def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> 
     """The same of a batch, which has no more numbers together than one answer may have, and takes no more reading."""
     readings: list[Reading] = []
     numbers = letters = weights = 0
-    with one_account():
+    with shared_work():
         for each in questions:
             letters += _QUERY if isinstance(each, (Linear, Marginal, Ratio)) else _TEXT
             letters += len(each) if isinstance(each, str) else 0
@@ -126,7 +126,7 @@ def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> 
                 raise _too_much(f"more than {len(readings)} questions of this length")
             readings.append(read_question(each, domain, table))
             numbers += readings[-1].size(domain)
-            require_numbers(numbers, MOST_ROWS if len(readings) == 1 else MOST_NUMBERS)
+            require_numbers(numbers, MOST_ANSWER_ROWS if len(readings) == 1 else MOST_ANSWER_NUMBERS)
             weights += sum(room_of(question) for part in readings[-1].parts for question in part.questions)
             if weights > _MOST_ROOM and len(readings) > 1:
                 raise _too_much(f"{len(readings)} questions with weights for so many cells")
@@ -159,13 +159,13 @@ def _counted(table: str, where: Predicate) -> Select:
 
 def _of_select(select: Select, domain: Domain, text: str) -> Reading:
     # All that could fail once it is paid for fails here.
-    check(select, domain)
+    check_statement(select, domain)
     questions = zip(select.aggregates, select.questions(domain), strict=True)
     parts = tuple(_part(aggregate, question, domain) for aggregate, question in questions)
     return Reading(parts, select.group, text, select)
 
 
-def _part(aggregate: Aggregate, question: Asked, domain: Domain) -> Part:
+def _part(aggregate: Aggregate, question: AggregateQuery, domain: Domain) -> Part:
     match question:
         case Linear() | Marginal():
             return Part(aggregate.name, question)

@@ -7,7 +7,7 @@ from discreet.curator.teller import Teller
 from discreet.errors import Refusal
 from discreet.mechanism.model_coin import ModelCoin
 from discreet.privacy.event import Compose, Event
-from discreet.privacy.gate import FULL
+from discreet.privacy.gate import FULL_TICKS
 
 OPENING = "a model answers, and a coin checks it"
 _NEXT = "the next failed check"
@@ -102,6 +102,6 @@ class Stakes:
         """
         for account in self.teller.accounts(analyst):
             closing = account.gate.charge(coin.opening)
-            if any(price == FULL > have for price, have in zip(closing, account.spent_grains, strict=True)):
+            if any(price == FULL_TICKS > have for price, have in zip(closing, account.spent_grains, strict=True)):
                 return (coin.opening,)
         return ()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter
 from discreet.known.chernoff import chernoff_half_width
 from discreet.known.contour import EXACT, LEADING, NEAR, Inversion, Terms, line_for, on_integers, reach_of, smoothed
-from discreet.parameter import LARGEST, SMALLEST, Number, probability, rational
+from discreet.parameter import LARGEST_PARAMETER, SMALLEST_PARAMETER, Number, probability, rational
 from discreet.types import Floats
 
 # The largest weight on the integers.
@@ -132,7 +132,7 @@ def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None 
 def read_terms(coefficients: Any, scales: Any, counts: Any) -> Terms:
     """The terms that are not zero, equal ones together, the widest first."""
     weights = np.abs(read_array("coefficients", coefficients, 0.0, signed=True))
-    widths = read_array("scales", scales, float(SMALLEST))
+    widths = read_array("scales", scales, float(SMALLEST_PARAMETER))
     times = np.ones(weights.size) if counts is None else read_array("counts", counts, 0.0)
     if not weights.size == widths.size == times.size:
         sizes = f"{weights.size} coefficients, {widths.size} scales and {times.size} counts"
@@ -151,9 +151,9 @@ def read_array(name: str, values: Any, least: float, *, signed: bool = False) ->
     if array.ndim != 1 or not array.size:
         raise BadParameter(f"{name} has shape {array.shape}; it must be a list of at least one number. Give one each.")
     size = np.abs(array) if signed else array
-    wrong = ~((size >= least) & (size <= float(LARGEST)))
+    wrong = ~((size >= least) & (size <= float(LARGEST_PARAMETER)))
     if wrong.any():
-        rule = f"between {-float(LARGEST) if signed else least:g} and {float(LARGEST):g}"
+        rule = f"between {-float(LARGEST_PARAMETER) if signed else least:g} and {float(LARGEST_PARAMETER):g}"
         raise BadParameter(f"{name} has {array[wrong][0]}; it must hold numbers {rule}. Check how it was computed.")
     return array
 

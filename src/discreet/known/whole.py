@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.known.family import Family, axes_of
 from discreet.known.reading import Listed
-from discreet.query.measurement import measure_all, places_of
+from discreet.query.measurement import measure_all, piece_slices
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.types import Numbers
@@ -65,7 +65,7 @@ class Whole:
             if measured is None:
                 yield residual, spread, None
                 continue
-            yield residual, spread, measured[places_of(self.columns, axes, residual)].ravel().astype(np.int64)
+            yield residual, spread, measured[piece_slices(self.columns, axes, residual)].ravel().astype(np.int64)
 
     def precision(self, chosen: Sequence[str]) -> float:
         """What it adds to the precision of each piece of some of its columns."""

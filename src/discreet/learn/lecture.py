@@ -11,7 +11,7 @@ from discreet.learn.look import Look
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.query.body import Body
-from discreet.query.clusters import FARTHEST, Clusters
+from discreet.query.clusters import FARTHEST_CENTER, Clusters
 from discreet.schema.unit import Unit
 from discreet.source.effect import points_sensitivity
 
@@ -40,7 +40,7 @@ def lecture_fit(
         mechanism = lecture_round(question, unit, epsilon=epsilon, rounds=rounds)
         noisy = mechanism.release(look.evaluate(question)).reshape(clusters, -1).astype(np.float64)
         counts = noisy[:, :1] / unit_length
-        means = np.rint(np.clip(noisy[:, 1:] / np.maximum(counts, 1.0), -FARTHEST, FARTHEST))
+        means = np.rint(np.clip(noisy[:, 1:] / np.maximum(counts, 1.0), -FARTHEST_CENTER, FARTHEST_CENTER))
         fresh = uniform_centers(body, clusters)
         centers = tuple(
             tuple(int(place) for place in mean) if count >= 1 else anew

@@ -15,7 +15,7 @@ from discreet.learn.purse import Purse
 from discreet.learn.seeds import Seeds, choose_bins, scattered_seeds, seeds_of_boxes
 from discreet.mechanism.public import public
 from discreet.query.body import Body, Norm
-from discreet.query.clusters import LARGEST, Boxes, Clusters
+from discreet.query.clusters import LARGEST_POINT_WEIGHT, Boxes, Clusters
 from discreet.types import Floats
 
 Center = tuple[int, ...]
@@ -107,7 +107,9 @@ def _snapped(centers: Floats, body: Body) -> tuple[Center, ...]:
 def require_drawable(look: Look, clusters: int, purse: Purse) -> None:
     """Refuse, before anything is paid, a budget so small that its noise cannot be drawn."""
     body = look.body
-    widest = Clusters(body, ((0,) * body.dimensions,) * clusters, min(8 * body.l1 + 1, LARGEST), columns=look.columns)
+    widest = Clusters(
+        body, ((0,) * body.dimensions,) * clusters, min(8 * body.l1 + 1, LARGEST_POINT_WEIGHT), columns=look.columns
+    )
     purse.mechanism(purse.part(1 / 1000), look.sensitivity(widest))
 
 
@@ -153,7 +155,7 @@ def best_step(
         # Looking at whole vectors is quicker, so they are cut off only where that gains something.
         if best is None or errors[least] ** 2 < best.error**2 - (best.radius is None) * (ENOUGH * spread) ** 2:
             deviation = float(variances[least] ** 0.5 / weights[least])
-            best = Step(min(int(weights[least]), LARGEST), radius, norm, float(errors[least]), deviation)
+            best = Step(min(int(weights[least]), LARGEST_POINT_WEIGHT), radius, norm, float(errors[least]), deviation)
     assert best is not None
     return best
 
@@ -164,7 +166,7 @@ def cut(norm: Norm, dimensions: int, spread: float, beyond: float) -> int:
         usual, deviation = dimensions * (2 / pi) ** 0.5, (dimensions * (1 - 2 / pi)) ** 0.5
     else:
         usual, deviation = dimensions**0.5, 0.5**0.5
-    return max(1, min(LARGEST, int(spread * (usual + beyond * deviation) + 0.5)))
+    return max(1, min(LARGEST_POINT_WEIGHT, int(spread * (usual + beyond * deviation) + 0.5)))
 
 
 def trust(before: float, noise: float) -> float:

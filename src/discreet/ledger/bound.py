@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from discreet.errors import BadSchema, TableChanged
 from discreet.ledger.caps import Accounts
 from discreet.ledger.scope import Scope
-from discreet.schema.identity import FIRST, Identity
+from discreet.schema.identity import FIRST_VERSION, Identity
 from discreet.schema.unit import Unit
 
 
@@ -34,7 +34,7 @@ def bound_after(before: Bound | None, sequence: int, fields: Mapping[str, Any]) 
         raise ValueError("names and versions are texts")
     if before is None:
         # What was told before versions were declared is of the first.
-        since, versions = (0 if version == FIRST else sequence), (version,)
+        since, versions = (0 if version == FIRST_VERSION else sequence), (version,)
     elif version == before.identity.version:
         since, versions, at = before.since, before.versions, before.at
         seen = before.identity.fingerprint if seen is None else seen

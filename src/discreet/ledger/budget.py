@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
-from discreet.parameter import SMALLEST, positive, probability, rational
-from discreet.privacy.gate import GRAIN, LARGEST_EPSILON, Gate, Grains, Kind, gaussian_gate, pure_gate, renyi_gate
+from discreet.parameter import SMALLEST_PARAMETER, positive, probability, rational
+from discreet.privacy.gate import GRAIN, LARGEST_EPSILON, FilterKind, Gate, Grains, gaussian_gate, pure_gate, renyi_gate
 from discreet.privacy.gaussian import about_epsilon
 from discreet.privacy.renyi import ORDERS
 
@@ -27,16 +27,16 @@ class Budget:
 
     epsilon: Any
     delta: Any = 0
-    gate: Kind | None = None
+    gate: FilterKind | None = None
 
     def __post_init__(self) -> None:
         epsilon = rational("epsilon", self.epsilon)
         exact = epsilon if epsilon == 0 else positive("epsilon", self.epsilon, at_most=LARGEST_EPSILON)
         delta = probability("delta", self.delta, zero=True)
         gate = self.gate or ("gaussian" if delta else "pure")
-        if gate not in get_args(Kind):
+        if gate not in get_args(FilterKind):
             raise BadParameter(
-                f"gate is {gate!r}; it must be the name of a gate: {did_you_mean(str(gate), get_args(Kind))}"
+                f"gate is {gate!r}; it must be the name of a gate: {did_you_mean(str(gate), get_args(FilterKind))}"
             )
         if (gate == "pure") != (delta == 0):
             raise BadParameter(
@@ -99,7 +99,7 @@ def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budge
     epsilon = loss if gate.kind == "pure" else _about(squared_mu, gate.delta)
     # Conversions round up; what is within the cap must not look as if it were more.
     most = gate.epsilon if amount[order] <= gate.limit[order] else Fraction(LARGEST_EPSILON)
-    return Budget(min(max(epsilon, SMALLEST) if loss else Fraction(0), most), gate.delta, gate.kind)
+    return Budget(min(max(epsilon, SMALLEST_PARAMETER) if loss else Fraction(0), most), gate.delta, gate.kind)
 
 
 def _about(squared_mu: Fraction, delta: Fraction) -> Fraction:

@@ -15,8 +15,8 @@ from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger.entry import Entry
 from discreet.ledger.history import event_of
 from discreet.ledger.record import is_failed
-from discreet.privacy.accounting import pure_epsilon, total
-from discreet.privacy.bound import below, float_above, float_below
+from discreet.privacy.accounting import pure_epsilon, total_loss
+from discreet.privacy.bound import float_above, float_below, lower_bound
 from discreet.privacy.concentrated import rho
 from discreet.privacy.event import DiscreteGaussian, Event, Gaussian, Single
 from discreet.privacy.pld import PLD
@@ -100,7 +100,7 @@ def dp_event(event: Event, *, accountant: Accountant = "pld") -> Any:
         raise BadParameter(f"accountant is {accountant!r}; it must be one of dp-accounting's: {hint}")
     library = _library()
     # Sums are multisets of single events, so that composition is written in one place for all currencies.
-    counts = ((_single(single, accountant), times) for single, times in total(event, PLD))
+    counts = ((_single(single, accountant), times) for single, times in total_loss(event, PLD))
     parts = [
         one if times == 1 else library.SelfComposedDpEvent(one, times)
         for one, times in counts
@@ -132,7 +132,7 @@ def _single(event: Single, accountant: Accountant) -> Any:
 def _root_below(square: Fraction) -> float:
     from discreet.interval import ball
 
-    return float_below(below(lambda: ball(square).sqrt()))
+    return float_below(lower_bound(lambda: ball(square).sqrt()))
 
 
 @memoize(1024)

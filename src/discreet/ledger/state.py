@@ -15,7 +15,7 @@ from discreet.ledger.caps import Caps
 from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.ledger.scope import Scope
 from discreet.privacy.gate import ORDERS_OF, Gate, Grains
-from discreet.schema.identity import groups
+from discreet.schema.identity import people_groups
 
 # What happens to whoever believes that an entry says what it should, if it does not.
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
@@ -144,7 +144,7 @@ def folded(state: State, entry: Entry, fields: Mapping[str, Any], *, fits: bool 
             case "table":
                 name = fields["table"]
                 tables = {**tables, name: bound_after(tables.get(name), entry.sequence, fields)}
-                people = groups({each: bound.identity.shares_people_with for each, bound in tables.items()})
+                people = people_groups({each: bound.identity.shares_people_with for each, bound in tables.items()})
             case "open" if entry.sequence == 1:
                 _require_format(fields["format"])
                 ledger = fields["ledger"]

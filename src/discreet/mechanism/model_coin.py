@@ -11,7 +11,7 @@ from discreet.mechanism.calibration import opened, read_sensitivity, require_siz
 from discreet.mechanism.independent import require_few
 from discreet.mechanism.protocol import BITS, Law
 from discreet.parameter import Number, positive, probability
-from discreet.privacy.bound import below
+from discreet.privacy.bound import lower_bound
 from discreet.privacy.event import Coin
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
@@ -102,4 +102,4 @@ def _log_odds_above(chance: Fraction) -> Fraction:
     """ln(c/(1 − c)), not below it, so that what is promised holds."""
     from discreet.interval import ball
 
-    return -below(lambda: (ball(1 - chance) / ball(chance)).log())
+    return -lower_bound(lambda: (ball(1 - chance) / ball(chance)).log())

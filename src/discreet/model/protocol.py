@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.axis import axis_of
-from discreet.query.linear import MOST_CELLS, Linear
+from discreet.query.linear import MOST_DENSE_CELLS, Linear
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 
@@ -46,8 +46,10 @@ def shape_of(domain: Domain, columns: Sequence[str]) -> tuple[int, ...]:
     if isinstance(columns, str) or len(set(columns)) < len(columns):
         raise BadQuery(f'columns is {columns!r}; it must be a list, each named once. Write ["age", "sex"].')
     shape = tuple(domain[name].size for name in columns)
-    if prod(shape) > MOST_CELLS:
-        raise TooLarge(f"the marginal of {', '.join(columns)} has {prod(shape)} cells; the limit is {MOST_CELLS}.")
+    if prod(shape) > MOST_DENSE_CELLS:
+        raise TooLarge(
+            f"the marginal of {', '.join(columns)} has {prod(shape)} cells; the limit is {MOST_DENSE_CELLS}."
+        )
     return shape
 
 

@@ -19,7 +19,7 @@ from discreet.known.known import Known, Question
 from discreet.known.lattice import is_viewed
 from discreet.known.tail import half_width
 from discreet.mechanism.laplace import half_width as single_half_width
-from discreet.parameter import SMALLEST
+from discreet.parameter import SMALLEST_PARAMETER
 from discreet.plan.target import Target
 from discreet.query.linear import Linear, Marginal
 from discreet.source.effect import sensitivity_of
@@ -168,7 +168,7 @@ def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Targe
     # Half-widths grow about like the scale.
     scale = 1000.0 * target.error / _half_width(weights, counts, 1000.0, confidence)
     # With less noise than can be drawn, a number is measured by itself: rounded, it then has none.
-    for _ in range(40 if scale >= float(SMALLEST) * 2 else 0):
+    for _ in range(40 if scale >= float(SMALLEST_PARAMETER) * 2 else 0):
         if fits(scale):
             break
         scale *= 0.995

@@ -22,13 +22,13 @@ from discreet.privacy.event import (
     Single,
 )
 
-Loss = TypeVar("Loss")
+_Loss = TypeVar("_Loss")
 
 # An exact rational, or infinite where the currency cannot price the event.
 Amount = Fraction | float
 
 
-class Accounting(NamedTuple, Generic[Loss]):
+class Accounting(NamedTuple, Generic[_Loss]):
     """A currency: the loss of a single event, how losses add up, and what a total means as (epsilon, delta).
 
     `epsilon(loss, delta)` and `delta(loss, epsilon)` are upper bounds; the one is infinite, the other 1, where the
@@ -36,21 +36,21 @@ class Accounting(NamedTuple, Generic[Loss]):
     """
 
     name: str
-    single: Callable[[Single], Loss]
-    zero: Loss
-    add: Callable[[Loss, Loss], Loss]
-    times: Callable[[Loss, int], Loss]
-    epsilon: Callable[[Loss, Fraction], Amount]
-    delta: Callable[[Loss, Fraction], Amount]
+    single: Callable[[Single], _Loss]
+    zero: _Loss
+    add: Callable[[_Loss, _Loss], _Loss]
+    times: Callable[[_Loss, int], _Loss]
+    epsilon: Callable[[_Loss, Fraction], Amount]
+    delta: Callable[[_Loss, Fraction], Amount]
 
 
-def total(event: Event, accounting: Accounting[Loss]) -> Loss:
+def total_loss(event: Event, accounting: Accounting[_Loss]) -> _Loss:
     """The loss of an event, simple or composed, in one currency."""
     match event:
         case Compose(events):
-            return reduce(accounting.add, (total(part, accounting) for part in events), accounting.zero)
+            return reduce(accounting.add, (total_loss(part, accounting) for part in events), accounting.zero)
         case Repeat(part, times):
-            return accounting.times(total(part, accounting), times) if times else accounting.zero
+            return accounting.times(total_loss(part, accounting), times) if times else accounting.zero
         case _:
             return accounting.single(event)
 

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
-from discreet.privacy.bound import above, least
+from discreet.privacy.bound import least, upper_bound
 from discreet.privacy.concentrated import concentrated_epsilon
 from discreet.privacy.event import Approximate, Coin, DiscreteGaussian, Gaussian, Single
 from discreet.privacy.gaussian import gaussian_epsilon
@@ -85,7 +85,7 @@ def advanced_epsilon(squares: Amount, delta: Fraction) -> Amount:
 
         return ball(total) / 2 + (-2 * ball(total) * ball(delta).log()).sqrt()
 
-    return above(formula)
+    return upper_bound(formula)
 
 
 def advanced_delta(squares: Amount, epsilon: Fraction) -> Amount:
@@ -101,7 +101,7 @@ def advanced_delta(squares: Amount, epsilon: Fraction) -> Amount:
 
         return (-ball(exponent)).exp()
 
-    return min(above(formula), Fraction(1))
+    return min(upper_bound(formula), Fraction(1))
 
 
 def _square(event: Single) -> Amount:

@@ -15,41 +15,41 @@ if TYPE_CHECKING:
     from flint import arb
 
 # Significant bits of a bound: the relative price of rounding is 2^-64.
-BITS = 64
+BOUND_BITS = 64
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096, 8192)
 # Significant bits of the answer of a search: it ends within one part in 2^44 of the true edge, on its safe side.
 SEARCH_BITS = 44
-# No edge that we look for lies outside 2^±FAR.
-FAR = 4096
+# No edge that we look for lies outside 2^±FARTHEST_EXPONENT.
+FARTHEST_EXPONENT = 4096
 
 
 def enclose(formula: "Callable[[], arb]") -> "arb":
-    """A ball around the value of a formula, narrow enough to be rounded to `BITS` bits."""
+    """A ball around the value of a formula, narrow enough to be rounded to `BOUND_BITS` bits."""
     from discreet.interval import precision
 
     for bits in PRECISIONS:
         with precision(bits):
             value = formula()
-        if value.rel_accuracy_bits() > BITS:
+        if value.rel_accuracy_bits() > BOUND_BITS:
             return value
     return value
 
 
-def above(formula: "Callable[[], arb]") -> Fraction:
+def upper_bound(formula: "Callable[[], arb]") -> Fraction:
     """An upper bound of a formula, as a short rational.
 
     >>> from flint import arb
-    >>> above(lambda: arb(2).sqrt()) ** 2 >= 2
+    >>> upper_bound(lambda: arb(2).sqrt()) ** 2 >= 2
     True
     """
     return round_up(_end(enclose(formula), upper=True))
 
 
-def below(formula: "Callable[[], arb]") -> Fraction:
+def lower_bound(formula: "Callable[[], arb]") -> Fraction:
     """A lower bound of a formula, as a short rational.
 
     >>> from flint import arb
-    >>> below(lambda: arb(2).sqrt()) ** 2 <= 2
+    >>> lower_bound(lambda: arb(2).sqrt()) ** 2 <= 2
     True
     """
     return -round_up(-_end(enclose(formula), upper=False))
@@ -70,7 +70,7 @@ def surely_at_most(formula: "Callable[[], arb]", limit: Fraction) -> bool:
 
 
 def round_up(value: Fraction) -> Fraction:
-    """The smallest rational of `BITS` significant bits that is at least the value.
+    """The smallest rational of `BOUND_BITS` significant bits that is at least the value.
 
     >>> round_up(Fraction(1, 3)) > Fraction(1, 3) > round_up(Fraction(1, 3)) * (1 - Fraction(1, 2**60))
     True
@@ -78,7 +78,7 @@ def round_up(value: Fraction) -> Fraction:
     if value == 0:
         return value
     size = abs(value.numerator).bit_length() - value.denominator.bit_length()
-    grain = Fraction(2) ** (size - BITS)
+    grain = Fraction(2) ** (size - BOUND_BITS)
     return -((-value) // grain) * grain
 
 
@@ -112,13 +112,13 @@ def least(safe: Callable[[Fraction], bool], *, bits: int = SEARCH_BITS) -> Fract
     if not safe(Fraction(1)):
         while not safe(Fraction(2) ** (top + step)):
             top, step = top + step, 2 * step
-            if top > FAR:
+            if top > FARTHEST_EXPONENT:
                 return inf
         bottom, top = top, top + step
     else:
         while safe(Fraction(2) ** (top - step)):
             top, step = top - step, 2 * step
-            if top < -FAR:
+            if top < -FARTHEST_EXPONENT:
                 return Fraction(0)
         bottom = top - step
     while top - bottom > 1:
@@ -153,9 +153,9 @@ def _end(value: "arb", *, upper: bool) -> Fraction:
             "Nothing was spent. Please report the parameters you used."
         )
     # The ends are rounded outwards to the precision in force: two bits more than we keep.
-    with precision(BITS + 2):
+    with precision(BOUND_BITS + 2):
         mantissa, exponent = map(int, (value.upper() if upper else value.lower()).man_exp())
-    if mantissa and mantissa.bit_length() + exponent < -FAR:
+    if mantissa and mantissa.bit_length() + exponent < -FARTHEST_EXPONENT:
         # Too close to zero to write out: its safe neighbour will do.
-        return Fraction(0) if (mantissa > 0) != upper else (1 if upper else -1) * Fraction(1, 2**FAR)
+        return Fraction(0) if (mantissa > 0) != upper else (1 if upper else -1) * Fraction(1, 2**FARTHEST_EXPONENT)
     return mantissa * Fraction(2) ** exponent

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter
 from discreet.parameter import positive, probability
-from discreet.privacy.accounting import total
-from discreet.privacy.bound import above, least
+from discreet.privacy.accounting import total_loss
+from discreet.privacy.bound import least, upper_bound
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.loss import By, accounting_for
 
@@ -34,7 +34,7 @@ def calibrate(
     budget, exact_delta = positive("epsilon", epsilon), probability("delta", delta, zero=True)
 
     def safe(scale: Fraction) -> bool:
-        return accounting.epsilon(total(make_event(scale), accounting), exact_delta) <= budget
+        return accounting.epsilon(total_loss(make_event(scale), accounting), exact_delta) <= budget
 
     scale = least(safe, bits=SCALE_BITS.get(by, 30))
     if scale == inf:
@@ -76,4 +76,4 @@ def lecture_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> 
 
         return 2 * (-ball(squared) * ball(d).log()).sqrt() / ball(e)
 
-    return above(formula)
+    return upper_bound(formula)

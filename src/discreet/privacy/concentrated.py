@@ -10,7 +10,7 @@ from math import exp, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING
 
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
-from discreet.privacy.bound import above, below
+from discreet.privacy.bound import lower_bound, upper_bound
 from discreet.privacy.event import DiscreteGaussian, Gaussian, Selection, Single
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def divergence_epsilon(excess: Fraction, divergence: Fraction, delta: Fraction) 
 
     [CKS20, Prop. 12]
     """
-    return max(Fraction(0), above(lambda: _ball(divergence) + _overhead(excess, delta)))
+    return max(Fraction(0), upper_bound(lambda: _ball(divergence) + _overhead(excess, delta)))
 
 
 def divergence_delta(excess: Fraction, divergence: Fraction, epsilon: Fraction) -> Fraction:
@@ -46,12 +46,12 @@ def divergence_delta(excess: Fraction, divergence: Fraction, epsilon: Fraction) 
     # A huge exponent says nothing beyond delta ≤ 1, and would be an enormous rational.
     if excess * (divergence - epsilon) > 2 * (1 + excess) * (1 + abs(Fraction(log(excess)))):
         return Fraction(1)
-    return min(above(formula), Fraction(1))
+    return min(upper_bound(formula), Fraction(1))
 
 
 def divergence_limit(excess: Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest Rényi divergence of order 1 + s that (epsilon, delta) allows, rounded down; negative if none is."""
-    return below(lambda: _ball(epsilon) - _overhead(excess, delta))
+    return lower_bound(lambda: _ball(epsilon) - _overhead(excess, delta))
 
 
 def concentrated_epsilon(rho: Amount, delta: Fraction) -> Amount:
@@ -93,7 +93,7 @@ def concentrated_limit(epsilon: Fraction, delta: Fraction) -> Fraction:
         return Fraction(0)
     budget, surprise = float(epsilon), _log_inverse(delta)
     s = _best(lambda x: -(budget - log(x) + log1p(x) - (surprise - log1p(x)) / x) / (1 + x))
-    return max(Fraction(0), below(lambda: (_ball(epsilon) - _overhead(s, delta)) / (1 + _ball(s))))
+    return max(Fraction(0), lower_bound(lambda: (_ball(epsilon) - _overhead(s, delta)) / (1 + _ball(s))))
 
 
 def rho(event: Single) -> Amount:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.parameter import positive, probability
-from discreet.privacy.accounting import Amount, leaves, total
+from discreet.privacy.accounting import Amount, leaves, total_loss
 from discreet.privacy.concentrated import divergence_limit
 from discreet.privacy.event import Compose, Event, Repeat
 from discreet.privacy.gaussian import gaussian_limit
@@ -24,13 +24,13 @@ from discreet.privacy.renyi import ORDERS
 # A decimal fraction, as the parameters that people give are: a hundred spends of 0.01 are exactly 1.
 GRAIN = Fraction(1, 10**15)
 # More than any limit. Two of them still fit a signed 64-bit integer, so a guarded SQL update cannot overflow.
-FULL = 2**62 - 1
+FULL_TICKS = 2**62 - 1
 # The limit of an order that cannot help: nothing fits.
 CLOSED = -1
 LARGEST_EPSILON = 1000
 
 Grains = tuple[int, ...]
-Kind = Literal["pure", "gaussian", "renyi"]
+FilterKind = Literal["pure", "gaussian", "renyi"]
 # How many numbers an amount has.
 ORDERS_OF = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
 
@@ -50,7 +50,7 @@ class Gate:
     at answers is not itself a guarantee.
     """
 
-    kind: Kind
+    kind: FilterKind
     epsilon: Fraction
     delta: Fraction
     limit: Grains = field(repr=False)
@@ -61,7 +61,7 @@ class Gate:
         return (0,) * len(self.limit)
 
     def charge(self, event: Event) -> Grains:
-        """What an event costs, in grains, one number for each order; never below its true loss (or `FULL`).
+        """What an event costs, in grains, one number for each order; never below its true loss (or `FULL_TICKS`).
 
         >>> from discreet.privacy.event import Laplace
         >>> pure_gate(1).charge(Laplace(scale=10, sensitivity=1))
@@ -91,8 +91,8 @@ class Gate:
         return any(map(le, map(add, spent, amount), self.limit))
 
     def add(self, spent: Grains, amount: Grains) -> Grains:
-        """The new total; an order that is far past its limit stays at `FULL`."""
-        return tuple(min(before + more, FULL) for before, more in zip(spent, amount, strict=True))
+        """The new total; an order that is far past its limit stays at `FULL_TICKS`."""
+        return tuple(min(before + more, FULL_TICKS) for before, more in zip(spent, amount, strict=True))
 
 
 def pure_gate(epsilon: Any) -> Gate:
@@ -203,12 +203,12 @@ def _shares_around(best: int, delta: Fraction) -> tuple[Fraction, ...]:
 
 
 @memoize(4096)
-def charge_of(kind: Kind, event: Event) -> Grains:
+def charge_of(kind: FilterKind, event: Event) -> Grains:
     """What an event costs in the currency of every gate of this kind, whatever its limit."""
-    loss = total(event, accounting_for(kind))
+    loss = total_loss(event, accounting_for(kind))
     amounts: tuple[Amount, ...] = loss if isinstance(loss, tuple) else (loss,)
     if _is_infinite(loss):
-        unpriced = (part for part in leaves(event) if _is_infinite(total(part, accounting_for(kind))))
+        unpriced = (part for part in leaves(event) if _is_infinite(total_loss(part, accounting_for(kind))))
         culprit = next(unpriced, "these events together")
         raise BudgetExceeded(f"a {kind} gate has no price for {culprit}; nothing was spent. {_ADVICE[kind]}")
     return tuple(_grains_up(amount) for amount in amounts)
@@ -219,8 +219,8 @@ def _is_infinite(loss: Amount | tuple[Amount, ...]) -> bool:
 
 
 def _grains_up(amount: Amount) -> int:
-    return FULL if amount == inf else min(FULL, -int(-Fraction(amount) // GRAIN))
+    return FULL_TICKS if amount == inf else min(FULL_TICKS, -int(-Fraction(amount) // GRAIN))
 
 
 def _grains_down(amount: Fraction) -> int:
-    return min(FULL - 1, int(amount // GRAIN))
+    return min(FULL_TICKS - 1, int(amount // GRAIN))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.parameter import positive, probability
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
-from discreet.privacy.bound import above, float_above, float_below, greatest, least, surely_at_most
+from discreet.privacy.bound import float_above, float_below, greatest, least, surely_at_most, upper_bound
 from discreet.privacy.event import Gaussian, Selection, Single
 
 if TYPE_CHECKING:
     from flint import arb
 
 # Beyond this the closed bound μ² ≤ 8 epsilon is used: it is within a few per cent, and no budget reaches there.
-LARGE = 1000
+LARGE_EPSILON = 1000
 
 
 def gaussian_delta(squared_mu: Amount, epsilon: Fraction) -> Amount:
@@ -37,7 +37,7 @@ def gaussian_delta(squared_mu: Amount, epsilon: Fraction) -> Amount:
     if squared_mu == inf:
         return Fraction(1)
     exact = Fraction(squared_mu)
-    return min(above(lambda: _delta_ball(exact, epsilon)), Fraction(1))
+    return min(upper_bound(lambda: _delta_ball(exact, epsilon)), Fraction(1))
 
 
 def gaussian_epsilon(squared_mu: Amount, delta: Fraction) -> Amount:
@@ -64,7 +64,7 @@ def about_epsilon(squared_mu: Fraction, delta: Fraction) -> Fraction:
     """
     mu, most = float(squared_mu) ** 0.5, float(delta)
     low, high = 0.0, 1.0
-    while high < LARGE and _about_delta(mu, high) > most:
+    while high < LARGE_EPSILON and _about_delta(mu, high) > most:
         low, high = high, 2 * high
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -122,9 +122,9 @@ def squared_mu_of_pure(epsilon: Fraction) -> Fraction:
     """
     if epsilon == 0:
         return Fraction(0)
-    if epsilon > LARGE:
+    if epsilon > LARGE_EPSILON:
         return 8 * epsilon
-    return above(lambda: _squared_mu_ball(epsilon))
+    return upper_bound(lambda: _squared_mu_ball(epsilon))
 
 
 def squared_mu_of_bounded_range(epsilon: Fraction) -> Fraction:

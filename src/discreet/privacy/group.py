@@ -4,13 +4,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.parameter import positive, probability, whole
-from discreet.privacy.bound import above
+from discreet.privacy.bound import upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
 
 # Where e^(people·epsilon) would be an astronomical number, delta is 1 and nothing is promised.
-HOPELESS = 10**5
+LARGEST_EXPONENT = 10**5
 
 
 def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction, Fraction]:
@@ -32,7 +32,7 @@ def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction
     k = whole("people", people, least=1)
     if d == 0 or k == 1:
         return k * e, d
-    if k * e > HOPELESS:
+    if k * e > LARGEST_EXPONENT:
         return k * e, Fraction(1)
 
     def formula() -> "arb":
@@ -40,7 +40,7 @@ def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction
 
         return ball(d) * ball(k * e).expm1() / ball(e).expm1()
 
-    return k * e, min(Fraction(1), above(formula))
+    return k * e, min(Fraction(1), upper_bound(formula))
 
 
 def group_squared_mu(squared_mu: Fraction, *, people: int) -> Fraction:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from discreet.errors import BadParameter, did_you_mean
 from discreet.parameter import positive, probability
-from discreet.privacy.accounting import Accounting, total
+from discreet.privacy.accounting import Accounting, total_loss
 from discreet.privacy.additive import ADVANCED, BASIC, PURE
 from discreet.privacy.bound import float_above
 from discreet.privacy.concentrated import CONCENTRATED
@@ -47,7 +47,7 @@ def loss(event: Event, *, by: By = "gaussian") -> Any:
     >>> loss(Repeat(Gaussian(sigma=10, squared_sensitivity=1), 50))
     Fraction(1, 2)
     """
-    return total(event, accounting_for(by))
+    return total_loss(event, accounting_for(by))
 
 
 def epsilon(event: Event, *, delta: Any, by: By = "gaussian") -> float:
@@ -59,7 +59,7 @@ def epsilon(event: Event, *, delta: Any, by: By = "gaussian") -> float:
     """
     accounting = accounting_for(by)
     exact = probability("delta", delta, zero=True)
-    return float_above(accounting.epsilon(total(event, accounting), exact))
+    return float_above(accounting.epsilon(total_loss(event, accounting), exact))
 
 
 def delta(event: Event, *, epsilon: Any, by: By = "gaussian") -> float:
@@ -70,4 +70,4 @@ def delta(event: Event, *, epsilon: Any, by: By = "gaussian") -> float:
     0.12693673750664397
     """
     accounting = accounting_for(by)
-    return float_above(accounting.delta(total(event, accounting), positive("epsilon", epsilon)))
+    return float_above(accounting.delta(total_loss(event, accounting), positive("epsilon", epsilon)))

@@ -19,7 +19,7 @@ from discreet.privacy.event import Approximate, DiscreteGaussian, Gaussian, Sing
 Events = tuple[tuple[Single, int], ...]
 
 # The widest step of the grid on which losses are rounded up.
-WIDEST = 1e-4
+WIDEST_STEP = 1e-4
 
 
 def pld_epsilon(events: Events, delta: Fraction) -> Amount:
@@ -78,8 +78,8 @@ def _worst(epsilon: float, delta: float, step: float) -> Any:
 def _grid(events: Events) -> float:
     """A step that divides the smallest pure loss by a power of two, so that its multiples are not rounded at all."""
     pure = [float(epsilon) for event, _ in events if 0 < (epsilon := pure_epsilon(event)) < inf]
-    smallest = min(pure, default=WIDEST)
-    return smallest / 2.0 ** max(0, ceil(log2(smallest / WIDEST)))
+    smallest = min(pure, default=WIDEST_STEP)
+    return smallest / 2.0 ** max(0, ceil(log2(smallest / WIDEST_STEP)))
 
 
 def _library() -> Any:

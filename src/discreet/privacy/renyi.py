@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from discreet.cache import memoize
 from discreet.privacy.accounting import Accounting, Amount, add_amounts, multiply_amount, pure_epsilon
-from discreet.privacy.bound import above, surely_at_most
+from discreet.privacy.bound import surely_at_most, upper_bound
 from discreet.privacy.concentrated import divergence_delta, divergence_epsilon
 from discreet.privacy.event import Coin, DiscreteGaussian, Gaussian, Selection, Single
 
@@ -47,7 +47,7 @@ def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
         return (((a - ball(Fraction(1, 2))) * e).cosh() / (e / 2).cosh()).log() / (a - 1)
 
     # Mironov's simple bound: it cannot be beaten here by more than the rounding, and cosh would need a huge exponent.
-    return epsilon if epsilon * order > 10**6 else min(epsilon, above(formula))
+    return epsilon if epsilon * order > 10**6 else min(epsilon, upper_bound(formula))
 
 
 def bounded_range_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
@@ -73,7 +73,7 @@ def bounded_range_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
         return ((a - 1) * c / (a * (c - 1))).log() + (c / a).log() / (a - 1)
 
     simple = min(epsilon, order * epsilon**2 / 8)
-    return simple if epsilon * order > 10**6 else min(simple, above(formula))
+    return simple if epsilon * order > 10**6 else min(simple, upper_bound(formula))
 
 
 def hit_divergence(log_odds: Fraction, order: Fraction) -> Amount:
@@ -102,7 +102,7 @@ def hit_divergence(log_odds: Fraction, order: Fraction) -> Amount:
         return -(ball(order) * ball(log_odds) + room().log()) / (ball(order) - 1)
 
     # An order at which the room cannot be told from none is closed.
-    return inf if surely_at_most(room, SMALLEST_ROOM) else above(formula)
+    return inf if surely_at_most(room, SMALLEST_ROOM) else upper_bound(formula)
 
 
 @memoize(1024)

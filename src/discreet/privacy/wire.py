@@ -9,7 +9,7 @@ from discreet.privacy import event as events
 from discreet.privacy.event import Compose, Event, Repeat
 
 # Whoever reads an event must not run out of stack.
-DEEPEST = 30
+DEEPEST_EVENT = 30
 
 _SINGLE: dict[str, Any] = {
     kind.__name__: kind
@@ -33,8 +33,10 @@ def event_to_plain(event: Event, depth: int = 0) -> dict[str, Any]:
     >>> event_to_plain(Repeat(events.Laplace(10, 1), 3))
     {'Repeat': {'event': {'Laplace': {'scale': '10', 'sensitivity': '1'}}, 'times': 3}}
     """
-    if depth > DEEPEST:
-        raise BadParameter(f"an event is nested more than {DEEPEST} deep. Write Compose((a, b, …)) and Repeat(a, n).")
+    if depth > DEEPEST_EVENT:
+        raise BadParameter(
+            f"an event is nested more than {DEEPEST_EVENT} deep. Write Compose((a, b, …)) and Repeat(a, n)."
+        )
     match event:
         case Compose(parts):
             return {"Compose": [event_to_plain(part, depth + 1) for part in parts]}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.box import MOST_WEIGHTS, decompose
+from discreet.query.box import MOST_TABLE_WEIGHTS, decompose
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Ratio
 from discreet.query.predicate import Predicate, everyone
@@ -52,10 +52,10 @@ def mean(domain: Domain, column: str, where: Predicate = everyone) -> Ratio:
 
 def _weighed(column: str, weights: Ints, boxes: Sequence[Product]) -> Linear:
     """Products times the weights of a column; refused before it is made if it has too many weights to be kept."""
-    if len(boxes) > 1 and len(boxes) * weights.size > MOST_WEIGHTS:
+    if len(boxes) > 1 and len(boxes) * weights.size > MOST_TABLE_WEIGHTS:
         raise TooLarge(
             f'"{column}" has {weights.size:,} values, and the condition falls into {len(boxes)} boxes: together more '
-            f"than {MOST_WEIGHTS:,} weights. Ask a simpler condition, or several questions."
+            f"than {MOST_TABLE_WEIGHTS:,} weights. Ask a simpler condition, or several questions."
         )
     return Linear([each.times(column, weights) for each in boxes])
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from discreet.errors import BadParameter, BadQuery, BadSchema
-from discreet.query.normal import Value, integer_of
+from discreet.query.normal import NormalForm, integer_of
 from discreet.schema.column import Bins, Integers
 from discreet.schema.domain import Domain
 from discreet.types import Floats
@@ -18,13 +18,13 @@ Norm = Literal["linf", "l1", "l2"]
 
 
 # Half of the longest side, in grid points: coordinates fit 16 bits.
-GRID = 2**14
+GRID_REACH = 2**14
 # With so many coordinates of at most 2^15, no sum of their products leaves 2^53.
 MOST_DIMENSIONS = 2**12
 
 
 @dataclass(frozen=True, slots=True)
-class Body(Value):
+class Body(NormalForm):
     """Integer vectors z with |z_j| ≤ reach_j for every j, and for "l1" and "l2" with a norm of at most the radius.
 
     The radius of a ball is its reach, the same along every axis.
@@ -117,7 +117,7 @@ class Coordinate:
 
 
 def coordinates_of(domain: Domain, columns: tuple[str, ...]) -> tuple[Coordinate, ...]:
-    """The coordinates of columns of numbers, the middle of every declared range at 0 and its ends at about ±GRID.
+    """The coordinates of columns of numbers, the middle of every declared range at 0 and its ends at about ±GRID_REACH.
 
     >>> coordinates_of(Domain({"age": Integers(0, 4)}), ("age",))
     (Coordinate(column='age', step=8192, start=-16384, cells=5),)
@@ -136,7 +136,7 @@ def body_of(domain: Domain, columns: tuple[str, ...]) -> Body:
     return Body(tuple(each.reach for each in coordinates_of(domain, columns)))
 
 
-def values_of(domain: Domain, name: str) -> tuple[float, float]:
+def middle_and_step(domain: Domain, name: str) -> tuple[float, float]:
     """The value in the middle of the first declared cell of a column of numbers, and the step to the next."""
     column = domain[name]
     if isinstance(column, Integers):
@@ -152,13 +152,14 @@ def values_of(domain: Domain, name: str) -> tuple[float, float]:
 
 
 def _coordinate(name: str, domain: Domain) -> Coordinate:
-    values_of(domain, name)
+    middle_and_step(domain, name)
     column: Any = domain[name]
     last = column.inside - 1
-    if last > 2 * GRID:
+    if last > 2 * GRID_REACH:
         raise BadSchema(
-            f'"{name}" has {last + 1} cells; points have at most {2 * GRID + 1} along a side. Declare it with Bins.'
+            f'"{name}" has {last + 1} cells; a coordinate has at most {2 * GRID_REACH + 1}. '
+            "The owner can declare it with Bins."
         )
     # The middle is between two cells if there is an even number of them, so a step is two halves.
-    half = max(1, round(GRID / last)) if last else 1
+    half = max(1, round(GRID_REACH / last)) if last else 1
     return Coordinate(name, 2 * half, -half * last, column.inside)

@@ -27,8 +27,8 @@ from discreet.types import Bools
 
 # Above this many boxes one dense table is faster. No query has more weights than this, in boxes or in a table: each is
 # written to the ledger.
-MOST_BOXES = 256
-MOST_WEIGHTS = 2**21
+MOST_DISJOINT_BOXES = 256
+MOST_TABLE_WEIGHTS = 2**21
 # Bools that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
 # looked up, one for each comparison and cell.
 MOST_CUTS, MOST_TRUTHS = 2**18, 2**28
@@ -62,7 +62,7 @@ _SHARED: ContextVar[_Cuts | None] = ContextVar("cuts", default=None)
 
 
 @contextmanager
-def one_account() -> Iterator[None]:
+def shared_work() -> Iterator[None]:
     """All conditions that are decomposed here share the work that one may take: those of a batch."""
     before = _SHARED.set(_Cuts())
     try:
@@ -100,11 +100,11 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
                 "conditions."
             ) from None
         cells = prod(domain[name].size for name in scope)
-        if cells > MOST_WEIGHTS:
+        if cells > MOST_TABLE_WEIGHTS:
             raise TooLarge(
-                f"the predicate needs more than {MOST_BOXES} disjoint boxes or {MOST_WEIGHTS} weights, and the {cells} "
-                f"cells of its columns {', '.join(scope)} are more than {MOST_WEIGHTS}. Ask about fewer columns, or in "
-                "several questions."
+                f"the predicate needs more than {MOST_DISJOINT_BOXES} disjoint boxes or {MOST_TABLE_WEIGHTS} weights, "
+                f"and the {cells} cells of its columns {', '.join(scope)} are more than {MOST_TABLE_WEIGHTS}. "
+                "Ask about fewer columns, or in several questions."
             ) from None
         return (Product((Factor(scope, _bounded_truth(predicate, domain).astype(np.int64)),)),)
 
@@ -219,6 +219,9 @@ def _difference(whole: Box, hole: Box, cuts: _Cuts) -> list[Box]:
 
 
 def _limited(boxes: list[Box]) -> list[Box]:
-    if len(boxes) > MOST_BOXES or sum(mask.size for each in boxes for mask in each.values()) > MOST_WEIGHTS:
+    if (
+        len(boxes) > MOST_DISJOINT_BOXES
+        or sum(mask.size for each in boxes for mask in each.values()) > MOST_TABLE_WEIGHTS
+    ):
         raise _TooManyBoxesError
     return boxes

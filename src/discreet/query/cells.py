@@ -14,11 +14,11 @@ from discreet.errors import BadQuery, TooLarge, did_you_mean
 from discreet.query.predicate import Atom, Compare, IsIn, IsMissing
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain
-from discreet.schema.value import read
+from discreet.schema.value import read_value
 from discreet.types import Bools
 
 # A query keeps one weight for each cell of a column that it names.
-MOST_WEIGHTS = 2**22
+MOST_COLUMN_WEIGHTS = 2**22
 
 
 def mask_of(atom: Atom, domain: Domain) -> Bools:
@@ -55,10 +55,10 @@ def mask_of(atom: Atom, domain: Domain) -> Bools:
 def column_of(domain: Domain, name: str) -> Column:
     """The column, if a query can hold a weight for each of its cells."""
     column = domain[name]
-    if column.size > MOST_WEIGHTS:
+    if column.size > MOST_COLUMN_WEIGHTS:
         raise TooLarge(
-            f'column "{name}" has {column.size} cells and a query holds at most {MOST_WEIGHTS} weights a column. '
-            "Declare it as Bins."
+            f'column "{name}" has {column.size} cells; a query has at most {MOST_COLUMN_WEIGHTS} weights on a column. '
+            "Ask about another column; the owner can declare this one with Bins."
         )
     return column
 
@@ -135,7 +135,7 @@ def _ends(column: Bins, cell: int) -> tuple[Any, Any]:
 
 
 def _comparable(name: str, column: Column, value: Any) -> Any:
-    kind, number = read(value)
+    kind, number = read_value(value)
     wanted = kind if isinstance(column, Categories) else "number" if isinstance(column, Integers) else column.kind
     if kind != wanted:
         raise BadQuery(

@@ -13,27 +13,27 @@ from discreet.errors import BadQuery, DiscreetError, TooLarge, did_you_mean
 from discreet.query.normal import readable
 from discreet.query.output import Output
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Operator, Or, Predicate
-from discreet.query.statement import Aggregate, Group, Kind, Select
+from discreet.query.statement import Aggregate, AggregateKind, Group, Select
 from discreet.schema.domain import Domain
 
 # What follows an aggregate's name in the name of the column of its errors.
-ERROR = "_error"
+ERROR_SUFFIX = "_error"
 # A released number may be any of these; None is one that is not there.
 _NUMBERS = (None, 0.0, -1.5, 7.0, 1e300, float("inf"))
 # No name of an output column is longer.
-LONGEST_NAME = 1000
+LONGEST_OUTPUT_NAME = 1000
 # No answer has more rows. Where several columns or questions are asked at once, there are no more numbers together.
-MOST_ROWS, MOST_NUMBERS = 2**20, 2**18
+MOST_ANSWER_ROWS, MOST_ANSWER_NUMBERS = 2**20, 2**18
 _OPERATORS = get_args(Operator)
 
 
-def check(select: Select, domain: Domain) -> None:
+def check_statement(select: Select, domain: Domain) -> None:
     """Raise BadQuery unless the statement can be answered and laid out, whatever is released for it.
 
     >>> from discreet.query.statement import Order
     >>> from discreet.schema.column import Boolean
     >>> people = Domain({"smoker": Boolean()})
-    >>> check(Select("people", (Aggregate("count", None, "n"),), order=(Order("m"),)), people)
+    >>> check_statement(Select("people", (Aggregate("count", None, "n"),), order=(Order("m"),)), people)
     Traceback (most recent call last):
     discreet.errors.BadQuery: ORDER BY names "m", which is no column of the output; did you mean "n"?
     """
@@ -55,7 +55,7 @@ def check(select: Select, domain: Domain) -> None:
 def require_numbers(numbers: int, most: int) -> None:
     """Refuse an answer, or a batch of them, of more numbers than are told at once.
 
-    >>> require_numbers(2**21, MOST_ROWS)
+    >>> require_numbers(2**21, MOST_ANSWER_ROWS)
     Traceback (most recent call last):
     discreet.errors.TooLarge: the answer would have 2,097,152 numbers; the limit is 1,048,576. Ask for fewer at once.
     """
@@ -73,7 +73,7 @@ def _numbers(select: Select) -> list[str]:
             case Aggregate("count", None, str(name)) | Aggregate("count" | "sum" | "avg", str(), str(name)) if name:
                 found.append(name)
             case Aggregate():
-                kinds = " or ".join(get_args(Kind))
+                kinds = " or ".join(get_args(AggregateKind))
                 raise BadQuery(f"{_shown(item)} cannot be asked; an aggregate is a {kinds}, with a column and a name.")
             case _:
                 raise BadQuery(f"{_shown(item)} cannot be selected; give a Group or an Aggregate, each with a name.")
@@ -88,14 +88,14 @@ def _check_groups(select: Select, domain: Domain) -> None:
         cells *= domain[name].size
     if len(set(select.group)) < len(select.group):
         raise BadQuery(f"GROUP BY names a column twice: {', '.join(select.group)}. Name it once.")
-    if cells > MOST_ROWS:
-        raise TooLarge(f"GROUP BY makes {cells:,} groups; the limit is {MOST_ROWS:,}. Group by fewer columns.")
+    if cells > MOST_ANSWER_ROWS:
+        raise TooLarge(f"GROUP BY makes {cells:,} groups; the limit is {MOST_ANSWER_ROWS:,}. Group by fewer columns.")
     # Each group column may be shown once besides.
     shown = len(select.aggregates) + max(0, len(select.items) - len(select.aggregates) - len(select.group))
-    if shown > 1 and cells * shown > MOST_NUMBERS:
+    if shown > 1 and cells * shown > MOST_ANSWER_NUMBERS:
         raise TooLarge(
-            f"{cells:,} groups with {shown} columns have {cells * shown:,} numbers; the limit is {MOST_NUMBERS:,}. "
-            "Select fewer columns at once, or group by fewer."
+            f"{cells:,} groups with {shown} columns have {cells * shown:,} numbers; the limit is "
+            f"{MOST_ANSWER_NUMBERS:,}. Select fewer columns at once, or group by fewer."
         )
     for item in select.items:
         if isinstance(item, Group) and item.column not in select.group:
@@ -106,18 +106,20 @@ def _check_names(select: Select) -> None:
     """Every column of the output has a name of its own, also beside the errors and for whoever ignores case."""
     seen: dict[str, tuple[str, bool]] = {}
     for item in select.items:
-        if len(readable(item.name, "an output column's name")) > LONGEST_NAME:
-            raise BadQuery(f"an output column's name has {len(item.name):,} letters; the limit is {LONGEST_NAME:,}.")
+        if len(readable(item.name, "an output column's name")) > LONGEST_OUTPUT_NAME:
+            raise BadQuery(
+                f"an output column's name has {len(item.name):,} letters; the limit is {LONGEST_OUTPUT_NAME:,}."
+            )
         own = isinstance(item, Group) and item.column == item.name
         if not own and item.name in select.group:
             raise BadQuery(f'an output column is named "{item.name[:60]}" as a group column is. Name it with AS.')
-        for name in [item.name, item.name + ERROR] if isinstance(item, Aggregate) else [item.name]:
+        for name in [item.name, item.name + ERROR_SUFFIX] if isinstance(item, Aggregate) else [item.name]:
             other, also_own = seen.setdefault(name.casefold(), ("", own))
             # A table may have two columns whose names differ only in case: both can be shown.
             if other == name or (other and not (own and also_own)):
                 raise BadQuery(
                     f'two output columns are named "{other[:60]}" and "{name[:60]}"; the error of a number is named '
-                    f'like it, with "{ERROR}". Name one of them otherwise with AS.'
+                    f'like it, with "{ERROR_SUFFIX}". Name one of them otherwise with AS.'
                 )
             seen[name.casefold()] = name, own
 

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
-from discreet.query.body import GRID, Body, Norm, shrunk
-from discreet.query.normal import Value, integer_of, names_of
+from discreet.query.body import GRID_REACH, Body, Norm, shrunk
+from discreet.query.normal import NormalForm, integer_of, names_of
 from discreet.types import Floats, Ints
 
 # Of weights and radii. Points in a chunk may stand for 2^36 rows before a sum of vectors leaves 2^53.
-LARGEST = 2**27
+LARGEST_POINT_WEIGHT = 2**27
 # How far away a centre may be.
-FARTHEST = 2**20
+FARTHEST_CENTER = 2**20
 # So many points are looked at together: their distances to some centres stay in the processor's cache.
 CHUNK = 2**14
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes(Value):
+class Boxes(NormalForm):
     """How many points are in each box of a regular grid, `bins[j]` of them along axis j.
 
     A point z is in the box floor((z_j + reach_j)·bins_j/(2·reach_j + 1)) along axis j: integer arithmetic. With one bin
@@ -71,7 +71,7 @@ class Boxes(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters(Value):
+class Clusters(NormalForm):
     """The counts and sums of the points nearest to each of some centres: k times 1 + d integers.
 
     A point z belongs to the centre c_j with the least Σ (z − c_j)², the first of several. There it adds `weight` to the
@@ -98,12 +98,16 @@ class Clusters(Value):
         object.__setattr__(self, "columns", names_of(self.columns))
         shaped = self.centers and all(len(center) == self.body.dimensions for center in self.centers)
         # Vectors to a centre are squared as they are; products with a centre far away still fit.
-        most = max(self.body.reach) if self.radius is not None else FARTHEST
-        if max(self.body.reach) > 2 * GRID:
-            raise BadQuery(f"reach is {max(self.body.reach)}; it is at most {2 * GRID}, so that all sums are exact.")
+        most = max(self.body.reach) if self.radius is not None else FARTHEST_CENTER
+        if max(self.body.reach) > 2 * GRID_REACH:
+            raise BadQuery(
+                f"reach is {max(self.body.reach)}; it is at most {2 * GRID_REACH}, so that all sums are exact."
+            )
         if not shaped or max(abs(place) for center in self.centers for place in center) > most:
             raise BadQuery(f"centers must be integer vectors of {self.body.dimensions} numbers up to {most}.")
-        if not 1 <= self.weight <= LARGEST or not (self.radius is None or 1 <= self.radius <= LARGEST):
+        if not 1 <= self.weight <= LARGEST_POINT_WEIGHT or not (
+            self.radius is None or 1 <= self.radius <= LARGEST_POINT_WEIGHT
+        ):
             raise BadQuery(f"weight is {self.weight} and radius is {self.radius}; both are whole and at least 1.")
 
     @property
@@ -118,7 +122,7 @@ class Clusters(Value):
 
     def measure(self, points: Floats, rows: Ints | None = None) -> Ints:
         """The counts (times the weight) and sums of every centre, one centre after the other."""
-        labels, weights = nearest(points, self.centers), None if rows is None else rows.astype(np.float64)
+        labels, weights = nearest_center(points, self.centers), None if rows is None else rows.astype(np.float64)
         if self.radius is None:
             moves = points
         else:
@@ -132,7 +136,7 @@ class Clusters(Value):
         return sums.ravel()
 
 
-def nearest(points: Floats, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
+def nearest_center(points: Floats, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
     """The place of the nearest centre of each point (a column): the first one, of several.
 
     |z − c|² is least where |c|² − 2 z·c is. Coordinates are integers of at most 2^15, so whatever order the products

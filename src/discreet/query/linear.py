@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.normal import Value, names_of
+from discreet.query.normal import NormalForm, names_of
 from discreet.query.product import Product, merge
 from discreet.schema.domain import Domain
 from discreet.types import Ints
 
 # The most cells of a table that is made of all weights at once.
-MOST_CELLS = 2**22
+MOST_DENSE_CELLS = 2**22
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Linear(Value):
+class Linear(NormalForm):
     """A linear query: q(table) = Σ over the rows of w(row), with w a sum of products of small tables.
 
     Queries are added, subtracted and multiplied by integers; equal means made of the same products.
@@ -133,7 +133,7 @@ class Linear(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(Value):
+class Ratio(NormalForm):
     """One linear query divided by another: a fraction, or a mean. It is answered from both."""
 
     numerator: Linear
@@ -148,7 +148,7 @@ class Ratio(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Marginal(Value):
+class Marginal(NormalForm):
     """The vector query of all cells of some columns, the last column varying fastest; of none, one number.
 
     In each cell it counts the rows or, with a `weight`, adds up that linear query over the rows of the cell: what SQL
@@ -186,9 +186,10 @@ class Marginal(Value):
 
 def _table(products: Iterable[Product], scope: Sequence[str], domain: Domain) -> Ints:
     shape = tuple(domain[name].size for name in scope)
-    if prod(shape) > MOST_CELLS:
+    if prod(shape) > MOST_DENSE_CELLS:
         raise TooLarge(
-            f"a table over {', '.join(scope)} has {prod(shape)} cells; the limit is {MOST_CELLS}. Use the products."
+            f"a table over {', '.join(scope)} has {prod(shape)} cells; the limit is {MOST_DENSE_CELLS}. "
+            "Use the products."
         )
     table = np.zeros(shape, dtype=np.int64)
     for each in products:
@@ -224,7 +225,7 @@ def _range(group: list[Product], domain: Domain) -> tuple[int, int]:
         if sum(each.support_size(scope, domain) for each in group) < cells:
             ranges.append((0, 0))
         return min(low for low, _ in ranges), max(high for _, high in ranges)
-    if cells <= MOST_CELLS:
+    if cells <= MOST_DENSE_CELLS:
         table = _table(group, scope, domain)
         return int(table.min()), int(table.max())
     return sum(each.range[0] for each in group), sum(each.range[1] for each in group)

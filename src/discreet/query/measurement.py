@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from discreet.errors import BadQuery
 from discreet.parameter import positive
 from discreet.query.axis import Axis, axis_of
-from discreet.query.normal import Value
+from discreet.query.normal import NormalForm
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement(Value):
+class Measurement(NormalForm):
     """Residuals, each with the standard deviation of the noise that its numbers will get.
 
     Together they are one vector; divided by its noise, one person can move it by less than the pieces one by one would
@@ -49,7 +49,7 @@ class Measurement(Value):
         """The pieces of a marginal on all its columns, one after the other: exact integers."""
         columns, axes = self.columns, tuple(axis_of(domain[name]) for name in self.columns)
         values = measure_all(counts, axes)
-        return np.concatenate([values[places_of(columns, axes, residual)].ravel() for residual, _ in self.pieces])
+        return np.concatenate([values[piece_slices(columns, axes, residual)].ravel() for residual, _ in self.pieces])
 
     def stretches(self, domain: Domain) -> tuple[tuple[Fraction, int], ...]:
         """The noise of each piece and how many numbers it has, in order."""
@@ -66,7 +66,7 @@ def measure_all(counts: NDArray[np.int64], axes: Sequence[Axis]) -> NDArray[Any]
     return values
 
 
-def places_of(columns: tuple[str, ...], axes: tuple[Axis, ...], residual: Residual) -> tuple[slice, ...]:
+def piece_slices(columns: tuple[str, ...], axes: tuple[Axis, ...], residual: Residual) -> tuple[slice, ...]:
     """Where the numbers of a piece lie when all parts of every axis are measured, the constants first."""
     parts = dict(residual.parts)
     ends = [(axis, parts.get(name, 0)) for name, axis in zip(columns, axes, strict=True)]

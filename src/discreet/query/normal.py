@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
 
-Thing = TypeVar("Thing")
+_Thing = TypeVar("_Thing")
 
 # Weights and coefficients lie within ± this, so that no absolute value leaves 64 bits.
-LARGEST = 2**63 - 1
+LARGEST_INTEGER = 2**63 - 1
 
 
-class Value:
+class NormalForm:
     """A value that only its constructor makes: it has no subclasses, and a copy or a pickle is constructed anew."""
 
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if Value not in cls.__bases__:
+        if NormalForm not in cls.__bases__:
             raise TypeError(f"{cls.__name__} is a subclass of a query; what is asked would no longer be in its form.")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -44,11 +44,11 @@ def names_of(columns: Iterable[str], what: str = "columns") -> tuple[str, ...]:
     """
     listed = None if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable) else tuple(columns)
     if listed is None or not all(isinstance(name, str) for name in listed):
-        raise BadQuery(f'{what} is {shown(columns)}; it must be a list of names. Write ["age", "sex"].')
+        raise BadQuery(f'{what} is {shortened(columns)}; it must be a list of names. Write ["age", "sex"].')
     # A subclass of str could compare otherwise tomorrow.
     names = tuple(readable(str.__str__(name), what) for name in listed)
     if len(set(names)) < len(names):
-        raise BadQuery(f"{what} is {shown(names)}; each column is named once. Remove one.")
+        raise BadQuery(f"{what} is {shortened(names)}; each column is named once. Remove one.")
     return names
 
 
@@ -65,16 +65,17 @@ def readable(text: str, what: str) -> str:
         storable = False
     if not storable:
         raise BadQuery(
-            f"{what} is {shown(text)}; it must be a text without zero bytes and halves of characters. Leave them out."
+            f"{what} is {shortened(text)}; it must be a text without zero bytes and halves of characters. "
+            "Leave them out."
         )
     return text
 
 
-def all_of(kind: type[Thing], things: Iterable[Thing], what: str) -> tuple[Thing, ...]:
+def all_of(kind: type[_Thing], things: Iterable[_Thing], what: str) -> tuple[_Thing, ...]:
     """Things of one kind, listed once."""
     listed = tuple(things) if isinstance(things, Iterable) else None
     if listed is None or not all(isinstance(each, kind) for each in listed):
-        raise BadQuery(f"{what} is {shown(things)}; it must be a list of {kind.__name__}. Give those only.")
+        raise BadQuery(f"{what} is {shortened(things)}; it must be a list of {kind.__name__}. Give those only.")
     return listed
 
 
@@ -85,7 +86,7 @@ def integer_of(value: Any, what: str) -> int:
     3
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise BadQuery(f"{what} is {shown(value)}; it must be a whole number. Write 1 or -3.")
+        raise BadQuery(f"{what} is {shortened(value)}; it must be a whole number. Write 1 or -3.")
     return int(value)
 
 
@@ -106,14 +107,14 @@ def integers_of(values: Any, what: str) -> NDArray[np.int64]:
         try:
             given = np.array(values, dtype=object)
         except ValueError:
-            raise BadQuery(f"{what} is {shown(values)}; it must be a table of whole numbers.") from None
+            raise BadQuery(f"{what} is {shortened(values)}; it must be a table of whole numbers.") from None
         for each in given.flat:
             if isinstance(each, (bool, np.bool_)) or not isinstance(each, (int, np.integer)):
                 raise BadQuery(
-                    f"{what} has {shown(each)}; it must hold whole numbers of 64 bits. Write integers, say 0 or 1."
+                    f"{what} has {shortened(each)}; it must hold whole numbers of 64 bits. Write integers, say 0 or 1."
                 )
         ends = (min(map(int, given.flat), default=0), max(map(int, given.flat), default=0))
-    if ends[0] < -LARGEST or ends[1] > LARGEST:
+    if ends[0] < -LARGEST_INTEGER or ends[1] > LARGEST_INTEGER:
         raise BadQuery(f"{what} has a number beyond 64 bits; it must hold smaller integers. Ask for smaller multiples.")
     return unwritable(given.astype(np.int64))
 
@@ -123,7 +124,7 @@ def unwritable(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.frombuffer(values.tobytes(), dtype=np.int64).reshape(values.shape)
 
 
-def shown(value: object) -> str:
+def shortened(value: object) -> str:
     """The beginning of a value, for a message."""
     try:
         # A text of millions of letters is not written out to show eighty.

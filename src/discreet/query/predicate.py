@@ -15,10 +15,10 @@ from math import isinf
 from typing import Any, Literal, NoReturn
 
 from discreet.errors import BadQuery
-from discreet.schema.value import Readable, Reading, plain, read
+from discreet.schema.value import Readable, Reading, plain, read_value
 
 # A value of more digits is a slip of the pen.
-DIGITS = 450
+MOST_VALUE_DIGITS = 450
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 
@@ -64,7 +64,7 @@ class Compare(Predicate):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", _askable(self.column, self.value))
-        object.__setattr__(self, "reading", read(self.value))
+        object.__setattr__(self, "reading", read_value(self.value))
 
     def __repr__(self) -> str:
         return f"col({self.column!r}) {self.operator} {self.value!r}"
@@ -82,7 +82,7 @@ class IsIn(Predicate):
         if isinstance(self.values, (str, bytes)) or not isinstance(self.values, Iterable):
             raise BadQuery(f"isin() was given {self.values!r}; it takes a list of values. Write [{self.values!r}].")
         object.__setattr__(self, "values", tuple(_askable(self.column, value) for value in self.values))
-        object.__setattr__(self, "readings", tuple(map(read, self.values)))
+        object.__setattr__(self, "readings", tuple(map(read_value, self.values)))
 
     def __repr__(self) -> str:
         return f"col({self.column!r}).isin({list(self.values)!r})"
@@ -222,16 +222,18 @@ def _parts(kind: type[And] | type[Or], *predicates: Predicate) -> tuple[Predicat
 def _is_long(number: Any) -> bool:
     """Whether a number has more digits than any value of a column: Python would not print it."""
     exact = Fraction(number)
-    return max(exact.numerator.bit_length(), exact.denominator.bit_length()) > DIGITS * 10 // 3
+    return max(exact.numerator.bit_length(), exact.denominator.bit_length()) > MOST_VALUE_DIGITS * 10 // 3
 
 
 def _askable(column: str, value: Any) -> Any:
     value = plain(value)
-    match read(value):
+    match read_value(value):
         case ("missing", _):
             raise BadQuery(f'"{column}" is compared with {value!r}; nothing equals a missing value. Use .is_missing().')
         case ("number", number) if not isinstance(number, float) and _is_long(number):
-            raise BadQuery(f'"{column}" is compared with a number of more than {DIGITS} digits. Give a shorter one.')
+            raise BadQuery(
+                f'"{column}" is compared with a number of more than {MOST_VALUE_DIGITS} digits. Give a shorter one.'
+            )
         case ("number", float() as number) if isinf(number):
             raise BadQuery(f'"{column}" is compared with {value!r}; a value is finite. Leave that side open.')
         case ("date", _) if isinstance(value, datetime):

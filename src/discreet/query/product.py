@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.normal import LARGEST, Value, all_of, integer_of, integers_of, names_of, shown, unwritable
+from discreet.query.normal import (
+    LARGEST_INTEGER,
+    NormalForm,
+    all_of,
+    integer_of,
+    integers_of,
+    names_of,
+    shortened,
+    unwritable,
+)
 from discreet.schema.domain import Domain
 from discreet.types import Ints
 
@@ -26,7 +35,7 @@ MOST_MULTIPLIED = 2**16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Factor(Value):
+class Factor(NormalForm):
     """An integer weight for each cell of some columns, which are sorted. Compared and hashed by its numbers.
 
     The columns may be given in any order, with the axes of the weights in that order.
@@ -44,7 +53,7 @@ class Factor(Value):
         columns, weights = names_of(self.columns), integers_of(self.weights, "weights")
         if weights.ndim != len(columns) or 0 in weights.shape:
             raise BadQuery(
-                f"the weights of {shown(columns)} have shape {weights.shape}; there is one axis for each column, "
+                f"the weights of {shortened(columns)} have shape {weights.shape}; there is one axis for each column, "
                 "with a number for each cell."
             )
         order = sorted(range(len(columns)), key=columns.__getitem__)
@@ -88,7 +97,7 @@ class Factor(Value):
 
 
 @dataclass(frozen=True)
-class Product(Value):
+class Product(NormalForm):
     """`coefficient` times the factors; columns not named weigh 1.
 
     However it is given, it is held in normal form: the factors are on different columns, none of them is constant, they
@@ -206,7 +215,7 @@ def _multiplied(factors: Sequence[Factor]) -> Factor:
             f"factors that share columns have {cells} cells together; the limit is {MOST_COMBINED}. Give factors on "
             "different columns, or one on all of them."
         )
-    if prod(factor.largest for factor in factors) > LARGEST:
+    if prod(factor.largest for factor in factors) > LARGEST_INTEGER:
         names = ", ".join(sizes)
         raise TooLarge(f'the weights of column "{names[:60]}" do not fit in 64 bits. Declare a smaller range.')
     columns = tuple(sorted(sizes))

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.axis import Axis, axis_of
-from discreet.query.normal import Value, names_of
+from discreet.query.normal import NormalForm, names_of
 from discreet.schema.domain import Domain
 
 # Cells of the marginal that is measured. No entry of a measuring matrix is larger than the number of its cells.
-MOST_COUNTED = 2**20
+MOST_RESIDUAL_CELLS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Residual(Value):
+class Residual(NormalForm):
     """The vector query that measures one cell of the lattice: what a marginal says that its own marginals do not.
 
     `parts` has a pair (column, part) for each named column, sorted; of none, it is the total. The measuring matrix is
@@ -58,10 +58,10 @@ class Residual(Value):
             cells *= axis.cells
             if part >= axis.parts:
                 raise BadQuery(_no_part(self.columns[place], part, axis.parts - 1))
-        if cells > MOST_COUNTED:
+        if cells > MOST_RESIDUAL_CELLS:
             raise TooLarge(
                 f"the marginal of {', '.join(self.columns)} has {cells} cells; a residual is measured on at most "
-                f"{MOST_COUNTED}. Ask for fewer columns."
+                f"{MOST_RESIDUAL_CELLS}. Ask for fewer columns."
             )
         return axes
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
 from discreet.query.ask import count, mean, total
-from discreet.query.box import MOST_BOXES, decompose
+from discreet.query.box import MOST_DISJOINT_BOXES, decompose
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.output import Output
@@ -22,13 +22,13 @@ from discreet.query.predicate import Predicate, everyone
 from discreet.schema.column import Categories, Column, Integers
 from discreet.schema.domain import Domain
 
-Kind = Literal["count", "sum", "avg"]
+AggregateKind = Literal["count", "sum", "avg"]
 
 # What one aggregate asks: one number, two, a vector, or two vectors. An average is a sum and the number of its values.
-Asked = Linear | Ratio | Marginal | tuple[Marginal, Marginal]
+AggregateQuery = Linear | Ratio | Marginal | tuple[Marginal, Marginal]
 
 # Released: one number for each cell of the groups, None where there is none.
-Numbers = Sequence[float | None] | NDArray[Any]
+ReleasedNumbers = Sequence[float | None] | NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Group:
 class Aggregate:
     """An output column of numbers; a count without a column counts the rows, with one those that have a value."""
 
-    kind: Kind
+    kind: AggregateKind
     column: str | None
     name: str
 
@@ -84,14 +84,14 @@ class Select:
         """The output columns that are asked of the rows, in order."""
         return tuple(item for item in self.items if isinstance(item, Aggregate))
 
-    def questions(self, domain: Domain) -> tuple[Asked, ...]:
+    def questions(self, domain: Domain) -> tuple[AggregateQuery, ...]:
         """One question for each aggregate: with groups a Marginal, without a Linear; for an average two of them."""
         # What is asked twice, under two names, is one question.
         asked = {(each.kind, each.column): each for each in self.aggregates}
         found = {key: self._question(each, domain) for key, each in asked.items()}
         return tuple(found[each.kind, each.column] for each in self.aggregates)
 
-    def _question(self, asked: Aggregate, domain: Domain) -> Asked:
+    def _question(self, asked: Aggregate, domain: Domain) -> AggregateQuery:
         match asked:
             case Aggregate("avg", str(column)):
                 ratio = mean(domain, column, self.where)
@@ -110,7 +110,7 @@ class Select:
         return Marginal(self.group, weight)
 
     def tabulate(
-        self, domain: Domain, values: Sequence[Numbers], errors: Sequence[Numbers] | None = None
+        self, domain: Domain, values: Sequence[ReleasedNumbers], errors: Sequence[ReleasedNumbers] | None = None
     ) -> dict[str, list[Any]]:
         """The output columns by name, from the released numbers of each aggregate, one for each cell of the groups.
 
@@ -137,7 +137,7 @@ class Select:
                 columns[f"{item.name}_error"] = [beside[f"{item.name}_error"][row] for row in kept]
         return columns
 
-    def _columns(self, suffix: str, numbers: Sequence[Numbers], rows: int) -> dict[str, list[Any]]:
+    def _columns(self, suffix: str, numbers: Sequence[ReleasedNumbers], rows: int) -> dict[str, list[Any]]:
         lists = [list(each.tolist() if isinstance(each, np.ndarray) else each) for each in numbers]
         if [len(each) for each in lists] != [rows] * len(self.aggregates):
             raise BadQuery(
@@ -162,7 +162,7 @@ def shown_values(column: Column) -> list[Any]:
     return list(column.labels)
 
 
-def describe(asked: Asked, domain: Domain) -> str:
+def describe(asked: AggregateQuery, domain: Domain) -> str:
     """The form in which a question is computed, for the plan: products of small tables, or one dense table.
 
     >>> from discreet.query.predicate import col
@@ -184,7 +184,7 @@ def describe(asked: Asked, domain: Domain) -> str:
             if largest:
                 return (
                     f"one dense table of {largest:,} cells on {', '.join(asked.scope)}, "
-                    f"because more than {MOST_BOXES} disjoint products would be needed"
+                    f"because more than {MOST_DISJOINT_BOXES} disjoint products would be needed"
                 )
             on = f" on {', '.join(asked.scope)}" if asked.scope else ", the same for every row"
             return "1 product" + on if len(products) == 1 else f"{len(products)} disjoint products" + on

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.errors import BadData
 from discreet.query.linear import Linear, Marginal
-from discreet.query.normal import LARGEST, shown
+from discreet.query.normal import LARGEST_INTEGER, shortened
 from discreet.query.product import Factor, Product
 
 # An array has no more axes than this.
@@ -80,7 +80,7 @@ def _is_size(most: int) -> Callable[[object], bool]:
 
 def _are_weights(numbers: list[Any]) -> bool:
     # There may be a hundred thousand: no step of Python for each.
-    return set(map(type, numbers)) == {int} and min(numbers) >= -LARGEST and max(numbers) <= LARGEST
+    return set(map(type, numbers)) == {int} and min(numbers) >= -LARGEST_INTEGER and max(numbers) <= LARGEST_INTEGER
 
 
 def _list(plain: Any, whole: Any) -> list[Any]:
@@ -91,6 +91,6 @@ def _list(plain: Any, whole: Any) -> list[Any]:
 
 def _no_query(plain: Any) -> BadData:
     return BadData(
-        f"{shown(plain)} is not a query; it must be one that a ledger wrote. "
+        f"{shortened(plain)} is not a query; it must be one that a ledger wrote. "
         "It may come from a newer version of discreet."
     )

@@ -14,14 +14,14 @@ from discreet.query.linear import Linear, Marginal
 from discreet.query.product import box
 from discreet.schema.column import Categories, Column
 from discreet.schema.domain import Domain
-from discreet.schema.value import read
+from discreet.schema.value import read_value
 
-Query = TypeVar("Query", covariant=True)
-Kind = Literal["prefixes", "ranges", "subsets"]
+_Query = TypeVar("_Query", covariant=True)
+FamilyKind = Literal["prefixes", "ranges", "subsets"]
 
 
 @dataclass(frozen=True, repr=False)
-class Workload(Generic[Query]):
+class Workload(Generic[_Query]):
     """A sequence of queries on a domain, by formula.
 
     It has `size` queries; `len()` is not offered, because Python's stops at 2**63 and workloads do not. A slice is a
@@ -36,8 +36,8 @@ class Workload(Generic[Query]):
     describe: str
     domain: Domain
     indices: range
-    make: Callable[[int], Query] = field(compare=False)
-    family: tuple[Kind, str] | None = None
+    make: Callable[[int], _Query] = field(compare=False)
+    family: tuple[FamilyKind, str] | None = None
 
     @property
     def size(self) -> int:
@@ -46,10 +46,10 @@ class Workload(Generic[Query]):
         return max(0, -((indices.start - indices.stop) // indices.step))
 
     @overload
-    def __getitem__(self, index: int) -> Query: ...
+    def __getitem__(self, index: int) -> _Query: ...
     @overload
-    def __getitem__(self, index: slice) -> "Workload[Query]": ...
-    def __getitem__(self, index: int | slice) -> "Query | Workload[Query]":
+    def __getitem__(self, index: slice) -> "Workload[_Query]": ...
+    def __getitem__(self, index: int | slice) -> "_Query | Workload[_Query]":
         if isinstance(index, slice):
             chosen = self.indices[index]
             return Workload(
@@ -57,7 +57,7 @@ class Workload(Generic[Query]):
             )
         return self.make(self.indices[index])
 
-    def __iter__(self) -> Iterator[Query]:
+    def __iter__(self) -> Iterator[_Query]:
         return map(self.make, self.indices)
 
     def __repr__(self) -> str:
@@ -223,6 +223,6 @@ def _ordered(domain: Domain, name: str) -> Column:
 
 
 def _truth(name: str, column: Column) -> int:
-    if not isinstance(column, Categories) or any(kind != "boolean" for kind, _ in map(read, column.values)):
+    if not isinstance(column, Categories) or any(kind != "boolean" for kind, _ in map(read_value, column.values)):
         raise BadQuery(f'column "{name}" is not boolean; only boolean columns are true. Project on those that are.')
     return column.locate(True)

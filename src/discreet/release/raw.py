@@ -20,7 +20,7 @@ from discreet.model.uniform import uniform
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema
-from discreet.schema.value import read
+from discreet.schema.value import read_value
 from discreet.source.coding import first_float
 from discreet.types import Ints, Numbers
 
@@ -214,7 +214,9 @@ def _values(column: Categories) -> list[Any]:
     if all(kind == "number" for kind, _ in column.readings[: column.inside]):
         whole = all(isinstance(value, int) for value in column.values)
         floats = [] if whole else [_float(value) for value in column.values]
-        if floats and all(read(each) == read(value) for each, value in zip(floats, column.values, strict=True)):
+        if floats and all(
+            read_value(each) == read_value(value) for each, value in zip(floats, column.values, strict=True)
+        ):
             return floats
     return list(column.values)
 

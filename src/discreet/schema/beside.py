@@ -7,7 +7,7 @@ from pathlib import Path
 
 from discreet.errors import BadSchema
 from discreet.schema.file import file_text, parse_schema, read_schema
-from discreet.schema.identity import groups
+from discreet.schema.identity import people_groups
 from discreet.schema.schema import Schema
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -52,7 +52,7 @@ def people_of(table: str, schemas: Mapping[Path, Schema]) -> frozenset[str]:
     shares: dict[str, set[str]] = {}
     for each in schemas.values():
         shares.setdefault(each.table, set()).update(each.shares_people_with)
-    return groups(shares).get(table, frozenset((table,)))
+    return people_groups(shares).get(table, frozenset((table,)))
 
 
 def read_with_people(path: Path) -> Schema:

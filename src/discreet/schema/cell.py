@@ -7,7 +7,7 @@ from typing import Any
 from discreet.errors import BadSchema
 
 # Cells are counted in 32-bit integers, one for each row and column.
-MOST_CELLS = 2**31 - 1
+MOST_COLUMN_CELLS = 2**31 - 1
 
 # Where a value is if it is in no declared cell; `fates` has one entry for each, at -1 - place.
 BELOW, ABOVE, OUTSIDE, MISSING = -1, -2, -3, -4
@@ -93,7 +93,7 @@ class Cells:
                 )
 
 
-def listed(name: str, values: Any) -> tuple[Any, ...]:
+def in_given_order(name: str, values: Any) -> tuple[Any, ...]:
     """The values of a list, in its order."""
     # A set has an order that changes from run to run, and the letters of a text are not what was meant.
     if isinstance(values, (str, bytes, Set, dict)) or not isinstance(values, Iterable):
@@ -105,5 +105,5 @@ def listed(name: str, values: Any) -> tuple[Any, ...]:
 
 def check_size(cells: int) -> None:
     """Refuse a column of more cells than rows are coded for."""
-    if cells > MOST_CELLS - 2:
-        raise BadSchema(f"the column has {cells} cells; the limit is {MOST_CELLS - 2}. Declare wider Bins.")
+    if cells > MOST_COLUMN_CELLS - 2:
+        raise BadSchema(f"the column has {cells} cells; the limit is {MOST_COLUMN_CELLS - 2}. Declare wider Bins.")

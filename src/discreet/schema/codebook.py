@@ -25,14 +25,14 @@ from discreet.errors import BadSchema
 from discreet.schema import foreign
 from discreet.schema.file import file_text, tree
 from discreet.schema.node import Fields, Items, Node, Scalar, resolve
-from discreet.schema.setting import sketch_from
-from discreet.schema.sketch import Sketch
-from discreet.schema.typed import Kind
+from discreet.schema.setting import partial_column_from
+from discreet.schema.sketch import PartialColumn
+from discreet.schema.typed import ColumnType
 
 BOUNDS = ("lower", "upper")
 
 
-def read_codebook(path: str | PathLike[str], known: Mapping[str, Sketch]) -> dict[str, Sketch]:
+def read_codebook(path: str | PathLike[str], known: Mapping[str, PartialColumn]) -> dict[str, PartialColumn]:
     """What a code book says of columns, read by the types that are known of them."""
     name, content = Path(path).name, file_text(path)
     if Path(path).suffix.lower() in (".yaml", ".yml", ".json"):
@@ -40,8 +40,8 @@ def read_codebook(path: str | PathLike[str], known: Mapping[str, Sketch]) -> dic
     return codebook_from_csv(content, known, name=name)
 
 
-def _from_tree(root: Fields, known: Mapping[str, Sketch]) -> dict[str, Sketch]:
-    if foreign.recognised(root):
+def _from_tree(root: Fields, known: Mapping[str, PartialColumn]) -> dict[str, PartialColumn]:
+    if foreign.is_foreign(root):
         return dict(foreign.foreign_from(root).columns)
     columns = root.fields.get("columns", root)
     if not isinstance(columns, Fields):
@@ -49,7 +49,9 @@ def _from_tree(root: Fields, known: Mapping[str, Sketch]) -> dict[str, Sketch]:
     return {name: _sketch(name, node, known) for name, node in columns.fields.items()}
 
 
-def codebook_from_csv(content: str, known: Mapping[str, Sketch], *, name: str = "codebook") -> dict[str, Sketch]:
+def codebook_from_csv(
+    content: str, known: Mapping[str, PartialColumn], *, name: str = "codebook"
+) -> dict[str, PartialColumn]:
     """What a code book in CSV says of columns.
 
     >>> codebook_from_csv("name,value\\nsex,F\\nsex,M\\n", {})["sex"].values
@@ -97,13 +99,13 @@ def _fields(said: Mapping[str, Any], file: str) -> Fields:
     return Fields(file, line, len(fields), fields, names)
 
 
-def _sketch(name: str, node: Node, known: Mapping[str, Sketch]) -> Sketch:
+def _sketch(name: str, node: Node, known: Mapping[str, PartialColumn]) -> PartialColumn:
     kind = known[name].kind if name in known else None
-    sketch = sketch_from(name, node, kind=kind)
-    return sketch if sketch.kind else Sketch(_kind_of(sketch)).filled(sketch)
+    sketch = partial_column_from(name, node, kind=kind)
+    return sketch if sketch.kind else PartialColumn(_kind_of(sketch)).filled(sketch)
 
 
-def _kind_of(sketch: Sketch) -> Kind | None:
+def _kind_of(sketch: PartialColumn) -> ColumnType | None:
     """The type that bounds have."""
     edges = [edge for edge in (sketch.lower, sketch.upper, *(sketch.bins or ())) if edge is not None]
     if not edges:

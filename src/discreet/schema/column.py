@@ -18,9 +18,9 @@ from functools import cached_property
 from math import isinf
 
 from discreet.errors import BadSchema
-from discreet.schema.cell import MISSING, OUTSIDE, Cells, check_size, listed
+from discreet.schema.cell import MISSING, OUTSIDE, Cells, check_size, in_given_order
 from discreet.schema.interval import Bins, Integers
-from discreet.schema.value import Readable, Reading, plain, read
+from discreet.schema.value import Readable, Reading, plain, read_value
 
 __all__ = ["Bins", "Boolean", "Categories", "Column", "Integers"]
 
@@ -49,10 +49,10 @@ class Categories(Cells):
     inside: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        values = tuple(plain(value) for value in listed("values", self.values))
+        values = tuple(plain(value) for value in in_given_order("values", self.values))
         if not values:
             raise BadSchema("values is empty; a column has at least one value. List those that may occur.")
-        readings = tuple(map(read, values))
+        readings = tuple(map(read_value, values))
         for value, reading in zip(values, readings, strict=True):
             infinite = reading[0] == "number" and isinf(reading[1])
             if infinite or reading[0] in ("missing", "unreadable") or isinstance(value, datetime):
@@ -72,11 +72,11 @@ class Categories(Cells):
             codes |= {("number", int(truth)): cell for (_, truth), cell in codes.items()}
         object.__setattr__(self, "_codes", codes)
         self.check_rules(clips=False)
-        object.__setattr__(self, "readings", (*readings, read(self.outside), read(self.missing)))
+        object.__setattr__(self, "readings", (*readings, read_value(self.outside), read_value(self.missing)))
 
     def locate(self, value: object) -> int:
         """The declared cell of a raw value, or OUTSIDE or MISSING."""
-        reading = read(value)
+        reading = read_value(value)
         if reading[0] == "missing":
             return MISSING
         codes: dict[Reading, int] = self.__dict__["_codes"]

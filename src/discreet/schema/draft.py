@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from discreet.schema.node import BLANK
-from discreet.schema.sketch import Sketch
+from discreet.schema.sketch import PartialColumn
 from discreet.schema.text import entry, quoted, unit_lines
 from discreet.schema.unit import Unit
 
-Origin = Literal["names", "types", "values", "metadata"]
+DraftOrigin = Literal["names", "types", "values", "metadata"]
 
 _ORIGIN = {
     "names": """\
@@ -42,16 +42,16 @@ Where a value goes that does not fit: `outside: drop`, clip, other or a value; `
 
 def draft_text(
     table: str,
-    columns: Mapping[str, Sketch],
+    columns: Mapping[str, PartialColumn],
     *,
-    origin: Origin,
+    origin: DraftOrigin,
     source: str | None = None,
     unit: Unit | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
     """The text of a schema file in which `___` stands for everything that is not known.
 
-    >>> text = draft_text("people", {"age": Sketch("integer"), "sex": Sketch("text")}, origin="types")
+    >>> text = draft_text("people", {"age": PartialColumn("integer"), "sex": PartialColumn("text")}, origin="types")
     >>> print(*text.splitlines()[-3:], sep="\\n")
     columns:
       age: {type: integer, lower: ___, upper: ___}
@@ -76,14 +76,15 @@ def draft_text(
     return "\n".join(lines) + "\n"
 
 
-def with_codebook(columns: Mapping[str, Sketch], book: Mapping[str, Sketch]) -> dict[str, Sketch]:
+def with_codebook(columns: Mapping[str, PartialColumn], book: Mapping[str, PartialColumn]) -> dict[str, PartialColumn]:
     """The columns with what a code book says of them, which goes before what is known from elsewhere.
 
-    >>> with_codebook({"age": Sketch("integer", lower=3)}, {"age": Sketch(lower=0, upper=120)})["age"].lower
+    >>> drafted, book = PartialColumn("integer", lower=3), PartialColumn(lower=0, upper=120)
+    >>> with_codebook({"age": drafted}, {"age": book})["age"].lower
     0
     """
-    said = {name: book.get(name, Sketch()) for name in columns}
-    return {name: Sketch(sketch.kind).filled(said[name]).filled(sketch) for name, sketch in columns.items()}
+    said = {name: book.get(name, PartialColumn()) for name in columns}
+    return {name: PartialColumn(sketch.kind).filled(said[name]).filled(sketch) for name, sketch in columns.items()}
 
 
 def _comment(text: str) -> list[str]:
@@ -98,7 +99,7 @@ def _unit(unit: Unit | None) -> list[str]:
     return [f"privacy_unit: {BLANK}", "# contributions: 1", "neighbors: add_remove"]
 
 
-def _column(name: str, sketch: Sketch) -> str:
+def _column(name: str, sketch: PartialColumn) -> str:
     line = entry(name, sketch)
     if sketch.kind == "integer" and isinstance(sketch.lower, int) and isinstance(sketch.upper, int):
         cells = sketch.upper - sketch.lower + 1

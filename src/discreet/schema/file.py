@@ -17,14 +17,23 @@ from typing import Any
 from discreet.errors import BadSchema, Mistake, did_you_mean
 from discreet.schema import foreign, text
 from discreet.schema.domain import Domain
-from discreet.schema.identity import FIRST
-from discreet.schema.node import MOST_BYTES, Fields, Items, Node, Scalar, compose
+from discreet.schema.identity import FIRST_VERSION
+from discreet.schema.node import MOST_SCHEMA_BYTES, Fields, Items, Node, Scalar, compose
 from discreet.schema.schema import Schema
-from discreet.schema.setting import column_from, in_words, is_blank
-from discreet.schema.sketch import sketch_of
+from discreet.schema.setting import column_from, is_blank, without_python
+from discreet.schema.sketch import partial_column_of
 from discreet.schema.unit import Unit
 
-KEYS = ("table", "version", "source", "privacy_unit", "contributions", "neighbors", "shares_people_with", "columns")
+SCHEMA_KEYS = (
+    "table",
+    "version",
+    "source",
+    "privacy_unit",
+    "contributions",
+    "neighbors",
+    "shares_people_with",
+    "columns",
+)
 NEIGHBORS = ("add_remove", "replace_one")
 
 
@@ -46,7 +55,7 @@ def parse_schema(content: str, *, name: str = "schema", table: str | None = None
     discreet.errors.BadSchema: people.yaml, line 1: column "age" has type "intger"; did you mean "integer"?
     """
     root = tree(content, file=name)
-    if foreign.recognised(root):
+    if foreign.is_foreign(root):
         return foreign.schema_from(root, table=table)
     return _schema(root, table)
 
@@ -56,15 +65,17 @@ def file_text(path: str | PathLike[str]) -> str:
     name = Path(path).name
     try:
         with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MOST_SCHEMA_BYTES + 1)
     except FileNotFoundError:
         raise BadSchema(f'there is no file "{path}". Write one, or begin with: discreet schema draft DATA') from None
     except IsADirectoryError:
         raise BadSchema(f'"{path}" is a directory; it must be a file. Name the schema file in it.') from None
     except OSError as error:
         raise BadSchema(f'"{path}" cannot be read: {error.strerror}. Check its permissions.') from None
-    if len(content) > MOST_BYTES:
-        raise BadSchema(f"{name} is larger than {MOST_BYTES} bytes; a schema is smaller. Is this the data itself?")
+    if len(content) > MOST_SCHEMA_BYTES:
+        raise BadSchema(
+            f"{name} is larger than {MOST_SCHEMA_BYTES} bytes; a schema is smaller. Is this the data itself?"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -85,8 +96,10 @@ def tree(content: str, *, file: str) -> Fields:
 
 def _schema(root: Fields, table: str | None) -> Schema:
     for name in root.fields:
-        if name not in KEYS:
-            raise BadSchema(f'{root.at_name(name)}: a schema has no "{name[:60]}"; {did_you_mean(name[:60], KEYS)}')
+        if name not in SCHEMA_KEYS:
+            raise BadSchema(
+                f'{root.at_name(name)}: a schema has no "{name[:60]}"; {did_you_mean(name[:60], SCHEMA_KEYS)}'
+            )
     columns = _columns(root)
     _refuse_blanks(root, columns)
     domain = Domain({name: column_from(name, node) for name, node in columns.fields.items()})
@@ -95,7 +108,7 @@ def _schema(root: Fields, table: str | None) -> Schema:
     if table not in (None, named):
         raise BadSchema(f'{root.file} declares the table "{named}" and not "{table}".')
     source = _name(root, "source") if "source" in root.fields else None
-    version = _name(root, "version") if "version" in root.fields else FIRST
+    version = _name(root, "version") if "version" in root.fields else FIRST_VERSION
     try:
         return Schema(named, domain, unit, source, _shared(root), version)
     except BadSchema as error:
@@ -176,7 +189,7 @@ def _unit(root: Fields) -> Unit:
     try:
         return Unit(key, contributions, neighbors)
     except Mistake as error:
-        raise BadSchema(f"{_place(root, 'contributions')}: {in_words(error)}") from None
+        raise BadSchema(f"{_place(root, 'contributions')}: {without_python(error)}") from None
 
 
 def _key(node: Node) -> str | None:
@@ -213,15 +226,15 @@ def schema_text(schema: Schema) -> str:
       smoker: {type: boolean}
     """
     lines = [f"table: {text.quoted(schema.table)}"]
-    if schema.version != FIRST:
+    if schema.version != FIRST_VERSION:
         lines.append(f"version: {text.quoted(schema.version)}")
     if schema.source is not None:
         lines.append(f"source: {text.quoted(schema.source)}")
     lines += text.unit_lines(schema.unit)
     if schema.shares_people_with:
-        lines.append(f"shares_people_with: {text.listed(list(map(text.quoted, schema.shares_people_with)))}")
+        lines.append(f"shares_people_with: {text.flow_list(list(map(text.quoted, schema.shares_people_with)))}")
     lines.append("columns:")
-    lines += [text.entry(name, sketch_of(column)) for name, column in schema.domain.columns]
+    lines += [text.entry(name, partial_column_of(column)) for name, column in schema.domain.columns]
     return "\n".join(lines) + "\n"
 
 

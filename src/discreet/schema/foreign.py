@@ -18,9 +18,9 @@ from discreet.errors import BadSchema, Mistake, did_you_mean
 from discreet.schema.domain import Domain
 from discreet.schema.node import Fields, Items, Node, Scalar, resolve
 from discreet.schema.schema import Schema
-from discreet.schema.setting import checked, in_words
-from discreet.schema.sketch import Sketch
-from discreet.schema.typed import Kind
+from discreet.schema.setting import checked_column, without_python
+from discreet.schema.sketch import PartialColumn
+from discreet.schema.typed import ColumnType
 from discreet.schema.unit import Unit
 
 # What a table says that is not a column. Numbers of rows and how SmartNoise clamps and censors have no meaning here.
@@ -32,7 +32,7 @@ COLUMN_KEYS = [
     *("type", "lower", "upper", "private_id", "nullable", "missing_value", "cardinality", "categories"),
     *("sensitivity", "precision", "max_partition_length", "max_influenced_partitions", "max_partition_contributions"),
 ]
-KINDS: dict[str, Kind] = {
+FOREIGN_TYPES: dict[str, ColumnType] = {
     "int": "integer",
     "float": "number",
     "string": "text",
@@ -47,11 +47,11 @@ class Foreign:
 
     table: str
     unit: Unit
-    columns: Mapping[str, Sketch]
+    columns: Mapping[str, PartialColumn]
     nodes: Mapping[str, Node]
 
 
-def recognised(root: Fields) -> bool:
+def is_foreign(root: Fields) -> bool:
     """Whether a file is of one of these kinds, by its structure."""
     return _is_lomas(root) or _is_mbi(root) or _is_smartnoise(root)
 
@@ -92,7 +92,7 @@ def schema_from(root: Fields, *, table: str | None = None) -> Schema:
             f"{found.nodes[lacking[0]].at}: this format does not say enough of {shown}{more}. Run "
             f'"discreet schema draft {root.file}", which converts it and leaves blanks, and fill them in.'
         )
-    columns = {name: checked(name, found.nodes[name], sketch) for name, sketch in found.columns.items()}
+    columns = {name: checked_column(name, found.nodes[name], sketch) for name, sketch in found.columns.items()}
     if not columns:
         raise BadSchema(f'{root.at}: table "{found.table}" has no columns that may be asked about.')
     return Schema(found.table, Domain(columns), found.unit)
@@ -112,12 +112,12 @@ def foreign_from(root: Fields, *, table: str | None = None) -> Foreign:
     return _table(name, node, {name: part for name, part in node.fields.items() if name not in TABLE_KEYS})
 
 
-def _cells(name: str, node: Node) -> Sketch:
+def _cells(name: str, node: Node) -> PartialColumn:
     """A column of an mbi domain: exactly n cells, so a value that is missing has none."""
     cells: Any = node.value if isinstance(node, Scalar) else 0
     if not 1 <= cells < 2**31:
         raise BadSchema(f'{node.at}: column "{name}" has {cells} cells; it must have at least 1 and fewer than 2^31.')
-    return Sketch("integer", lower=0, upper=cells - 1, outside="clip", missing="drop")
+    return PartialColumn("integer", lower=0, upper=cells - 1, outside="clip", missing="drop")
 
 
 def _choose(root: Fields, table: str | None) -> tuple[str, Fields]:
@@ -168,25 +168,25 @@ def _unit(root: Fields, keys: list[str]) -> Unit:
     try:
         return Unit(keys[0] if keys else None, most)
     except Mistake as error:
-        raise BadSchema(f"{root.at}: max_ids: {in_words(error)}") from None
+        raise BadSchema(f"{root.at}: max_ids: {without_python(error)}") from None
 
 
-def _sketch(name: str, node: Fields) -> Sketch:
+def _sketch(name: str, node: Fields) -> PartialColumn:
     word = _value(node, "type", "")
-    if word not in KINDS:
-        hint = did_you_mean(str(word), KINDS) if word else f"it must be one of {', '.join(KINDS)}."
+    if word not in FOREIGN_TYPES:
+        hint = did_you_mean(str(word), FOREIGN_TYPES) if word else f"it must be one of {', '.join(FOREIGN_TYPES)}."
         raise BadSchema(f'{node.at}: column "{name}" has type "{word}"; {hint}')
-    kind = KINDS[str(word)]
+    kind = FOREIGN_TYPES[str(word)]
     missing = _value(node, "missing_value", None if _flag(node, "nullable", default=True) else "drop")
     if "categories" in node.fields:
-        return Sketch(values=_categories(name, node, kind), missing=missing)
+        return PartialColumn(values=_categories(name, node, kind), missing=missing)
     if kind not in ("integer", "number", "date"):
-        return Sketch(kind, missing=missing)
+        return PartialColumn(kind, missing=missing)
     lower, upper = (_bound(name, node, kind, key) for key in ("lower", "upper"))
-    return Sketch(kind, lower=lower, upper=upper, missing=missing)
+    return PartialColumn(kind, lower=lower, upper=upper, missing=missing)
 
 
-def _categories(name: str, node: Fields, kind: Kind) -> tuple[Any, ...]:
+def _categories(name: str, node: Fields, kind: ColumnType) -> tuple[Any, ...]:
     items = node.fields["categories"]
     if not isinstance(items, Items) or not all(isinstance(item, Scalar) for item in items.items):
         raise BadSchema(f'{items.at}: column "{name}": categories must be a list of values.')
@@ -200,7 +200,7 @@ def _categories(name: str, node: Fields, kind: Kind) -> tuple[Any, ...]:
     return tuple(item.text if kind == "text" else item.value for item in scalars)
 
 
-def _bound(name: str, node: Fields, kind: Kind, key: str) -> Any:
+def _bound(name: str, node: Fields, kind: ColumnType, key: str) -> Any:
     value = _value(node, key, None)
     if value is None:
         return None

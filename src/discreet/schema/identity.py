@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from discreet.schema.unit import Unit
 
 # The version of a table whose owner does not say one, and of what was told before versions were declared.
-FIRST = "1"
+FIRST_VERSION = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class Identity:
 
     table: str
     unit: Unit = field(default_factory=Unit)
-    version: str = FIRST
+    version: str = FIRST_VERSION
     shares_people_with: tuple[str, ...] = ()
     fingerprint: str | None = None
 
 
-def groups(shares: Mapping[str, Iterable[str]]) -> Mapping[str, frozenset[str]]:
+def people_groups(shares: Mapping[str, Iterable[str]]) -> Mapping[str, frozenset[str]]:
     """Of each table that shares people, all that do so with it, directly or through others, and itself.
 
-    >>> sorted(groups({"a": ["b"], "c": ["b"], "d": []})["a"])
+    >>> sorted(people_groups({"a": ["b"], "c": ["b"], "d": []})["a"])
     ['a', 'b', 'c']
     """
     found: dict[str, frozenset[str]] = {}

@@ -8,8 +8,8 @@ from math import floor, isinf
 from typing import Any
 
 from discreet.errors import BadSchema
-from discreet.schema.cell import ABOVE, BELOW, MISSING, Cells, check_size, listed
-from discreet.schema.value import Readable, plain, read
+from discreet.schema.cell import ABOVE, BELOW, MISSING, Cells, check_size, in_given_order
+from discreet.schema.value import Readable, plain, read_value
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Integers(Cells):
 
     def locate(self, value: object) -> int:
         """The declared cell of a raw value, or BELOW, ABOVE or MISSING."""
-        kind, number = read(value)
+        kind, number = read_value(value)
         if kind != "number":
             return MISSING
         if number < self.lower:
@@ -86,10 +86,10 @@ class Bins(Cells):
     ordered = True
 
     def __post_init__(self) -> None:
-        starts, upper = tuple(plain(start) for start in listed("starts", self.starts)), plain(self.upper)
+        starts, upper = tuple(plain(start) for start in in_given_order("starts", self.starts)), plain(self.upper)
         if not starts:
             raise BadSchema("starts is empty; there is at least one bin. Give the first value of each.")
-        readings = [read(edge) for edge in (*starts, upper)]
+        readings = [read_value(edge) for edge in (*starts, upper)]
         for edge, (kind, number) in zip((*starts, upper), readings, strict=True):
             mixed = kind not in ("number", "date") or isinf(number) or kind != readings[0][0]
             if mixed or isinstance(edge, datetime):
@@ -122,7 +122,7 @@ class Bins(Cells):
 
     def locate(self, value: object) -> int:
         """The declared cell of a raw value, or BELOW, ABOVE or MISSING."""
-        kind, number = read(value)
+        kind, number = read_value(value)
         if kind != self.kind:
             return MISSING
         if self.whole and not isinf(number):

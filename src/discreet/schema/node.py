@@ -14,9 +14,9 @@ from typing import Any
 from discreet.errors import BadSchema
 
 # A megabyte of the densest YAML takes the parser ten seconds; a schema of a thousand columns has a tenth of that.
-MOST_BYTES, MOST_NODES, MOST_DEPTH, MOST_DIGITS = 2**20, 200_000, 16, 1_000
+MOST_SCHEMA_BYTES, MOST_SCHEMA_NODES, MOST_SCHEMA_DEPTH, MOST_SCHEMA_DIGITS = 2**20, 200_000, 16, 1_000
 # The parser's time is quadratic in the length of some words.
-MOST_LETTERS = 100_000
+MOST_WORD_LETTERS = 100_000
 
 # What a draft has where the owner must decide.
 BLANK = "___"
@@ -29,7 +29,7 @@ _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
-Value = bool | int | Decimal | str | date | None
+YamlValue = bool | int | Decimal | str | date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Scalar(Node):
         return (text or "empty") if bare else f'"{text}"'
 
     @property
-    def value(self) -> Value:
+    def value(self) -> YamlValue:
         """What it means in YAML 1.2, with dates."""
         if not self.plain:
             return self.text
@@ -75,14 +75,14 @@ class Scalar(Node):
                 f"{self.at}: {self.text} begins with a zero, so it could be a number or a text. "
                 f'Write {resolve(self.text)} or "{self.text}".'
             )
-        if len(self.text) > MOST_DIGITS and _DECIMAL.fullmatch(self.text):
-            raise BadSchema(f"{self.at}: a number has {len(self.text)} digits; the limit is {MOST_DIGITS}.")
+        if len(self.text) > MOST_SCHEMA_DIGITS and _DECIMAL.fullmatch(self.text):
+            raise BadSchema(f"{self.at}: a number has {len(self.text)} digits; the limit is {MOST_SCHEMA_DIGITS}.")
         if _DAY.fullmatch(self.text) and isinstance(resolve(self.text), str):
             raise BadSchema(f'{self.at}: {self.text} is not a day of the calendar. For a text write "{self.text}".')
         return resolve(self.text)
 
 
-def resolve(text: str) -> Value:
+def resolve(text: str) -> YamlValue:
     """What a text without quotes means.
 
     >>> [resolve(text) for text in ("no", "true", "17", "1.50", "2024-02-29", "~", "0x1F")]
@@ -90,7 +90,7 @@ def resolve(text: str) -> Value:
     """
     if text in ("True", "False", "Null", "TRUE", "FALSE", "NULL") or text in _WORDS:
         return _WORDS[text.lower()]
-    if len(text) > MOST_DIGITS:
+    if len(text) > MOST_SCHEMA_DIGITS:
         return text
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -140,10 +140,12 @@ def compose(text: str, *, file: str) -> Node | None:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    if len(text) > MOST_BYTES:
-        raise BadSchema(f"{file} is larger than {MOST_BYTES} bytes; a schema is smaller. Is this the data itself?")
-    if any(len(word) > MOST_LETTERS for word in text.split()):
-        raise BadSchema(f"{file} has a word of more than {MOST_LETTERS} characters. Is this the right file?")
+    if len(text) > MOST_SCHEMA_BYTES:
+        raise BadSchema(
+            f"{file} is larger than {MOST_SCHEMA_BYTES} bytes; a schema is smaller. Is this the data itself?"
+        )
+    if any(len(word) > MOST_WORD_LETTERS for word in text.split()):
+        raise BadSchema(f"{file} has a word of more than {MOST_WORD_LETTERS} characters. Is this the right file?")
     try:
         events = (event for event in YAML(typ="safe", pure=True).parse(text) if "Stream" not in type(event).__name__)
         return _document(events, file)
@@ -170,7 +172,7 @@ def _document(events: Iterator[Any], file: str) -> Node | None:
 
 
 class _Composer:
-    """Nodes from events: no recursion deeper than MOST_DEPTH, no alias inside what it names."""
+    """Nodes from events: no recursion deeper than MOST_SCHEMA_DEPTH, no alias inside what it names."""
 
     def __init__(self, events: Iterator[Any], file: str) -> None:
         self.events, self.file, self.count = events, file, 0
@@ -218,14 +220,16 @@ class _Composer:
 
     def weigh(self, parts: tuple[Node, ...], line: int) -> int:
         weight = 1 + sum(part.weight for part in parts)
-        if weight > MOST_NODES:
-            raise BadSchema(f"{self.file}, line {line}: more than {MOST_NODES} values; a schema has fewer. Use bins.")
+        if weight > MOST_SCHEMA_NODES:
+            raise BadSchema(
+                f"{self.file}, line {line}: more than {MOST_SCHEMA_NODES} values; a schema has fewer. Use bins."
+            )
         return weight
 
     def refuse(self, event: Any, line: int, depth: int) -> None:
         self.count += 1
-        if depth > MOST_DEPTH or self.count > MOST_NODES:
-            limit = f"{MOST_DEPTH} levels" if depth > MOST_DEPTH else f"{MOST_NODES} values"
+        if depth > MOST_SCHEMA_DEPTH or self.count > MOST_SCHEMA_NODES:
+            limit = f"{MOST_SCHEMA_DEPTH} levels" if depth > MOST_SCHEMA_DEPTH else f"{MOST_SCHEMA_NODES} values"
             raise BadSchema(f"{self.file}, line {line}: more than {limit}; a schema has fewer. Is this the right file?")
         if event.tag is not None:
             raise BadSchema(f"{self.file}, line {line}: a tag (!…) is not read here. Write a plain value.")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from discreet.errors import BadSchema
 from discreet.schema.domain import Domain
-from discreet.schema.identity import FIRST
+from discreet.schema.identity import FIRST_VERSION
 from discreet.schema.unit import Unit
 
 
@@ -26,7 +26,7 @@ class Schema:
     unit: Unit = field(default_factory=Unit)
     source: str | None = None
     shares_people_with: tuple[str, ...] = ()
-    version: str = FIRST
+    version: str = FIRST_VERSION
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, str) or not self.table:

@@ -9,12 +9,12 @@ from typing import Any, NoReturn, get_args
 from discreet.errors import BadSchema, did_you_mean
 from discreet.schema.column import Column
 from discreet.schema.node import Fields, Items, Node, Scalar
-from discreet.schema.sketch import Sketch
-from discreet.schema.typed import EXAMPLES, Kind, Typed
+from discreet.schema.sketch import PartialColumn
+from discreet.schema.typed import EXAMPLES, ColumnType, SettingReader
 
 SETTINGS = ("type", "lower", "upper", "bins", "values", "ordered", "outside", "missing")
-KINDS: tuple[Kind, ...] = get_args(Kind)
-RULES = ("drop", "clip", "other", "missing", "outside")
+COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+COLUMN_RULES = ("drop", "clip", "other", "missing", "outside")
 # What the types are called elsewhere.
 SYNONYMS = {"int": "integer", "float": "number", "double": "number", "decimal": "number", "string": "text"}
 SYNONYMS |= {"str": "text", "category": "text", "bool": "boolean", "datetime": "date", "timestamp": "date"}
@@ -30,19 +30,19 @@ def column_from(name: str, node: Node) -> Column:
     Traceback (most recent call last):
     discreet.errors.BadSchema: people.yaml, line 1: column "age" has no setting "uper"; did you mean "upper"?
     """
-    sketch = sketch_from(name, node)
+    sketch = partial_column_from(name, node)
     if sketch.gaps:
         raise BadSchema(f'{node.at}: column "{name}" {_lack(sketch)}')
-    return checked(name, node, sketch)
+    return checked_column(name, node, sketch)
 
 
-def sketch_from(name: str, node: Node, *, kind: Kind | None = None) -> Sketch:
+def partial_column_from(name: str, node: Node, *, kind: ColumnType | None = None) -> PartialColumn:
     """What a file says of a column, each setting checked by itself; blanks and settings that are not there are None.
 
     `kind` is the type that is known from elsewhere, for a file that need not say it.
     """
     if isinstance(node, Scalar) and node.blank:
-        return Sketch()
+        return PartialColumn()
     if not isinstance(node, Fields):
         _refuse_shape(name, node)
     for setting in node.fields:
@@ -51,7 +51,7 @@ def sketch_from(name: str, node: Node, *, kind: Kind | None = None) -> Sketch:
             raise BadSchema(f'{node.at_name(setting)}: column "{name}" has no setting "{setting}"; {hint}')
     kind = _kind(name, node.fields.get("type")) or kind
     _refuse_mixtures(name, kind, node)
-    typed = Typed(name, kind)
+    typed = SettingReader(name, kind)
     readers: dict[str, Callable[[str, Node], Any]] = {
         "lower": typed.value,
         "upper": typed.value,
@@ -62,17 +62,17 @@ def sketch_from(name: str, node: Node, *, kind: Kind | None = None) -> Sketch:
         "missing": typed.scalar,
     }
     said = {setting: part for setting, part in node.fields.items() if setting in readers and not is_blank(part)}
-    return Sketch(kind, **{setting: readers[setting](setting, part) for setting, part in said.items()})
+    return PartialColumn(kind, **{setting: readers[setting](setting, part) for setting, part in said.items()})
 
 
-def checked(name: str, node: Node, sketch: Sketch) -> Column:
+def checked_column(name: str, node: Node, sketch: PartialColumn) -> Column:
     """The column of a sketch without gaps; what the column itself refuses is said with its line."""
     _check_ends(name, node, sketch)
     _check_rules(name, node, sketch)
     try:
         return sketch.column()
     except BadSchema as error:
-        message = in_words(error)
+        message = without_python(error)
         raise BadSchema(f'{_place(node, message.partition(" ")[0])}: column "{name}": {message}') from None
 
 
@@ -80,10 +80,10 @@ def _place(node: Node, setting: str) -> str:
     return node.at_name(setting) if isinstance(node, Fields) and setting in node.fields else node.at
 
 
-def in_words(error: Exception) -> str:
+def without_python(error: Exception) -> str:
     """The message of an error without Python's way to write numbers and days.
 
-    >>> in_words(BadSchema("upper is Decimal('0.5') or datetime.date(2024, 1, 31)."))
+    >>> without_python(BadSchema("upper is Decimal('0.5') or datetime.date(2024, 1, 31)."))
     'upper is 0.5 or 2024-01-31.'
     """
     message = re.sub(r"Decimal\('([^']*)'\)", r"\1", str(error))
@@ -109,21 +109,23 @@ def _refuse_shape(name: str, node: Node) -> NoReturn:
     raise BadSchema(f'{node.at}: column "{name}" is {node.shown}; it must be a mapping of settings. Write {example}.')
 
 
-def _kind(name: str, node: Node | None) -> Kind | None:
+def _kind(name: str, node: Node | None) -> ColumnType | None:
     if node is None or is_blank(node):
         return None
     word = node.text[:60] if isinstance(node, Scalar) else "a list"
-    for kind in KINDS:
+    for kind in COLUMN_TYPES:
         if word == kind:
             return kind
     if word.lower() in SYNONYMS:
         raise BadSchema(f'{node.at}: column "{name}" has type "{word}"; write "{SYNONYMS[word.lower()]}".')
-    close = get_close_matches(word, KINDS, n=1)
-    hint = f'did you mean "{close[0]}"?' if close else f"it must be {', '.join(KINDS[:-1])} or {KINDS[-1]}."
+    close = get_close_matches(word, COLUMN_TYPES, n=1)
+    hint = (
+        f'did you mean "{close[0]}"?' if close else f"it must be {', '.join(COLUMN_TYPES[:-1])} or {COLUMN_TYPES[-1]}."
+    )
     raise BadSchema(f'{node.at}: column "{name}" has type "{word}"; {hint}')
 
 
-def _refuse_mixtures(name: str, kind: Kind | None, node: Fields) -> None:
+def _refuse_mixtures(name: str, kind: ColumnType | None, node: Fields) -> None:
     """Settings that contradict each other."""
     bounds = [setting for setting in ("lower", "upper", "bins") if setting in node.fields]
     if "values" in node.fields and (bounds or kind == "boolean"):
@@ -141,7 +143,7 @@ def _refuse_mixtures(name: str, kind: Kind | None, node: Fields) -> None:
         )
 
 
-def _lack(sketch: Sketch) -> str:
+def _lack(sketch: PartialColumn) -> str:
     """What a column still lacks, and how it is written."""
     bounds = [name for name in ("lower", "upper", "bins") if getattr(sketch, name) is not None]
     if sketch.kind is None and bounds:
@@ -160,7 +162,7 @@ def _lack(sketch: Sketch) -> str:
     )
 
 
-def _check_ends(name: str, node: Node, sketch: Sketch) -> None:
+def _check_ends(name: str, node: Node, sketch: PartialColumn) -> None:
     """Bounds that contradict the bins or each other, in the words of the file."""
     lower, upper, bins = (getattr(sketch, part) for part in ("lower", "upper", "bins"))
     if bins and lower is not None and lower != bins[0]:
@@ -174,14 +176,14 @@ def _check_ends(name: str, node: Node, sketch: Sketch) -> None:
         raise BadSchema(f'{_place(node, "upper")}: column "{name}": upper is {upper} and {other} {last}; raise upper.')
 
 
-def _check_rules(name: str, node: Node, sketch: Sketch) -> None:
+def _check_rules(name: str, node: Node, sketch: PartialColumn) -> None:
     """A rule that is misspelt."""
     texts = [value for value in sketch.values or () if isinstance(value, str)]
     for setting in ("outside", "missing"):
         rule = getattr(sketch, setting)
-        if not isinstance(rule, str) or rule in RULES or rule in texts:
+        if not isinstance(rule, str) or rule in COLUMN_RULES or rule in texts:
             continue
-        known = [*RULES, *texts[:1000]]
+        known = [*COLUMN_RULES, *texts[:1000]]
         if close := [word for word in known if word.lower() == rule.lower()] or get_close_matches(rule, known, n=1):
             place = _place(node, setting)
             raise BadSchema(f'{place}: column "{name}": {setting} is "{rule[:60]}"; did you mean "{close[0]}"?')

@@ -5,21 +5,21 @@ from decimal import Decimal
 from typing import Any
 
 from discreet.schema.column import Bins, Boolean, Categories, Column, Integers
-from discreet.schema.typed import Kind
+from discreet.schema.typed import ColumnType
 from discreet.schema.value import Readable
 
 
 @dataclass(frozen=True)
-class Sketch:
+class PartialColumn:
     """The settings of a column as a schema file has them. What is not said is None.
 
-    >>> Sketch("integer", lower=0).gaps
+    >>> PartialColumn("integer", lower=0).gaps
     ('upper',)
-    >>> Sketch("integer", lower=0, upper=9).column()
+    >>> PartialColumn("integer", lower=0, upper=9).column()
     Integers(lower=0, upper=9, outside='clip', missing='missing')
     """
 
-    kind: Kind | None = None
+    kind: ColumnType | None = None
     lower: Readable | None = None
     upper: Readable | None = None
     bins: tuple[Readable, ...] | None = None
@@ -57,10 +57,10 @@ class Sketch:
         # Bins between integers round down; a column of numbers with edges 0 and 1 must not.
         return Decimal(edge) if self.kind == "number" and isinstance(edge, int) else edge
 
-    def filled(self, other: "Sketch") -> "Sketch":
+    def filled(self, other: "PartialColumn") -> "PartialColumn":
         """This sketch, with what is not said here taken from another.
 
-        >>> Sketch("integer").filled(Sketch(lower=0, upper=9)).gaps
+        >>> PartialColumn("integer").filled(PartialColumn(lower=0, upper=9)).gaps
         ()
         """
         said = {name: value for name, value in vars(other).items() if value is not None and name != "ordered"}
@@ -68,10 +68,10 @@ class Sketch:
         return replace(self, **(said | mine), ordered=self.ordered or other.ordered)
 
 
-def sketch_of(column: Column) -> Sketch:
+def partial_column_of(column: Column) -> PartialColumn:
     """The settings that make this column again, without those that are the default.
 
-    >>> sketch_of(Integers(0, 9, missing="drop")).missing
+    >>> partial_column_of(Integers(0, 9, missing="drop")).missing
     'drop'
     """
     bare = _bare(column)
@@ -80,19 +80,19 @@ def sketch_of(column: Column) -> Sketch:
     return replace(bare, **rules)
 
 
-def _bare(column: Column) -> Sketch:
+def _bare(column: Column) -> PartialColumn:
     match column:
         case Categories(values=(False, True), ordered=False) if all(isinstance(value, bool) for value in column.values):
-            return Sketch("boolean")
+            return PartialColumn("boolean")
         case Categories():
-            return Sketch(values=column.values, ordered=column.ordered)
+            return PartialColumn(values=column.values, ordered=column.ordered)
         case Integers():
-            return Sketch("integer", lower=column.lower, upper=column.upper)
+            return PartialColumn("integer", lower=column.lower, upper=column.upper)
         case Bins():
-            return Sketch(_kind(column), bins=column.starts, upper=column.upper)
+            return PartialColumn(_kind(column), bins=column.starts, upper=column.upper)
 
 
-def _kind(column: Bins) -> Kind:
+def _kind(column: Bins) -> ColumnType:
     if column.kind == "date":
         return "date"
     return "integer" if column.whole else "number"

@@ -5,12 +5,12 @@ from datetime import date
 from fractions import Fraction
 
 from discreet.errors import BadSchema
-from discreet.schema.node import BLANK, MOST_DIGITS, resolve
-from discreet.schema.sketch import Sketch
+from discreet.schema.node import BLANK, MOST_SCHEMA_DIGITS, resolve
+from discreet.schema.sketch import PartialColumn
 from discreet.schema.unit import Unit
-from discreet.schema.value import Readable, plain, read
+from discreet.schema.value import Readable, plain, read_value
 
-WIDTH = 120
+LINE_WIDTH = 120
 
 # A text that needs no quotes: words, with nothing in them that means something to YAML.
 _BARE = re.compile(r"(\.{0,2}/)*[^\W\d]\w*([ ./+-]+\w+)*")
@@ -44,7 +44,7 @@ def scalar(value: Readable) -> str:
     >>> print(scalar(0.5), scalar(True), scalar(date(2024, 1, 1)), scalar("1"))
     0.5 true 2024-01-01 "1"
     """
-    kind, number = read(plain(value))
+    kind, number = read_value(plain(value))
     match kind:
         case "text":
             return quoted(number)
@@ -65,9 +65,10 @@ def _decimal(number: Fraction) -> str:
             rest, power = rest // prime, power + 1
         places = max(places, power)
     digits = abs(number.numerator) * 10**places // number.denominator
-    if rest != 1 or digits >= 10**MOST_DIGITS:
+    if rest != 1 or digits >= 10**MOST_SCHEMA_DIGITS:
         raise BadSchema(
-            f"the number {float(number):g} has more than {MOST_DIGITS} digits, and a file has decimals only. Round it."
+            f"the number {float(number):g} has more than {MOST_SCHEMA_DIGITS} digits, and a file has decimals only. "
+            "Round it."
         )
     whole, part = divmod(digits, 10**places)
     return f"{'-' * (number < 0)}{whole}" + (f".{part:0{places}d}" if places else "")
@@ -79,10 +80,10 @@ def key(name: str) -> str:
     return f"{text}:" if len(text) < 1_000 else f"? {text}\n  :"
 
 
-def settings(sketch: Sketch) -> dict[str, str | list[str]]:
+def settings(sketch: PartialColumn) -> dict[str, str | list[str]]:
     """The settings of a column as texts and lists of texts, with blanks for what is still to be said.
 
-    >>> settings(Sketch("number", lower=0, upper=1))
+    >>> settings(PartialColumn("number", lower=0, upper=1))
     {'type': 'number', 'bins': ['0', '___'], 'upper': '1'}
     """
     gaps = sketch.gaps
@@ -103,34 +104,34 @@ def _or_blank(value: Readable | None) -> str:
     return BLANK if value is None else scalar(value)
 
 
-def listed(texts: list[str]) -> str:
+def flow_list(texts: list[str]) -> str:
     """A list on one line."""
     return f"[{', '.join(texts)}]"
 
 
-def entry(name: str, sketch: Sketch) -> str:
+def entry(name: str, sketch: PartialColumn) -> str:
     """The entry of a column under `columns`: on one line if it fits.
 
-    >>> print(entry("sex", Sketch(values=("Female", "Male"))))
+    >>> print(entry("sex", PartialColumn(values=("Female", "Male"))))
       sex: {values: [Female, Male]}
     """
-    if sketch == Sketch():
+    if sketch == PartialColumn():
         return f"  {key(name)} {BLANK}"
     said = settings(sketch)
-    flat = {setting: text if isinstance(text, str) else listed(text) for setting, text in said.items()}
+    flat = {setting: text if isinstance(text, str) else flow_list(text) for setting, text in said.items()}
     line = f"  {key(name)} {{{', '.join(f'{setting}: {text}' for setting, text in flat.items())}}}"
-    if len(line) <= WIDTH:
+    if len(line) <= LINE_WIDTH:
         return line
     return "\n".join([f"  {key(name)}", *(f"    {setting}: {_wrapped(said[setting])}" for setting in said)])
 
 
 def _wrapped(text: str | list[str]) -> str:
     """A long list on several lines."""
-    if isinstance(text, str) or len(listed(text)) < WIDTH - 16:
-        return text if isinstance(text, str) else listed(text)
+    if isinstance(text, str) or len(flow_list(text)) < LINE_WIDTH - 16:
+        return text if isinstance(text, str) else flow_list(text)
     lines = [""]
     for item in text:
-        if lines[-1] and len(lines[-1]) + len(item) > WIDTH - 8:
+        if lines[-1] and len(lines[-1]) + len(item) > LINE_WIDTH - 8:
             lines.append("")
         lines[-1] += f"{item}, "
     return "\n      ".join(["[", *(line.rstrip() for line in lines), "]"])

@@ -10,7 +10,7 @@ from discreet.errors import BadSchema
 from discreet.schema.node import Items, Node, Scalar, resolve
 from discreet.schema.value import Readable
 
-Kind = Literal["integer", "number", "text", "date", "boolean"]
+ColumnType = Literal["integer", "number", "text", "date", "boolean"]
 
 EXAMPLES: dict[str | None, str] = {
     "integer": "{type: integer, lower: 0, upper: 120}",
@@ -29,11 +29,11 @@ _WANTED: dict[str | None, tuple[Any, str]] = {
 
 
 @dataclass(frozen=True)
-class Typed:
+class SettingReader:
     """Reads the values of a column; `kind` is None where the file gives no type."""
 
     name: str
-    kind: Kind | None
+    kind: ColumnType | None
 
     def wrong(self, node: Node, message: str) -> BadSchema:
         """An error about this column."""

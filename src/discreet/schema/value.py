@@ -13,31 +13,33 @@ from typing import Any, Literal
 
 import numpy as np
 
-Kind = Literal["boolean", "number", "text", "date", "missing", "unreadable"]
+ValueKind = Literal["boolean", "number", "text", "date", "missing", "unreadable"]
 Readable = bool | int | float | Fraction | Decimal | str | date
-Reading = tuple[Kind, Any]
+Reading = tuple[ValueKind, Any]
 
-MISSING: Reading = ("missing", None)
-UNREADABLE: Reading = ("unreadable", None)
+_MISSING: Reading = ("missing", None)
+_UNREADABLE: Reading = ("unreadable", None)
 
 # date(1970, 1, 1).toordinal(), where numpy starts to count days.
 EPOCH = 719_163
 
 
-def read(value: Any) -> Reading:
+def read_value(value: Any) -> Reading:
     """The kind of a raw value and what it is compared by. Never raises.
 
     A number is compared by its exact value, a date by its day number. A float that is not whole is read as the
     decimal it prints as, so the float 0.3 lies on an edge at Decimal("0.3").
 
-    >>> read(1) == read(1.0) == read(np.int8(1)), read(1) == read(True), read(1) == read("1")
-    (True, False, False)
-    >>> read(None), read(float("nan")), read(b"a")
+    >>> read_value(1) == read_value(1.0) == read_value(np.int8(1))
+    True
+    >>> read_value(1) == read_value(True), read_value(1) == read_value("1")
+    (False, False)
+    >>> read_value(None), read_value(float("nan")), read_value(b"a")
     (('missing', None), ('missing', None), ('unreadable', None))
     """
     match value:
         case None:
-            return MISSING
+            return _MISSING
         case str():
             return ("text", str.__str__(value))
         case bool() | np.bool_():
@@ -45,7 +47,9 @@ def read(value: Any) -> Reading:
         case int() | np.integer():
             return ("number", int(value))
         case np.datetime64():
-            return MISSING if np.isnat(value) else ("date", int(value.astype("datetime64[D]").astype(np.int64)) + EPOCH)
+            return (
+                _MISSING if np.isnat(value) else ("date", int(value.astype("datetime64[D]").astype(np.int64)) + EPOCH)
+            )
         case float() | np.floating():
             return _float(float(value))
         case Decimal():
@@ -54,13 +58,13 @@ def read(value: Any) -> Reading:
             return ("number", Fraction(int(value.numerator), int(value.denominator)))
     # pandas is not imported to ask this; its NaT calls itself a datetime, so it must be asked before dates.
     if type(value).__name__ in ("NaTType", "NAType", "MaskedConstant"):
-        return MISSING
-    return ("date", value.toordinal()) if isinstance(value, date) else UNREADABLE
+        return _MISSING
+    return ("date", value.toordinal()) if isinstance(value, date) else _UNREADABLE
 
 
 def _float(value: float) -> Reading:
     if isnan(value):
-        return MISSING
+        return _MISSING
     if isinf(value):
         return ("number", value)
     return ("number", int(value) if value.is_integer() else Fraction(repr(value)))
@@ -68,7 +72,7 @@ def _float(value: float) -> Reading:
 
 def _decimal(value: Decimal) -> Reading:
     if value.is_nan():
-        return MISSING
+        return _MISSING
     # A few characters of data must not make us write out a number of a million digits.
     if value.is_infinite() or (value and value.adjusted() > 400):
         return ("number", inf if value > 0 else -inf)
@@ -86,6 +90,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]")
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, datetime) and read(value)[0] == "date" and value.time() == time.min:
+    if isinstance(value, datetime) and read_value(value)[0] == "date" and value.time() == time.min:
         return value.date()
     return value

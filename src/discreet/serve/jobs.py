@@ -26,7 +26,7 @@ from discreet.ledger import Budget
 from discreet.query.axis import axis_of
 from discreet.query.workload import Workload
 from discreet.release.goal import Goal, Wanted, goal_of
-from discreet.schema.identity import FIRST
+from discreet.schema.identity import FIRST_VERSION
 from discreet.wire.answer import Plain
 from discreet.wire.problem import problem_of
 from discreet.wire.workload import workload_from_plain
@@ -52,7 +52,7 @@ class Job:
     workload: dict[str, Any]
     epsilon: float
     delta: float
-    version: str = FIRST
+    version: str = FIRST_VERSION
     method: str = "auto"
     seconds: float | None = None
     memory: float | None = None

@@ -18,40 +18,40 @@ from numpy.typing import NDArray
 from discreet.cache import LruCache
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
-from discreet.source.kept import MOST_BYTES
+from discreet.source.kept import MOST_KEPT_BYTES
 from discreet.types import Columns, Ints, Words
 
-Cells = NDArray[np.integer[Any]]
+CellCodes = NDArray[np.integer[Any]]
 
 # A weight is the sum of these multiples of bitmaps; where there is None instead, of every row.
-Digits = tuple[tuple[int, Words | None], ...]
+WeightDigits = tuple[tuple[int, Words | None], ...]
 
 # A product is expanded to at most so many counts.
-MOST_TERMS = 64
+MOST_BITMAP_TERMS = 64
 # Up to so many cells of a column are compared one by one, which numpy does sixteen at a time; more are looked up.
 _FEW = 8
 # Words that are combined at a time: with those that they are combined with, they stay in the processor's cache.
 _BLOCK = 2**15
 
 
-class Bits:
+class Bitmaps:
     """The rows of a frame, for questions: bitmaps are made when asked for, and kept in an LRU cache.
 
     Which are kept depends on the questions and on the number of rows.
 
-    >>> bits = Bits({"sex": np.array([0, 1, 1]), "smoker": np.array([1, 1, 0])}, 3)
+    >>> bits = Bitmaps({"sex": np.array([0, 1, 1]), "smoker": np.array([1, 1, 0])}, 3)
     >>> women, smokers = Factor(("sex",), np.array([0, 1])), Factor(("smoker",), np.array([0, 1]))
     >>> bits.answer(Linear([Product((women, smokers), 5)]))
     5
     """
 
-    def __init__(self, codes: Mapping[str, Cells], rows: int, most_bytes: int | None = None) -> None:
+    def __init__(self, codes: Mapping[str, CellCodes], rows: int, most_bytes: int | None = None) -> None:
         self._codes, self._rows = codes, rows
         self._words = -(-rows // 64)
         # All cells of all columns with two have room, however many rows there are.
         if most_bytes is None:
-            most_bytes = max(MOST_BYTES, 16 * self._words * len(codes))
-        self._kept: LruCache[Factor, Digits] = LruCache(most_bytes)
+            most_bytes = max(MOST_KEPT_BYTES, 16 * self._words * len(codes))
+        self._kept: LruCache[Factor, WeightDigits] = LruCache(most_bytes)
         self._single: dict[str, list[Factor]] = {}
         self._both = np.empty(min(self._words, _BLOCK), dtype=np.uint64)
         self._ones = np.empty(min(self._words, _BLOCK), dtype=np.uint8)
@@ -82,7 +82,7 @@ class Bits:
         if each.factors and all(_is_sign(factor) for factor in each.factors):
             return each.coefficient * self._signs(each)
         masks: list[Words] = []
-        weights: list[Digits] = []
+        weights: list[WeightDigits] = []
         for factor in each.factors:
             digits = self._find(factor)
             if len(digits) == 1 and digits[0][0] == 1 and digits[0][1] is not None:
@@ -104,14 +104,14 @@ class Bits:
         odd = self._ones_in([bitmap for bitmap in pluses if bitmap is not None], np.bitwise_xor)
         return (1 if len(pluses) % 2 == 0 else -1) * (self._rows - 2 * odd)
 
-    def _find(self, factor: Factor) -> Digits:
+    def _find(self, factor: Factor) -> WeightDigits:
         digits = self._kept.get(factor)
         if digits is None:
             digits = self._make(factor)
             self._kept.put(factor, digits, size=8 * self._words * len(digits))
         return digits
 
-    def _make(self, factor: Factor) -> Digits:
+    def _make(self, factor: Factor) -> WeightDigits:
         low, _ = factor.range
         # Modulo 2^64, where the difference fits and the weights may not.
         above = factor.weights.astype(np.uint64) - np.uint64(low % 2**64)
@@ -122,7 +122,7 @@ class Bits:
         ]
         return (*made, *([(low, None)] if low else []))
 
-    def _bitmap(self, mask: NDArray[np.bool_], codes: Sequence[Cells]) -> Words:
+    def _bitmap(self, mask: NDArray[np.bool_], codes: Sequence[CellCodes]) -> Words:
         """The rows whose cell is in the mask."""
         cells, others = np.flatnonzero(mask), np.flatnonzero(~mask)
         if len(codes) > 1 or min(len(cells), len(others)) > _FEW:
@@ -161,7 +161,7 @@ class Bits:
         return total
 
 
-def terms(query: Linear) -> int:
+def expanded_terms(query: Linear) -> int:
     """To how many counts the largest product of a query is expanded."""
     return max((_terms(each) for each in query.products), default=0)
 
@@ -182,6 +182,6 @@ def _digits(factor: Factor) -> int:
     return (high - low).bit_length()
 
 
-def _any_of(codes: Cells, cells: Iterable[Any]) -> NDArray[np.bool_]:
+def _any_of(codes: CellCodes, cells: Iterable[Any]) -> NDArray[np.bool_]:
     # With Python's integers the comparison stays among small numbers.
     return reduce(np.logical_or, (codes == int(cell) for cell in cells), np.zeros(len(codes), dtype=np.bool_))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.errors import BadData
 from discreet.schema.cell import ABOVE, BELOW, MISSING
 from discreet.schema.column import Bins, Categories, Column, Integers
-from discreet.schema.value import EPOCH, Kind, read
+from discreet.schema.value import EPOCH, ValueKind, read_value
 from discreet.source.reading import RawColumn
 from discreet.types import Ints32
 
@@ -43,7 +43,7 @@ def code_column(name: str, column: Column, raw: RawColumn) -> Ints32:
     return places.astype(np.int32)
 
 
-def check_kind(name: str, column: Column, kind: Kind | None, held: str) -> None:
+def check_kind(name: str, column: Column, kind: ValueKind | None, held: str) -> None:
     """Refuse a column of which the holder's type says that no value would fit."""
     if kind not in _kinds(column):
         raise BadData(
@@ -52,12 +52,12 @@ def check_kind(name: str, column: Column, kind: Kind | None, held: str) -> None:
         )
 
 
-def _kinds(column: Column) -> set[Kind]:
+def _kinds(column: Column) -> set[ValueKind]:
     if isinstance(column, Integers):
         return {"number"}
     if isinstance(column, Bins):
         return {"date"} if column.kind == "date" else {"number"}
-    kinds = {read(value)[0] for value in column.values}
+    kinds = {read_value(value)[0] for value in column.values}
     return kinds | {"number"} if kinds == {"boolean"} else kinds
 
 
@@ -136,7 +136,7 @@ def first_float(edge: int | Fraction, beyond: bool) -> float:
     """The first float that is at least the edge (or beyond it), as a float is read."""
 
     def reaches(value: float) -> bool:
-        _, number = read(value)
+        _, number = read_value(value)
         return bool(number > edge if beyond else number >= edge)
 
     try:

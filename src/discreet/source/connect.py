@@ -18,7 +18,7 @@ from discreet.source.fingerprint import files_at
 _PATIENCE = 10
 
 
-def connect(address: Address, name: str) -> Any:
+def connect_table(address: Address, name: str) -> Any:
     """The Ibis table at an address; `name` is the table that is meant if the address names none."""
     match address.engine:
         case "parquet":
@@ -38,12 +38,12 @@ def connect(address: Address, name: str) -> Any:
 def named_table(connection: Any, name: str, where: str) -> Any:
     """A table by name, or by schema.name."""
     schema, _, own = name.rpartition(".")
-    with our_sentence(f"the tables of {where} cannot be listed. See that you may read it."):
+    with engine_errors_as(f"the tables of {where} cannot be listed. See that you may read it."):
         known = _tables(connection, schema)
     if own not in known:
         listed = did_you_mean(own, known) if known else "it has none that you may read."
         raise BadData(f'{where} has no table "{name}"; {listed} Name another with ?table=… in the source.')
-    with our_sentence(f'the table "{name}" of {where} cannot be read. See that you may read it.'):
+    with engine_errors_as(f'the table "{name}" of {where} cannot be read. See that you may read it.'):
         return connection.table(own, database=schema or None)
 
 
@@ -56,7 +56,7 @@ def _tables(connection: Any, schema: str) -> list[str]:
 
 
 @contextmanager
-def our_sentence(sentence: str) -> Iterator[None]:
+def engine_errors_as(sentence: str) -> Iterator[None]:
     """Say this, and the kind of the failure, in place of what an engine says."""
     try:
         yield
@@ -67,7 +67,7 @@ def our_sentence(sentence: str) -> Iterator[None]:
 
 
 @contextmanager
-def extra(name: str) -> Iterator[None]:
+def installed_extra(name: str) -> Iterator[None]:
     """Say how to install an optional part that is missing."""
     try:
         yield
@@ -78,11 +78,11 @@ def extra(name: str) -> Iterator[None]:
 
 
 def _postgres(address: str) -> Any:
-    with extra("postgres"):
+    with installed_extra("postgres"):
         import ibis
         import psycopg
     where = _shown(address)
-    with our_sentence(
+    with engine_errors_as(
         f"the Postgres server at {where} cannot be reached, or refused. See host, port, database and password."
     ):
         connection = psycopg.connect(address, autocommit=True, connect_timeout=_PATIENCE)
@@ -101,7 +101,7 @@ def _spark_table(address: Address, name: str) -> Any:
     connection = _spark(address.place)
     if address.path is None:
         return named_table(connection, address.table or name, "Spark's catalogue")
-    with our_sentence(f'Spark cannot read Parquet at "{address.path}". See that every worker finds it there.'):
+    with engine_errors_as(f'Spark cannot read Parquet at "{address.path}". See that every worker finds it there.'):
         return connection.read_parquet(address.path)
 
 
@@ -112,12 +112,14 @@ def local_files(address: Address) -> str | None:
 
 
 def _spark(place: str) -> Any:
-    with extra("spark"):
+    with installed_extra("spark"):
         import ibis
         from pyspark.sql import SparkSession
     # After a semicolon there may be a token.
     where = place.partition(";")[0]
-    with our_sentence(f'Spark at "{where}" cannot be reached. See that Java 17 is installed and the address is right.'):
+    with engine_errors_as(
+        f'Spark at "{where}" cannot be reached. See that Java 17 is installed and the address is right.'
+    ):
         _knock(place)
         builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
         remote = place.startswith("sc://")

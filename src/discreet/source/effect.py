@@ -33,12 +33,12 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
 # What is evaluated: values that nobody can change. And what may be given: also lists, which are settled first.
-Settled = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
-Question = Settled | Sequence[Linear] | Workload[Linear]
+Query = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
+AnyQuery = Query | Sequence[Linear] | Workload[Linear]
 
 
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
-LARGEST_WEIGHT = 2**32
+LARGEST_ROW_WEIGHT = 2**32
 
 # The most weights of one question, each of which is written to the ledger: as many as a table of all its cells.
 MOST_HELD = 2**22
@@ -49,7 +49,7 @@ MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
 MOST_WITNESSED = 16
 
 
-def linears(question: Question) -> tuple[Linear, ...]:
+def linear_queries(question: AnyQuery) -> tuple[Linear, ...]:
     """The linear queries of which a question is made, unless it is a marginal or a residual."""
     match question:
         case Linear():
@@ -68,14 +68,14 @@ def linears(question: Question) -> tuple[Linear, ...]:
     )
 
 
-def settled(question: Question) -> Settled:
+def settled_query(question: AnyQuery) -> Query:
     """The question as one value that stays as it is: a list or a workload is read once, and never asked again."""
     if isinstance(question, (Linear, Marginal, Ratio, Residual, Measurement, Boxes, Clusters)):
         return question
-    return linears(question)
+    return linear_queries(question)
 
 
-def require_kept(question: Settled, domain: Domain) -> None:
+def require_within_range(question: Query, domain: Domain) -> None:
     """Refuse to seal if a row could weigh more than was declared, as far as some cells can tell.
 
     The declared range and the evaluated weight are two programs that read one form. Here the second one weighs a few
@@ -86,7 +86,7 @@ def require_kept(question: Settled, domain: Domain) -> None:
         case Marginal(_, weight):
             queries: tuple[Linear, ...] = () if weight is None else (weight,)
         case Linear() | Ratio() | tuple():
-            queries = linears(question)
+            queries = linear_queries(question)
         case _:
             return
     for query in queries:
@@ -116,7 +116,7 @@ def _ends(each: Product) -> Iterator[dict[str, int]]:
         yield cell
 
 
-def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivity:
+def sensitivity_of(question: AnyQuery, domain: Domain, unit: Unit) -> Sensitivity:
     """The largest change of the answer between neighbouring tables.
 
     Exact for one query and for a marginal, and in L2 for a residual; for a vector too, if its matrix is small, and a
@@ -145,10 +145,10 @@ def sensitivity_of(question: Question, domain: Domain, unit: Unit) -> Sensitivit
                 f"the marginal of {', '.join(question.columns)} has {cells} cells; the limit is {MOST_ANSWERS}. "
                 "Ask for fewer columns."
             )
-        weights = (1, 1) if question.weight is None else require_light([question.weight], domain)[0]
+        weights = (1, 1) if question.weight is None else require_light_rows([question.weight], domain)[0]
         return histogram_sensitivity(cells, unit, weights=weights, droppable=droppable)
-    queries = linears(question)
-    ranges = require_light(queries, domain)
+    queries = linear_queries(question)
+    ranges = require_light_rows(queries, domain)
     if len(queries) == 1:
         return scalar_sensitivity(*ranges[0], unit, droppable=droppable)
     return _joint(queries, domain, unit) or bounded_sensitivity(ranges, unit, droppable=droppable)
@@ -201,16 +201,16 @@ def _measurement(measurement: ById[Measurement], itself: ById[Domain], unit: Uni
     return pieces_sensitivity(axes, weights, unit, droppable=domain.drops)
 
 
-def require_light(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
+def require_light_rows(queries: Sequence[Linear], domain: Domain) -> list[tuple[int, int]]:
     """The lowest and the highest weight of a row in each query; refused if a row may weigh too much to be measured."""
     held = sum(factor.weights.size for query in queries for each in query.products for factor in each.factors)
     if held > MOST_HELD:
         raise TooLarge(f"the query has {held:,} weights; the limit is {MOST_HELD:,}. Ask in several questions.")
     ranges = [query.range(domain) for query in queries]
     heaviest = max(abs(end) for ends in ranges for end in ends)
-    if heaviest > LARGEST_WEIGHT:
+    if heaviest > LARGEST_ROW_WEIGHT:
         raise TooLarge(
-            f"a row may weigh up to {heaviest} in this query; the limit is {LARGEST_WEIGHT}. "
+            f"a row may weigh up to {heaviest} in this query; the limit is {LARGEST_ROW_WEIGHT}. "
             "Declare a smaller range, or a coarser unit."
         )
     return ranges

@@ -22,8 +22,8 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.coding import DROPPED, check_kind
 from discreet.source.expression import code, is_missing, keeps, kind_of
-from discreet.source.origin import Origin, changed, unavailable, written
-from discreet.source.source import Batch, Source
+from discreet.source.origin import RowsOrigin, file_written, source_changed, source_unavailable
+from discreet.source.source import CellBatch, Source
 from discreet.source.voronoi import collected, in_engine
 from discreet.types import Columns, Ints32
 
@@ -61,7 +61,7 @@ class Engine(Source):
         super().__init__(domain, unit)
         check_columns(rows.schema(), domain, unit, kinds=coder is code)
         self._rows, self._coder, self._reopen, self._place = rows, coder, reopen, place
-        self._origin, self._lost = Origin(rows, place), False
+        self._origin, self._lost = RowsOrigin(rows, place), False
         self._mark: object = None
         _see_all_numbers(rows, [*domain, *([] if unit.key is None else [unit.key])])
         self._names = {name: f"c{place}" for place, name in enumerate(domain)}
@@ -140,17 +140,17 @@ class Engine(Source):
             raise
         except Exception:
             self._lost = True
-            raise unavailable(first) from None
+            raise source_unavailable(first) from None
 
     def _reconnect(self) -> None:
         if self._lost and self._reopen is not None:
             self._rows = self._reopen()
-            self._origin, self._mark = Origin(self._rows, self._place), None
+            self._origin, self._mark = RowsOrigin(self._rows, self._place), None
         self._lost = False
 
     def _look(self) -> None:
         if self._origin.pin() != self._pin:
-            raise changed()
+            raise source_changed()
         self._origin.reach([*self.domain, *([] if self.unit.key is None else [self.unit.key])])
 
     @contextmanager
@@ -175,9 +175,9 @@ class Engine(Source):
     def _require_same_file(self) -> None:
         """A file has no transactions, so it must be the one that was opened, before it is read and after."""
         if self._place is not None and self._origin.pin() != self._pin:
-            raise written()
+            raise file_written()
 
-    def cells(self, columns: Columns) -> Iterator[Batch]:
+    def cells(self, columns: Columns) -> Iterator[CellBatch]:
         """The cells that hold rows, and how many each: one GROUP BY, streamed."""
         with self._asking():
             names = [self._names[name] for name in columns]

@@ -16,13 +16,13 @@ from typing import Any
 
 from discreet.schema.cell import ABOVE, BELOW, MISSING, OUTSIDE
 from discreet.schema.column import Bins, Categories, Column, Integers
-from discreet.schema.value import Kind, read
+from discreet.schema.value import ValueKind, read_value
 from discreet.source.coding import DROPPED, first_float
 
 # An Ibis value of the column's type, and an Ibis condition or a constant truth.
-Value = Any
-Condition = Any
-Case = tuple[Condition, Value]
+EngineValue = Any
+EngineCondition = Any
+CellCase = tuple[EngineCondition, EngineValue]
 
 # Categories that are looked up in a list rather than compared one by one.
 _MANY = 64
@@ -31,7 +31,7 @@ _MANY = 64
 _NANOSECONDS = date(1677, 9, 22).toordinal(), date(2262, 4, 11).toordinal()
 
 
-def kind_of(dtype: Any) -> Kind | None:
+def kind_of(dtype: Any) -> ValueKind | None:
     """What the values of an engine's type are, or None if no column can be declared of them."""
     if dtype.is_boolean():
         return "boolean"
@@ -42,7 +42,7 @@ def kind_of(dtype: Any) -> Kind | None:
     return "date" if dtype.is_date() or dtype.is_timestamp() else None
 
 
-def code(column: Column, value: Value) -> Value:
+def code(column: Column, value: EngineValue) -> EngineValue:
     """The cell of a value of the engine, or DROPPED.
 
     >>> import ibis
@@ -67,7 +67,7 @@ def code(column: Column, value: Value) -> Value:
     return choose(column, [*cases, (_not(reached), fate[BELOW]), (passed, fate[ABOVE])], rest)
 
 
-def _span(column: Integers | Bins, value: Value) -> tuple[Condition, Condition]:
+def _span(column: Integers | Bins, value: EngineValue) -> tuple[EngineCondition, EngineCondition]:
     """Whether a number or a day has reached the first cell, and whether it has passed the last."""
     if isinstance(column, Integers):
         return reaches(value, column.lower), reaches(value, column.upper + 1)
@@ -75,7 +75,7 @@ def _span(column: Integers | Bins, value: Value) -> tuple[Condition, Condition]:
     return reaches(value, column.edges[0]), passed
 
 
-def keeps(column: Column, value: Value) -> Condition:
+def keeps(column: Column, value: EngineValue) -> EngineCondition:
     """Whether a row with this value belongs to the table, as far as this column says."""
     fate = fates(column)
     missing_kept, outside_kept = fate[MISSING] != DROPPED, fate[OUTSIDE] != DROPPED
@@ -87,7 +87,7 @@ def keeps(column: Column, value: Value) -> Condition:
     return inside | is_missing(value) if missing_kept else inside
 
 
-def _inside(column: Column, value: Value) -> Condition:
+def _inside(column: Column, value: EngineValue) -> EngineCondition:
     """Whether a value is in a declared cell; of a missing one it is not true."""
     import ibis
 
@@ -106,7 +106,7 @@ def fates(column: Column) -> dict[int, int]:
     return {place: DROPPED if cell is None else cell for place, cell in zip(places, column.fates, strict=True)}
 
 
-def choose(column: Column, cases: Sequence[Case], rest: Value) -> Value:
+def choose(column: Column, cases: Sequence[CellCase], rest: EngineValue) -> EngineValue:
     """The cell of the first case that is met, as a number of the smallest type."""
     import ibis
 
@@ -119,7 +119,7 @@ def smallest_type(column: Column) -> str:
     return "int8" if column.size <= 2**7 else "int16" if column.size <= 2**15 else "int32"
 
 
-def reaches(value: Value, edge: int | Fraction, *, beyond: bool = False) -> Condition:
+def reaches(value: EngineValue, edge: int | Fraction, *, beyond: bool = False) -> EngineCondition:
     """Whether a number is at least an edge (or beyond it); whether a day is at least the day of this number."""
     dtype = value.type()
     if dtype.is_date() or dtype.is_timestamp():
@@ -140,7 +140,7 @@ def reaches(value: Value, edge: int | Fraction, *, beyond: bool = False) -> Cond
     return True if first <= lowest else value >= _number(first, dtype)
 
 
-def _ladder(reached: Callable[[Any], Condition], edges: Sequence[Any], before: int = 0) -> Value:
+def _ladder(reached: Callable[[Any], EngineCondition], edges: Sequence[Any], before: int = 0) -> EngineValue:
     """How many ascending edges are reached, in as many comparisons as halving takes."""
     import ibis
 
@@ -155,14 +155,14 @@ def _ladder(reached: Callable[[Any], Condition], edges: Sequence[Any], before: i
     return ibis.ifelse(condition, high, low)
 
 
-def equalities(column: Categories, value: Value) -> list[Case]:
+def equalities(column: Categories, value: EngineValue) -> list[CellCase]:
     """The condition of each category that this type can hold."""
     dtype, kind = value.type(), kind_of(value.type())
     value = _as_text(value) if kind == "text" else value
     readings = column.readings[: column.inside]
     if kind == "number" and all(own == "boolean" for own, _ in readings):
         readings = tuple(("number", int(truth)) for _, truth in readings)
-    found: list[Case] = []
+    found: list[CellCase] = []
     for cell, (own, wanted) in enumerate(readings):
         if own != kind:
             continue
@@ -177,7 +177,7 @@ def equalities(column: Categories, value: Value) -> list[Case]:
     return found
 
 
-def place_of(column: Categories, value: Value) -> Value | None:
+def place_of(column: Categories, value: EngineValue) -> EngineValue | None:
     """The place of a value in a long list of texts or whole numbers, −1 if it is not there; None for other lists.
 
     A case for each of ten thousand values takes Ibis seconds to write; a list is one literal.
@@ -203,11 +203,11 @@ def _bits(number: int | Fraction) -> int:
     return number.bit_length() if isinstance(number, int) else 999
 
 
-def _equals_number(value: Value, wanted: int | Fraction) -> Condition:
+def _equals_number(value: EngineValue, wanted: int | Fraction) -> EngineCondition:
     dtype = value.type()
     if dtype.is_floating():
         near = first_float(wanted, beyond=False)
-        return value.cast("float64") == _text(repr(near), "float64") if read(near)[1] == wanted else False
+        return value.cast("float64") == _text(repr(near), "float64") if read_value(near)[1] == wanted else False
     if dtype.is_decimal() and dtype.scale is None:
         scaled, whole = _scaled(value, Fraction(wanted))
         return scaled == whole
@@ -216,7 +216,7 @@ def _equals_number(value: Value, wanted: int | Fraction) -> Condition:
     return value == _number(int(scaled), dtype) if scaled == int(scaled) and lowest <= scaled <= highest else False
 
 
-def is_missing(value: Value) -> Condition:
+def is_missing(value: EngineValue) -> EngineCondition:
     """Whether there is no value, or one that is not a number."""
     dtype = value.type()
     if dtype.is_floating():
@@ -227,7 +227,7 @@ def is_missing(value: Value) -> Condition:
     return value.isnull()
 
 
-def _scaled(value: Value, edge: Fraction) -> tuple[Value, Decimal]:
+def _scaled(value: EngineValue, edge: Fraction) -> tuple[EngineValue, Decimal]:
     """A decimal of any length and a whole number that compare like it and the edge; the product never overflows."""
     import ibis
 
@@ -244,7 +244,7 @@ def _bounds(dtype: Any) -> tuple[int, int]:
     return int(dtype.bounds.lower), int(dtype.bounds.upper)
 
 
-def _number(units: int, dtype: Any) -> Value:
+def _number(units: int, dtype: Any) -> EngineValue:
     """A literal of an integer or decimal type."""
     import ibis
 
@@ -258,7 +258,7 @@ def _number(units: int, dtype: Any) -> Value:
     return ibis.literal(many, "int64") * ibis.literal(2**64 - 1, "uint64") + ibis.literal(rest, "uint64")
 
 
-def _day(ordinal: int, dtype: Any) -> Value:
+def _day(ordinal: int, dtype: Any) -> EngineValue:
     """The literal of a day, or of its first moment (in UTC, where the type knows of zones)."""
     import ibis
 
@@ -269,13 +269,13 @@ def _day(ordinal: int, dtype: Any) -> Value:
     return ibis.literal(datetime(day.year, day.month, day.day, tzinfo=zone))
 
 
-def _text(shown: str, dtype: str) -> Value:
+def _text(shown: str, dtype: str) -> EngineValue:
     import ibis
 
     return ibis.literal(shown).cast(dtype)
 
 
-def _as_text(value: Value) -> Value:
+def _as_text(value: EngineValue) -> EngineValue:
     """A text that can be compared with any: an enumeration of Postgres calls itself a text, and fails beside others."""
     import ibis.expr.operations as ops
 
@@ -283,11 +283,11 @@ def _as_text(value: Value) -> Value:
     return ops.Cast(value, "string").to_expr() if value.get_backend().name == "postgres" else value
 
 
-def _not(condition: Condition) -> Condition:
+def _not(condition: EngineCondition) -> EngineCondition:
     return not condition if isinstance(condition, bool) else ~condition
 
 
-def _both(first: Condition, second: Condition) -> Condition:
+def _both(first: EngineCondition, second: EngineCondition) -> EngineCondition:
     if isinstance(first, bool):
         return second if first else False
     if isinstance(second, bool):

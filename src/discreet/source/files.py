@@ -11,7 +11,7 @@ from shutil import rmtree
 from typing import Any
 
 from discreet.errors import BadData, did_you_mean
-from discreet.source.connect import our_sentence
+from discreet.source.connect import engine_errors_as
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -62,14 +62,14 @@ def _spill_of(path: str) -> _Spill:
 def open_parquet(path: str) -> Any:
     """A Parquet file, or several with * in the name."""
     paths = _existing(path)
-    with our_sentence(f'"{path}" is not a Parquet file, or it is truncated. Write it again.'):
+    with engine_errors_as(f'"{path}" is not a Parquet file, or it is truncated. Write it again.'):
         return embedded().read_parquet([escape(each) for each in paths])
 
 
 def open_duckdb(path: str) -> Any:
     """A DuckDB database file, read only."""
     _existing(path)
-    with our_sentence(
+    with engine_errors_as(
         f'"{path}" cannot be opened as a DuckDB file: it is damaged, of another version, or another program is '
         "writing to it."
     ):
@@ -83,7 +83,7 @@ def open_csv(path: str, wanted: Iterable[str]) -> Any:
     for other in paths[1:]:
         if _names(_first_line(other), delimiter) != header:
             raise BadData(f'"{other}" has another header than "{paths[0]}"; the files of one table have the same.')
-    with our_sentence(f'"{path}" cannot be read as CSV in UTF-8 with a header.'):
+    with engine_errors_as(f'"{path}" cannot be read as CSV in UTF-8 with a header.'):
         return embedded().read_csv(
             [escape(each) for each in paths],
             columns=dict.fromkeys(header, "string"),
@@ -163,7 +163,9 @@ def _first_line(path: str) -> str:
     """The header of a file, which is read to its end if it is compressed: DuckDB does not see that it was cut off."""
     import pyarrow as pa
 
-    with our_sentence(f'"{path}" cannot be read as CSV in UTF-8 with a header: it is damaged or in another encoding.'):
+    with engine_errors_as(
+        f'"{path}" cannot be read as CSV in UTF-8 with a header: it is damaged or in another encoding.'
+    ):
         with pa.input_stream(path) as stream:
             # A header of more than a megabyte is not one; without a limit a file of one line would be read whole.
             start = stream.read(2**20)

@@ -20,11 +20,11 @@ from discreet.query.linear import Linear
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.schema.value import read
-from discreet.source.bits import MOST_TERMS, Bits, Cells, terms
+from discreet.schema.value import read_value
+from discreet.source.bits import MOST_BITMAP_TERMS, Bitmaps, CellCodes, expanded_terms
 from discreet.source.coding import DROPPED, code_column
 from discreet.source.reading import RawColumn, read_table
-from discreet.source.source import Batch, Source
+from discreet.source.source import CellBatch, Source
 from discreet.types import Columns, Ints, Ints32
 
 # For each column that is counted, so many bitmaps take the same time to make.
@@ -60,14 +60,14 @@ class Frame(Source):
             kept = kept[_first_rows(people[kept], [code[kept] for code in codes.values()], unit.contributions)]
         self._hold({name: code[kept] for name, code in codes.items()})
 
-    def _hold(self, codes: dict[str, Cells]) -> None:
+    def _hold(self, codes: dict[str, CellCodes]) -> None:
         self._codes = codes
         self._rows = len(next(iter(codes.values())))
-        self._bits = Bits(codes, self._rows)
+        self._bits = Bitmaps(codes, self._rows)
         self._made: Counter[Columns] = Counter()
         self._fingerprint: str | None = None
 
-    def cells(self, columns: Columns) -> Iterator[Batch]:
+    def cells(self, columns: Columns) -> Iterator[CellBatch]:
         """The cells of every row, as one batch."""
         if columns:
             yield [self._codes[name] for name in columns], None
@@ -111,7 +111,7 @@ class Frame(Source):
         missing = self._bits.missing(queries)
         if not missing and self._rows * len(scope) <= _FEW_BITS:
             return True
-        if max(map(terms, queries)) > MOST_TERMS:
+        if max(map(expanded_terms, queries)) > MOST_BITMAP_TERMS:
             return False
         if not self._counted(scope):
             return True
@@ -129,7 +129,7 @@ class Frame(Source):
         return f"<Frame: {', '.join(self.domain)}; {self.unit.describe}>"
 
 
-def _small(codes: Ints32, column: Column) -> Cells:
+def _small(codes: Ints32, column: Column) -> CellCodes:
     """The codes in as few bytes as hold the column's cells and DROPPED."""
     return codes.astype(np.min_scalar_type(-column.size), copy=False)
 
@@ -143,7 +143,7 @@ def _people(key: str, raw: RawColumn) -> NDArray[np.int64]:
     for row, value in enumerate(raw.values):
         # A time stamp is a day to a question, but two people may have two times of one day.
         exact = isinstance(value, (datetime, np.datetime64, UUID, bytes))
-        kind, identity = ("text", value) if exact and value == value else read(value)
+        kind, identity = ("text", value) if exact and value == value else read_value(value)
         if kind in ("missing", "unreadable") or (raw.missing is not None and raw.missing[row]):
             raise BadData(
                 f'column "{key}" says whose row it is, and is missing or unreadable in some row. '
@@ -153,7 +153,7 @@ def _people(key: str, raw: RawColumn) -> NDArray[np.int64]:
     return people
 
 
-def _first_rows(people: NDArray[np.int64], codes: list[Cells], most: int) -> NDArray[np.int64]:
+def _first_rows(people: NDArray[np.int64], codes: list[CellCodes], most: int) -> NDArray[np.int64]:
     """The rows that are among the first `most` of their person, in the order of their cells."""
     order = np.lexsort(np.stack([*reversed(codes), people]))
     sorted_people = people[order]

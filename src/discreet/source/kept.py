@@ -4,19 +4,20 @@ from discreet.cache import LruCache
 from discreet.types import Columns, Ints
 
 # A quarter of a gigabyte, and no single marginal may push out more than a quarter of that.
-MOST_BYTES = 2**28
+MOST_KEPT_BYTES = 2**28
 
 
-class Kept:
+class MarginalCache:
     """Marginals by their sorted columns. What is kept depends on the questions so far, never on the rows.
 
-    >>> kept = Kept()
+    >>> import numpy as np
+    >>> kept = MarginalCache()
     >>> kept.keep(("age", "sex"), np.array([[1, 2], [3, 4]]))
     >>> kept.find(("sex",)).tolist(), kept.find(("city",))
     ([4, 6], None)
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
         self._most_bytes = most_bytes
         self._marginals: LruCache[Columns, Ints] = LruCache(most_bytes)
 

@@ -14,7 +14,7 @@ from discreet.errors import SourceChanged, SourceFailed, SourceUnavailable
 from discreet.source.fingerprint import files_at, of_files, of_postgres, pin_of_files
 
 
-class Origin:
+class RowsOrigin:
     """The rows of an engine's table; and the path of their files, if they are in files."""
 
     def __init__(self, rows: Any, place: str | None = None) -> None:
@@ -107,7 +107,7 @@ def _transaction(connection: Any) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def unavailable(error: Exception) -> SourceUnavailable:
+def source_unavailable(error: Exception) -> SourceUnavailable:
     """Say that the rows cannot be read now. What an engine says may quote a row, so it is not repeated."""
     return SourceUnavailable(
         f"the rows cannot be read now ({type(error).__name__}); nothing was charged. See that the file or the server "
@@ -115,7 +115,7 @@ def unavailable(error: Exception) -> SourceUnavailable:
     )
 
 
-def changed() -> SourceChanged:
+def source_changed() -> SourceChanged:
     """Say that the rows are those of another state."""
     return SourceChanged(
         "the table is no longer the one that was opened: its file or its rows were written since. Nothing was charged. "
@@ -124,7 +124,7 @@ def changed() -> SourceChanged:
     )
 
 
-def written() -> SourceFailed:
+def file_written() -> SourceFailed:
     """Say that a file was not the same before and after it was read."""
     return SourceFailed(
         "the file was written after the table was opened, perhaps while it was read; nothing was released. "

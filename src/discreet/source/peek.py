@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadData, BadSchema
-from discreet.schema.draft import Origin
+from discreet.schema.draft import DraftOrigin
 from discreet.schema.file import file_text, tree
-from discreet.schema.foreign import foreign_from, recognised
+from discreet.schema.foreign import foreign_from, is_foreign
 from discreet.schema.node import resolve
-from discreet.schema.sketch import Sketch
-from discreet.schema.typed import Kind
+from discreet.schema.sketch import PartialColumn
+from discreet.schema.typed import ColumnType
 from discreet.schema.unit import Unit
 
 # With more different texts than this, a column is not a category.
 MOST_VALUES = 1_000
 MOST_HEADER = 2**20
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ColumnType] = {
     **dict.fromkeys(["tinyint", "smallint", "integer", "bigint", "hugeint"], "integer"),
     **dict.fromkeys(["utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"], "integer"),
     **dict.fromkeys(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"], "integer"),
@@ -38,18 +38,18 @@ _KINDS: dict[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class Peek:
+class Inspection:
     """What is known of a table, and from what."""
 
     table: str
-    columns: dict[str, Sketch]
-    origin: Origin
+    columns: dict[str, PartialColumn]
+    origin: DraftOrigin
     unit: Unit | None = None
     source: Path | None = None
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def peek(path: str | PathLike[str], *, table: str | None = None, public: bool = False) -> Peek:
+def inspect_file(path: str | PathLike[str], *, table: str | None = None, public: bool = False) -> Inspection:
     """The columns of a CSV, Parquet or DuckDB file, or of another tool's metadata.
 
     Of a CSV file only the header is read, which has no types. No value of the rows has a part in what is returned,
@@ -67,18 +67,18 @@ def peek(path: str | PathLike[str], *, table: str | None = None, public: bool = 
             return _with_values(found, connection, place) if public else found
     if kind == "parquet":
         return _described(path, table or path.stem, *_parquet(path))
-    return Peek(table or path.stem, {name: Sketch() for name in _header(path)}, "names", source=path)
+    return Inspection(table or path.stem, {name: PartialColumn() for name in _header(path)}, "names", source=path)
 
 
-def _metadata(path: Path, table: str | None) -> Peek:
+def _metadata(path: Path, table: str | None) -> Inspection:
     root = tree(file_text(path), file=path.name)
-    if not recognised(root):
+    if not is_foreign(root):
         raise BadSchema(
             f"{path.name} is not metadata of SmartNoise, Lomas or mbi. If it is a schema of ours, run: "
             f"discreet schema check {path.name}"
         )
     found = foreign_from(root, table=table)
-    return Peek(found.table, dict(found.columns), "metadata", unit=found.unit)
+    return Inspection(found.table, dict(found.columns), "metadata", unit=found.unit)
 
 
 def _file_kind(path: Path) -> str:
@@ -103,9 +103,9 @@ def _file_kind(path: Path) -> str:
     )
 
 
-def _described(path: Path, table: str, names: Iterable[str], types: Iterable[Any]) -> Peek:
+def _described(path: Path, table: str, names: Iterable[str], types: Iterable[Any]) -> Inspection:
     """A column for each name whose type can be counted over; the rest is skipped, and said."""
-    columns: dict[str, Sketch] = {}
+    columns: dict[str, PartialColumn] = {}
     skipped: dict[str, str] = {}
     for name, type_ in zip(_unique(names, path), types, strict=True):
         word = _word(type_)
@@ -113,8 +113,8 @@ def _described(path: Path, table: str, names: Iterable[str], types: Iterable[Any
         if kind is None:
             skipped[name] = word
         else:
-            columns[name] = Sketch(kind)
-    return Peek(table, columns, "types", source=path, skipped=skipped)
+            columns[name] = PartialColumn(kind)
+    return Inspection(table, columns, "types", source=path, skipped=skipped)
 
 
 def _word(type_: Any) -> str:
@@ -193,13 +193,13 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _with_values(found: Peek, connection: Any, place: str) -> Peek:
+def _with_values(found: Inspection, connection: Any, place: str) -> Inspection:
     """What the rows show, which are public."""
 
     def ask(sql: str) -> Any:
         return connection.execute(sql).fetchall()
 
-    def seen(name: str, sketch: Sketch) -> Sketch:
+    def seen(name: str, sketch: PartialColumn) -> PartialColumn:
         match sketch.kind:
             case "text":
                 return _values(ask, f"CAST({_quoted(name)} AS VARCHAR)", place)
@@ -211,14 +211,14 @@ def _with_values(found: Peek, connection: Any, place: str) -> Peek:
     return replace(found, origin="values", columns={name: seen(name, part) for name, part in found.columns.items()})
 
 
-def _values(ask: Callable[[str], Any], column: str, place: str) -> Sketch:
+def _values(ask: Callable[[str], Any], column: str, place: str) -> PartialColumn:
     texts = ask(
         f"SELECT DISTINCT {column} AS text FROM {place} WHERE text IS NOT NULL ORDER BY text LIMIT {MOST_VALUES + 1}"
     )
-    return Sketch("text", values=tuple(text for (text,) in texts) if 0 < len(texts) <= MOST_VALUES else None)
+    return PartialColumn("text", values=tuple(text for (text,) in texts) if 0 < len(texts) <= MOST_VALUES else None)
 
 
-def _bounds(ask: Callable[[str], Any], sketch: Sketch, column: str, place: str) -> Sketch:
+def _bounds(ask: Callable[[str], Any], sketch: PartialColumn, column: str, place: str) -> PartialColumn:
     value = f"CAST({column} AS DATE)" if sketch.kind == "date" else column
     # Infinite numbers and dates are no bounds.
     finite = f"isfinite(CAST({column} AS {'DATE' if sketch.kind == 'date' else 'DOUBLE'}))"

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter, BadQuery
 from discreet.parameter import rational
 from discreet.privacy.sensitivity import Sensitivity
-from discreet.query.body import GRID, MOST_DIMENSIONS, Body, Norm, body_of, coordinates_of, values_of
-from discreet.query.clusters import CHUNK, Boxes, Clusters, nearest
+from discreet.query.body import GRID_REACH, MOST_DIMENSIONS, Body, Norm, body_of, coordinates_of, middle_and_step
+from discreet.query.clusters import CHUNK, Boxes, Clusters, nearest_center
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import points_sensitivity
@@ -21,7 +21,7 @@ from discreet.types import Floats
 
 _STEP = "Give what you know without looking at the rows, say bounds=(0, 1) or bounds=([0, 17], [1, 90])."
 # Beyond this a number is outside, and how far does not matter.
-_FAR = 4.0 * GRID
+_FAR = 4.0 * GRID_REACH
 _LARGEST = Fraction(10**100)
 
 
@@ -53,7 +53,7 @@ def grid_of_columns(domain: Domain, columns: tuple[str, ...]) -> Grid:
     (2.0,)
     """
     coordinates = coordinates_of(domain, columns)
-    first = [values_of(domain, name) for name in columns]
+    first = [middle_and_step(domain, name) for name in columns]
     return Grid(
         tuple(start + step * (each.cells - 1) / 2 for (start, step), each in zip(first, coordinates, strict=True)),
         tuple(step / each.step for (_, step), each in zip(first, coordinates, strict=True)),
@@ -64,7 +64,7 @@ def grid_of_columns(domain: Domain, columns: tuple[str, ...]) -> Grid:
 def grid_of_bounds(bounds: Any, features: int, norm: Norm = "linf") -> Grid:
     """The grid of a pair (lower, upper) of numbers, or of lists of one number for each feature; or of the ball in it.
 
-    Distances keep the unit of the array: the longest side has 2·GRID + 1 grid points and the others have fewer.
+    Distances keep the unit of the array: the longest side has 2·GRID_REACH + 1 grid points and the others have fewer.
 
     >>> grid_of_bounds((0, 1), 2).body
     Body(reach=(16384, 16384), norm='linf')
@@ -84,7 +84,7 @@ def grid_of_bounds(bounds: Any, features: int, norm: Norm = "linf") -> Grid:
             )
     if norm != "linf" and len(set(halves)) > 1:
         raise BadParameter(f'norm is "{norm}" and the sides of the bounds differ; a ball has one radius. {_STEP}')
-    unit = max(halves) / GRID
+    unit = max(halves) / GRID_REACH
     body = Body(tuple(round(half / unit) for half in halves), norm)
     middle = tuple(float((below + above) / 2) for below, above in zip(lower, upper, strict=True))
     return Grid(middle, (float(unit),) * features, body)
@@ -129,7 +129,9 @@ class Points:
 
     def labels(self, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
         """The nearest centre of each row, by the rule by which rows are counted: for whoever holds the rows."""
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(nearest(chunk, centers) for chunk in self._chunks())])
+        return np.concatenate(
+            [np.zeros(0, dtype=np.int64), *(nearest_center(chunk, centers) for chunk in self._chunks())]
+        )
 
     def _chunks(self) -> Iterator[Floats]:
         if self._points is None:

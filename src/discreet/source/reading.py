@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadData, did_you_mean
-from discreet.schema.value import Kind
+from discreet.schema.value import ValueKind
 
-_KINDS: dict[str, Kind] = {"b": "boolean", "i": "number", "u": "number", "f": "number", "U": "text", "M": "date"}
+_KINDS: dict[str, ValueKind] = {"b": "boolean", "i": "number", "u": "number", "f": "number", "U": "text", "M": "date"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,7 +23,7 @@ class RawColumn:
 
     values: NDArray[Any]
     missing: NDArray[np.bool_] | None = None
-    kind: Kind | None = None
+    kind: ValueKind | None = None
 
 
 def read_table(data: Any, names: Iterable[str]) -> dict[str, RawColumn]:
@@ -90,7 +90,7 @@ def _array(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Ra
     return RawColumn(values, missing, _KINDS.get(values.dtype.kind))
 
 
-def _objects(values: Sequence[Any], kind: Kind | None = None) -> RawColumn:
+def _objects(values: Sequence[Any], kind: ValueKind | None = None) -> RawColumn:
     # np.array would turn [1, "a"] into texts and [[1], [2]] into a matrix.
     return RawColumn(np.fromiter(values, dtype=object, count=len(values)), None, kind)
 

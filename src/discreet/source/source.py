@@ -25,10 +25,17 @@ from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.bits import Cells
-from discreet.source.effect import LARGEST_WEIGHT, Question, linears, require_kept, sensitivity_of, settled
+from discreet.source.bits import CellCodes
+from discreet.source.effect import (
+    LARGEST_ROW_WEIGHT,
+    AnyQuery,
+    linear_queries,
+    require_within_range,
+    sensitivity_of,
+    settled_query,
+)
 from discreet.source.exact import Exact
-from discreet.source.kept import Kept
+from discreet.source.kept import MarginalCache
 from discreet.types import Columns, Ints
 
 # Up to this many cells the rows are counted first and weighed then; above, the cells are weighed as they stream by.
@@ -38,7 +45,7 @@ _TOGETHER = 2**18
 _LARGEST = 2**63 - 1
 
 # For some rows or cells: the code of each in each column, and how many rows it stands for (None: each is one row).
-Batch = tuple[Sequence[Cells], Ints | None]
+CellBatch = tuple[Sequence[CellCodes], Ints | None]
 
 
 class Source(ABC):
@@ -49,7 +56,7 @@ class Source(ABC):
 
     def __init__(self, domain: Domain, unit: Unit) -> None:
         self.domain, self.unit = domain, unit
-        self._kept = Kept()
+        self._kept = MarginalCache()
         self._lock = RLock()
         self._frozen = False
 
@@ -86,18 +93,18 @@ class Source(ABC):
         yield
 
     @abstractmethod
-    def cells(self, columns: Columns) -> Iterator[Batch]:
+    def cells(self, columns: Columns) -> Iterator[CellBatch]:
         """The cells of these columns that hold rows, in batches; of no columns, the number of rows."""
 
-    def evaluate(self, question: Question) -> Exact:
+    def evaluate(self, question: AnyQuery) -> Exact:
         """The true integers, sealed: one for a Linear, a vector otherwise (a marginal or a residual row by row).
 
         Whether it raises depends on the question and the schema, never on the rows. It is sealed with the sensitivity
         of the very object that is evaluated, which nobody can change, and which was seen to keep it.
         """
-        asked = settled(question)
+        asked = settled_query(question)
         sensitivity = sensitivity_of(asked, self.domain, self.unit)
-        require_kept(asked, self.domain)
+        require_within_range(asked, self.domain)
         with self.snapshot():
             match asked:
                 case Measurement():
@@ -108,7 +115,7 @@ class Source(ABC):
                     return Exact(self._points(asked), sensitivity)
                 case Marginal():
                     return Exact(_fit(self._sums(asked)).ravel(), sensitivity)
-            answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linears(asked))]
+            answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linear_queries(asked))]
             return Exact(np.array(answers, dtype=np.int64), sensitivity)
 
     def _pieces(self, question: Measurement) -> NDArray[Any]:
@@ -189,7 +196,7 @@ class Source(ABC):
                 np.add.at(counts, places, rows)
         return counts.reshape(shape)
 
-    def _places(self, columns: Columns, codes: Sequence[Cells]) -> NDArray[np.int64]:
+    def _places(self, columns: Columns, codes: Sequence[CellCodes]) -> NDArray[np.int64]:
         """The place of each cell among all cells of some columns, the last column varying fastest."""
         places = np.zeros(len(codes[0]) if codes else 1, dtype=np.int64)
         for name, code in zip(columns, codes, strict=True):
@@ -213,7 +220,7 @@ class Source(ABC):
         for codes, rows in self.cells(scope):
             counts = np.ones(len(codes[0]), dtype=np.int64) if rows is None else rows
             seen += int(counts.sum())
-            if seen > _LARGEST // LARGEST_WEIGHT:
+            if seen > _LARGEST // LARGEST_ROW_WEIGHT:
                 sums, counts = sums.astype(object), counts.astype(object)
             weights = weight.weigh(dict(zip(scope, codes, strict=True)))
             # Of no columns there is one cell, which all rows are in.
@@ -224,7 +231,7 @@ class Source(ABC):
 
 def _roomy(counts: Ints) -> NDArray[Any]:
     """The counts, as Python's integers if their sum times the largest weight may leave 64 bits."""
-    return counts if int(counts.sum()) <= _LARGEST // LARGEST_WEIGHT else counts.astype(object)
+    return counts if int(counts.sum()) <= _LARGEST // LARGEST_ROW_WEIGHT else counts.astype(object)
 
 
 def _fit(values: NDArray[Any]) -> NDArray[np.int64]:

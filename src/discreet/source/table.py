@@ -13,7 +13,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.identity import Identity
 from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
-from discreet.source.effect import Question
+from discreet.source.effect import AnyQuery
 from discreet.source.exact import Exact
 from discreet.source.frame import Frame
 from discreet.source.source import Source
@@ -51,7 +51,7 @@ class Table:
             seen = self.fingerprint()
         return Identity(said.table, said.unit, said.version, said.shares_people_with, seen)
 
-    def evaluate(self, question: Question) -> Exact:
+    def evaluate(self, question: AnyQuery) -> Exact:
         """The true integers, sealed; only a mechanism opens them."""
         return self.source.evaluate(question)
 
@@ -147,7 +147,7 @@ def _source_of(schema: Schema, path: str) -> str:
 
 def _source_at(text: str, folder: Path, schema: Schema) -> Source:
     from discreet.source.address import read_address
-    from discreet.source.connect import connect, local_files, our_sentence
+    from discreet.source.connect import connect_table, engine_errors_as, local_files
     from discreet.source.engine import Engine
     from discreet.source.files import open_csv
     from discreet.source.text import code_text
@@ -156,14 +156,14 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
     domain, unit = schema.domain, schema.unit
     if address.engine == "csv":
         rows = open_csv(address.place, [*domain, *([] if unit.key is None else [unit.key])])
-        with our_sentence(
+        with engine_errors_as(
             f'"{text}" cannot be read: some line has another number of fields than the header, is not in UTF-8, or is '
             "longer than 2 MB."
         ):
             return Engine(rows, domain=domain, unit=unit, coder=code_text, copy=True, place=address.place)
     copy = address.engine in ("parquet", "duckdb") and unit.key is not None
-    reopen = partial(connect, address, schema.table)
-    with our_sentence("the rows cannot be read: the file is damaged, or the server has stopped."):
+    reopen = partial(connect_table, address, schema.table)
+    with engine_errors_as("the rows cannot be read: the file is damaged, or the server has stopped."):
         place = address.place if address.engine in ("parquet", "duckdb") else local_files(address)
         return Engine(reopen(), domain=domain, unit=unit, copy=copy, reopen=None if copy else reopen, place=place)
 
@@ -171,10 +171,10 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
 def _source_of_rows(data: Any, schema: Schema) -> Source:
     module = type(data).__module__
     if module.startswith(("ibis.", "pyspark.")):
-        from discreet.source.connect import our_sentence
+        from discreet.source.connect import engine_errors_as
         from discreet.source.engine import Engine
 
-        with our_sentence("the rows cannot be read: the table is gone, or the server has stopped."):
+        with engine_errors_as("the rows cannot be read: the table is gone, or the server has stopped."):
             return Engine(_ibis_table(data), domain=schema.domain, unit=schema.unit)
     return Frame(data, domain=schema.domain, unit=schema.unit)
 

@@ -5,12 +5,12 @@ What cannot be read as that kind is taken for what `Column.code` takes a value o
 
 from discreet.schema.cell import MISSING, OUTSIDE
 from discreet.schema.column import Bins, Categories, Column, Integers
-from discreet.source.expression import Case, Value, choose, code, equalities, fates, place_of
+from discreet.source.expression import CellCase, EngineValue, choose, code, equalities, fates, place_of
 
 _WHOLE = r"^[ \t]*[-+]?[0-9]{1,18}[ \t]*$"
 
 
-def code_text(column: Column, value: Value) -> Value:
+def code_text(column: Column, value: EngineValue) -> EngineValue:
     """The cell of a text of DuckDB, or DROPPED. An empty field is missing, an empty text in quotes is a text.
 
     >>> import ibis
@@ -29,11 +29,11 @@ def code_text(column: Column, value: Value) -> Value:
             return ibis.ifelse(_is_whole(value), code(column, _integer(value)), code(column, _fraction(value)))
 
 
-def _category(column: Categories, value: Value) -> Value:
+def _category(column: Categories, value: EngineValue) -> EngineValue:
     """A mixed column is read as a text first, then as a boolean, a number and a day."""
     kinds = {kind for kind, _ in column.readings[: column.inside]}
     fate = fates(column)
-    cases: list[Case] = [(value.isnull(), fate[MISSING])]
+    cases: list[CellCase] = [(value.isnull(), fate[MISSING])]
     readings = {"text": [value], "boolean": [_truth(value)], "date": [_moment(value)]}
     readings["number"] = [_integer(value), _fraction(value)]
     for kind in ("text", "boolean", "number", "date"):
@@ -44,35 +44,35 @@ def _category(column: Categories, value: Value) -> Value:
     return choose(column, cases, fate[OUTSIDE])
 
 
-def _cases(column: Categories, value: Value) -> list[Case]:
+def _cases(column: Categories, value: EngineValue) -> list[CellCase]:
     place = place_of(column, value)
     return equalities(column, value) if place is None else [(place >= 0, place)]
 
 
-def _is_whole(value: Value) -> Value:
+def _is_whole(value: EngineValue) -> EngineValue:
     return value.re_search(_WHOLE)
 
 
-def _integer(value: Value) -> Value:
+def _integer(value: EngineValue) -> EngineValue:
     """A whole number, exactly; the cast alone would round "1.5"."""
     import ibis
 
     return ibis.ifelse(_is_whole(value), value.try_cast("int64"), None)
 
 
-def _fraction(value: Value) -> Value:
+def _fraction(value: EngineValue) -> EngineValue:
     """Any other number."""
     import ibis
 
     return ibis.ifelse(_is_whole(value), None, value.try_cast("float64"))
 
 
-def _truth(value: Value) -> Value:
+def _truth(value: EngineValue) -> EngineValue:
     import ibis
 
     word = value.strip().lower()
     return ibis.cases((word.isin(["true", "t", "1"]), True), (word.isin(["false", "f", "0"]), False))
 
 
-def _moment(value: Value) -> Value:
+def _moment(value: EngineValue) -> EngineValue:
     return value.try_cast("timestamp")

@@ -13,7 +13,7 @@ from discreet.errors import BadParameter
 from discreet.interval import ball, precision
 from discreet.mechanism.protocol import Interactive, Mechanism
 from discreet.parameter import Number, rational
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.event import Event
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
@@ -152,14 +152,14 @@ def curve(
 
 def _claim(event: Event, epsilon: Number | None) -> tuple[str, Fraction, Callable[..., Span]]:
     """What an event claims: in words, as a number, and how to compute what is true."""
-    pure = total(event, accounting_for("pure"))
+    pure = total_loss(event, accounting_for("pure"))
     if epsilon is None and pure != inf:
         return "epsilon", Fraction(pure), largest_loss
     at = Fraction(1) if epsilon is None else rational("epsilon", epsilon)
     claims = []
     for name in ("basic", "gaussian", "concentrated"):
         accounting = accounting_for(name)
-        claims.append(Fraction(accounting.delta(total(event, accounting), at)))
+        claims.append(Fraction(accounting.delta(total_loss(event, accounting), at)))
     return f"delta at epsilon {float(at):g}", min(claims), lambda one, other: hockey_stick(one, other, at)
 
 

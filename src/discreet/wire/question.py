@@ -23,7 +23,7 @@ from typing import Any, get_args
 from discreet.curator.asked import Askable
 from discreet.errors import BadData, BadQuery, DiscreetError, TooLarge, did_you_mean
 from discreet.query.linear import Linear, Marginal, Ratio
-from discreet.query.normal import shown as _shown
+from discreet.query.normal import shortened as _shown
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Operator, Or, Predicate, everyone
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.query.wire import query_from_plain, query_to_plain

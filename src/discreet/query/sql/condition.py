@@ -22,16 +22,16 @@ from sqlglot import exp
 from discreet.errors import BadQuery
 from discreet.query.cells import mask_of
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Operator, Or, Predicate
-from discreet.query.sql.node import Node, bare, day_or_none, find_column, is_aggregate, only, tree_of, value_of
+from discreet.query.sql.node import SqlNode, bare, day_or_none, find_column, is_aggregate, only, tree_of, value_of
 from discreet.query.sql.say import unsupported
-from discreet.query.sql.words import words_of
+from discreet.query.sql.words import tokens_of
 from discreet.schema.column import Bins, Categories, Column
 from discreet.schema.domain import Domain
 from discreet.schema.value import Readable
 
 # What is compared: its name, and its column; no column if it is a released number. None: the node names nothing.
 Subject = tuple[str, Column | None]
-Names = Callable[[Node], Subject | None]
+Names = Callable[[SqlNode], Subject | None]
 
 _OPERATORS: dict[type, Operator] = {
     exp.EQ: "==",
@@ -47,14 +47,14 @@ _NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": "
 
 def read_predicate(text: str, domain: Domain) -> Predicate:
     """A condition alone, as a predicate on the domain's columns."""
-    tree = tree_of(words_of(text, domain, select=False), text, exp.Condition)
-    return checked(condition(tree, column_names(domain, ())), domain)
+    tree = tree_of(tokens_of(text, domain, select=False), text, exp.Condition)
+    return checked_predicate(condition(tree, column_names(domain, ())), domain)
 
 
 def column_names(domain: Domain, tables: Sequence[str]) -> Names:
     """The names of WHERE: the domain's columns."""
 
-    def names(node: Node) -> Subject | None:
+    def names(node: SqlNode) -> Subject | None:
         if is_aggregate(node):
             raise BadQuery("an aggregate is in WHERE, which chooses rows. Put it in HAVING, which chooses groups.")
         if type(node) is not exp.Column:
@@ -65,7 +65,7 @@ def column_names(domain: Domain, tables: Sequence[str]) -> Names:
     return names
 
 
-def condition(node: Node, names: Names, wanted: bool = True) -> Predicate:
+def condition(node: SqlNode, names: Names, wanted: bool = True) -> Predicate:
     """T(node), or F(node) if not `wanted`."""
     node = bare(node)
     if type(node) is exp.Not:
@@ -79,23 +79,23 @@ def condition(node: Node, names: Names, wanted: bool = True) -> Predicate:
     return reader(node, names, wanted)
 
 
-def checked(predicate: Predicate, domain: Domain) -> Predicate:
+def checked_predicate(predicate: Predicate, domain: Domain) -> Predicate:
     """The predicate, if the domain's cells can answer each of its comparisons."""
     match predicate:
         case And(parts) | Or(parts):
             for part in parts:
-                checked(part, domain)
+                checked_predicate(part, domain)
         case Not(part):
-            checked(part, domain)
+            checked_predicate(part, domain)
         case Compare() | IsIn() | IsMissing() if predicate.column in domain:
             mask_of(predicate, domain)
     return predicate
 
 
-def _chain(node: Node) -> Iterator[Node]:
+def _chain(node: SqlNode) -> Iterator[SqlNode]:
     """The parts of a AND b AND c …, which the parser nests to the left, without recursion."""
     kind = type(node)
-    parts: list[Node] = []
+    parts: list[SqlNode] = []
     while type(node) is kind:
         parts.append(only(node, "this", "expression").expression)
         node = node.this
@@ -107,7 +107,7 @@ def _joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
     return flat[0] if len(flat) == 1 else kind(flat)
 
 
-def _compare(node: Node, names: Names, wanted: bool) -> Predicate:
+def _compare(node: SqlNode, names: Names, wanted: bool) -> Predicate:
     operator = _OPERATORS[type(only(node, "this", "expression"))]
     left, right = bare(node.this), bare(node.expression)
     subject, other = names(left), names(right)
@@ -121,7 +121,7 @@ def _compare(node: Node, names: Names, wanted: bool) -> Predicate:
     return Compare(subject[0], operator if wanted else _NEGATED[operator], _value(subject, right))
 
 
-def _is_in(node: Node, names: Names, wanted: bool) -> Predicate:
+def _is_in(node: SqlNode, names: Names, wanted: bool) -> Predicate:
     subject = _subject(only(node, "this", "expressions").this, names)
     values = tuple(_value(subject, bare(each)) for each in node.expressions)
     if not values:
@@ -131,7 +131,7 @@ def _is_in(node: Node, names: Names, wanted: bool) -> Predicate:
     return _joined(And, [Compare(subject[0], "!=", value) for value in values])
 
 
-def _between(node: Node, names: Names, wanted: bool) -> Predicate:
+def _between(node: SqlNode, names: Names, wanted: bool) -> Predicate:
     subject = _subject(only(node, "this", "low", "high").this, names)
     low, high = (_value(subject, bare(node.args[end])) for end in ("low", "high"))
     if wanted:
@@ -139,7 +139,7 @@ def _between(node: Node, names: Names, wanted: bool) -> Predicate:
     return Or((Compare(subject[0], "<", low), Compare(subject[0], ">", high)))
 
 
-def _is(node: Node, names: Names, wanted: bool) -> Predicate:
+def _is(node: SqlNode, names: Names, wanted: bool) -> Predicate:
     name, column = _subject(only(node, "this", "expression").this, names)
     if column is None:
         raise BadQuery(f'"{name}" is a released number; IS cannot be asked of it. Compare it with a number.')
@@ -154,7 +154,7 @@ def _is(node: Node, names: Names, wanted: bool) -> Predicate:
     return meant if wanted else Not(meant)
 
 
-def _column(node: Node, names: Names, wanted: bool) -> Predicate:
+def _column(node: SqlNode, names: Names, wanted: bool) -> Predicate:
     return _truth(*_subject(node, names), wanted)
 
 
@@ -164,11 +164,11 @@ def _truth(name: str, column: Column | None, truth: bool) -> Predicate:
     return Compare(name, "==", truth)
 
 
-def _constant(node: Node, names: Names, wanted: bool) -> Predicate:
+def _constant(node: SqlNode, names: Names, wanted: bool) -> Predicate:
     raise BadQuery("a value alone is the same condition for every row. Leave it out, or compare a column with it.")
 
 
-_READERS: dict[type, Callable[[Node, Names, bool], Predicate]] = {
+_READERS: dict[type, Callable[[SqlNode, Names, bool], Predicate]] = {
     **dict.fromkeys(_OPERATORS, _compare),
     exp.In: _is_in,
     exp.Between: _between,
@@ -179,7 +179,7 @@ _READERS: dict[type, Callable[[Node, Names, bool], Predicate]] = {
 }
 
 
-def _subject(node: Node, names: Names) -> Subject:
+def _subject(node: SqlNode, names: Names) -> Subject:
     subject = names(bare(node))
     if subject is None:
         value_of(bare(node))
@@ -187,7 +187,7 @@ def _subject(node: Node, names: Names) -> Subject:
     return subject
 
 
-def _value(subject: Subject, node: Node) -> Readable:
+def _value(subject: Subject, node: SqlNode) -> Readable:
     name, column = subject
     if type(node) is exp.Column:
         raise BadQuery(f"\"{name}\" is compared with a name. Compare it with a value; texts are in 'single quotes'.")

@@ -10,17 +10,17 @@ from sqlglot import Dialect, ErrorLevel, Parser, Token, exp
 from sqlglot.errors import SqlglotError
 
 from discreet.errors import BadQuery, TooLarge, did_you_mean
-from discreet.query.sql.say import SUPPORTED, shown, unsupported
-from discreet.query.statement import Kind
+from discreet.query.sql.say import SUPPORTED, excerpt, unsupported
+from discreet.query.statement import AggregateKind
 from discreet.schema.value import Readable
 
-Node = exp.Expr
+SqlNode = exp.Expr
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_AGGREGATES: dict[type, Kind] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
+_AGGREGATES: dict[type, AggregateKind] = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
 
 
-def tree_of(words: list[Token], text: str, kind: type[Node]) -> Node:
+def tree_of(words: list[Token], text: str, kind: type[SqlNode]) -> SqlNode:
     """The tree of checked words: of a Select, or of a Condition."""
     parser = Parser(error_level=ErrorLevel.IMMEDIATE, dialect=Dialect.get_or_raise(None))
     try:
@@ -36,10 +36,10 @@ def tree_of(words: list[Token], text: str, kind: type[Node]) -> Node:
 
 def _near(error: SqlglotError) -> str:
     highlight = next((each.get("highlight") for each in getattr(error, "errors", [])), None)
-    return f" near {shown(highlight)}" if highlight else ""
+    return f" near {excerpt(highlight)}" if highlight else ""
 
 
-def only(node: Node, *parts: str) -> Node:
+def only(node: SqlNode, *parts: str) -> SqlNode:
     """The node, if nothing else than these parts of it is set: no FILTER, OVER, hint, sample, collation …"""
     for name, part in node.args.items():
         if name not in parts and part not in (None, False, []):
@@ -47,21 +47,21 @@ def only(node: Node, *parts: str) -> Node:
     return node
 
 
-def exactly(node: Node | None, kind: type[Node], *parts: str) -> Node:
+def exactly(node: SqlNode | None, kind: type[SqlNode], *parts: str) -> SqlNode:
     """The node, if it is of this type and no other, with nothing else set than these parts."""
     if type(node) is not kind:
         raise unsupported("nothing" if node is None else node.key)
     return only(node, *parts)
 
 
-def bare(node: Node) -> Node:
+def bare(node: SqlNode) -> SqlNode:
     """The node without brackets around it."""
     while type(node) is exp.Paren:
         node = only(node, "this").this
     return node
 
 
-def name_of(node: Node | None) -> tuple[str, bool]:
+def identifier_of(node: SqlNode | None) -> tuple[str, bool]:
     """The text of an identifier, and whether it is quoted."""
     node = exactly(node, exp.Identifier, "this", "quoted")
     if not node.this:
@@ -69,23 +69,23 @@ def name_of(node: Node | None) -> tuple[str, bool]:
     return node.this, bool(node.args.get("quoted"))
 
 
-def find(node: Node | None, known: Iterable[str], what: str) -> str:
+def find_name(node: SqlNode | None, known: Iterable[str], what: str) -> str:
     """The known name that an identifier means: the same; or, unquoted, the only one that differs in case alone."""
-    (name, quoted), known = name_of(node), list(known)
+    (name, quoted), known = identifier_of(node), list(known)
     if name in known:
         return name
     alike = [] if quoted else [each for each in known if each.casefold() == name.casefold()]
     if len(alike) > 1:
         raise BadQuery(
-            f'{what} {shown(name)} may be "{alike[0]}" or "{alike[1]}". Put the one you mean in double quotes.'
+            f'{what} {excerpt(name)} may be "{alike[0]}" or "{alike[1]}". Put the one you mean in double quotes.'
         )
     if not alike:
         text = " Texts are in 'single quotes'." if quoted else ""
-        raise BadQuery(f"no {what} {shown(name)}; {did_you_mean(name[:100], known)}{text}")
+        raise BadQuery(f"no {what} {excerpt(name)}; {did_you_mean(name[:100], known)}{text}")
     return alike[0]
 
 
-def find_column(node: Node, known: Iterable[str], tables: Sequence[str], what: str = "column") -> str:
+def find_column(node: SqlNode, known: Iterable[str], tables: Sequence[str], what: str = "column") -> str:
     """The known name that a column means, which may be written after the name of its table."""
     node = exactly(node, exp.Column, "this", "table", "db", "catalog")
     if node.args.get("db") is not None:
@@ -93,11 +93,11 @@ def find_column(node: Node, known: Iterable[str], tables: Sequence[str], what: s
     if node.args.get("table") is not None:
         if not tables:
             raise BadQuery("a column is written after a table, and there is no table here. Write the column alone.")
-        find(node.args["table"], tables, "table")
-    return find(node.this, known, what)
+        find_name(node.args["table"], tables, "table")
+    return find_name(node.this, known, what)
 
 
-def aggregate_of(node: Node, column: Callable[[Node], str]) -> tuple[Kind, str | None] | None:
+def aggregate_of(node: SqlNode, column: Callable[[SqlNode], str]) -> tuple[AggregateKind, str | None] | None:
     """The kind and the column of an aggregate; None if the node is none."""
     kind = _AGGREGATES.get(type(node))
     if kind is None:
@@ -113,19 +113,19 @@ def aggregate_of(node: Node, column: Callable[[Node], str]) -> tuple[Kind, str |
     return kind, column(inner)
 
 
-def is_aggregate(node: Node) -> bool:
+def is_aggregate(node: SqlNode) -> bool:
     """Whether it is COUNT, SUM or AVG."""
     return type(node) in _AGGREGATES
 
 
-def value_of(node: Node) -> Readable:
+def value_of(node: SqlNode) -> Readable:
     """The value that is written: a number exactly as written, a text, a truth or a day."""
     kind = type(node)
     if kind is exp.Literal:
         only(node, "this", "is_string")
-        return str(node.this) if node.is_string else number_of(node)
+        return str(node.this) if node.is_string else number_literal(node)
     if kind is exp.Neg:
-        inner = number_of(only(node, "this").this)
+        inner = number_literal(only(node, "this").this)
         # The minus of a Decimal would round it to 28 digits.
         return inner.copy_negate() if isinstance(inner, Decimal) else -inner
     if kind is exp.Boolean:
@@ -136,18 +136,18 @@ def value_of(node: Node) -> Readable:
         raise BadQuery("nothing is equal to NULL, more or less than it. Write IS NULL or IS NOT NULL.")
     if is_aggregate(node):
         raise BadQuery("an aggregate stands where a value should. Compare aggregates with numbers, in HAVING.")
-    raise BadQuery(f"{shown(node.key)} stands where a value should. Compare a column with a value, say age >= 65.")
+    raise BadQuery(f"{excerpt(node.key)} stands where a value should. Compare a column with a value, say age >= 65.")
 
 
-def number_of(node: Any) -> int | Decimal:
+def number_literal(node: Any) -> int | Decimal:
     """The number that is written, exactly: never through a float."""
     node = exactly(node, exp.Literal, "this", "is_string")
     if node.is_string:
-        raise BadQuery(f"{shown(node.this)} is a text where a number should be. Write it without quotes.")
+        raise BadQuery(f"{excerpt(node.this)} is a text where a number should be. Write it without quotes.")
     return int(node.this) if node.this.isdigit() else Decimal(node.this)
 
 
-def _day_of(node: Node) -> date:
+def _day_of(node: SqlNode) -> date:
     """The day of DATE '2024-01-01', which sqlglot reads as a cast; words like CAST do not pass the first gate."""
     to = exactly(only(node, "this", "to").args.get("to"), exp.DataType, "this", "nested")
     literal = exactly(node.this, exp.Literal, "this", "is_string")
@@ -155,7 +155,7 @@ def _day_of(node: Node) -> date:
         raise unsupported("CAST")
     day = day_or_none(literal.this)
     if day is None:
-        raise BadQuery(f"{shown(literal.this)} is not a day. Write DATE '2024-01-31'.")
+        raise BadQuery(f"{excerpt(literal.this)} is not a day. Write DATE '2024-01-31'.")
     return day
 
 

@@ -49,15 +49,15 @@ def advice(word: str) -> str | None:
 
 def unsupported(found: str, *, function: bool = False) -> BadQuery:
     """The refusal of a word, sign or function."""
-    what = f"the function {shown(found)}" if function else shown(found)
+    what = f"the function {excerpt(found)}" if function else excerpt(found)
     next_step = advice(found.partition(" ")[0]) or advice(found[:1]) or (_AGGREGATES if function else SUPPORTED)
     return BadQuery(f"{what} is not supported. {next_step}")
 
 
-def shown(text: str) -> str:
+def excerpt(text: str) -> str:
     """A piece of the statement between quotes, cut to fit a message, with odd characters written out.
 
-    >>> shown("café\\u200b" + "x" * 1000)
+    >>> excerpt("café\\u200b" + "x" * 1000)
     '"café\\\\u200bxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"'
     """
     cut = text if len(text) <= 40 else text[:40] + "…"

@@ -10,22 +10,22 @@ from sqlglot import exp
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.ask import total
 from discreet.query.cells import column_of
-from discreet.query.check import MOST_ROWS
+from discreet.query.check import MOST_ANSWER_ROWS
 from discreet.query.predicate import Predicate, everyone
-from discreet.query.sql.condition import Subject, checked, column_names, condition
+from discreet.query.sql.condition import Subject, checked_predicate, column_names, condition
 from discreet.query.sql.node import (
-    Node,
+    SqlNode,
     aggregate_of,
     exactly,
-    find,
     find_column,
+    find_name,
+    identifier_of,
     is_aggregate,
-    name_of,
-    number_of,
+    number_literal,
     tree_of,
 )
-from discreet.query.sql.say import SUPPORTED, shown, unsupported
-from discreet.query.sql.words import words_of
+from discreet.query.sql.say import SUPPORTED, excerpt, unsupported
+from discreet.query.sql.words import tokens_of
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema.domain import Domain
 
@@ -39,13 +39,13 @@ class _From:
     domain: Domain
     tables: tuple[str, ...]
 
-    def column(self, node: Node) -> str:
+    def column(self, node: SqlNode) -> str:
         return find_column(node, self.domain, self.tables)
 
 
 def read_select(text: str, domain: Domain, table: str | None) -> Select:
     """The statement as our tree."""
-    words = words_of(text, [*domain, *([] if table is None else [table])], select=True)
+    words = tokens_of(text, [*domain, *([] if table is None else [table])], select=True)
     tree = exactly(tree_of(words, text, exp.Select), exp.Select, *_CLAUSES, "joins")
     if tree.args.get("joins"):
         raise BadQuery("FROM names several tables. Ask one SELECT at a time, of one table.")
@@ -65,34 +65,34 @@ def read_select(text: str, domain: Domain, table: str | None) -> Select:
     )
 
 
-def _table(node: Node | None, table: str | None) -> tuple[str, tuple[str, ...]]:
+def _table(node: SqlNode | None, table: str | None) -> tuple[str, tuple[str, ...]]:
     """The name of the table, and all names that it has in this statement."""
     if node is None:
         raise BadQuery(f"the statement names no table. {SUPPORTED}")
     named = exactly(exactly(node, exp.From, "this").this, exp.Table, "this", "alias", "db")
     if named.args.get("db") is not None:
         raise BadQuery("the table has a name in several parts. Write the name of the table alone.")
-    name = name_of(named.this)[0] if table is None else find(named.this, [table], "table")
+    name = identifier_of(named.this)[0] if table is None else find_name(named.this, [table], "table")
     alias = named.args.get("alias")
     if alias is None:
         return name, (name,)
-    return name, (name, name_of(exactly(alias, exp.TableAlias, "this").this)[0])
+    return name, (name, identifier_of(exactly(alias, exp.TableAlias, "this").this)[0])
 
 
-def _items(nodes: Iterable[Node], source: _From) -> tuple[Group | Aggregate, ...]:
+def _items(nodes: Iterable[SqlNode], source: _From) -> tuple[Group | Aggregate, ...]:
     items = tuple(_item(node, source) for node in nodes)
     seen: dict[str, Group | Aggregate] = {}
     for item in items:
         if item.name in source.domain and not (isinstance(item, Group) and item.column == item.name):
             raise BadQuery(
-                f"an output column is named {shown(item.name)} as a column of the table is. Name it with AS."
+                f"an output column is named {excerpt(item.name)} as a column of the table is. Name it with AS."
             )
         if item.name in seen:
-            raise BadQuery(f"two output columns are named {shown(item.name)}. Name one of them with AS.")
+            raise BadQuery(f"two output columns are named {excerpt(item.name)}. Name one of them with AS.")
         for other in seen.values():
             if isinstance(item, Aggregate) and isinstance(other, Aggregate) and _key(item) == _key(other):
                 raise BadQuery(
-                    f"{shown(other.name)} and {shown(item.name)} ask the same, which costs twice. Ask it once."
+                    f"{excerpt(other.name)} and {excerpt(item.name)} ask the same, which costs twice. Ask it once."
                 )
         seen[item.name] = item
     asked = [item for item in items if isinstance(item, Aggregate)]
@@ -104,10 +104,10 @@ def _items(nodes: Iterable[Node], source: _From) -> tuple[Group | Aggregate, ...
     return items
 
 
-def _item(node: Node, source: _From) -> Group | Aggregate:
+def _item(node: SqlNode, source: _From) -> Group | Aggregate:
     alias = None
     if type(node) is exp.Alias:
-        alias = name_of(exactly(node, exp.Alias, "this", "alias").args["alias"])[0]
+        alias = identifier_of(exactly(node, exp.Alias, "this", "alias").args["alias"])[0]
         node = node.this
     found = aggregate_of(node, source.column)
     if found is None:
@@ -133,18 +133,18 @@ def _check_items(items: tuple[Group | Aggregate, ...], group: tuple[str, ...], d
             case Aggregate("count", str(column), _):
                 column_of(domain, column)
     cells = prod(domain[name].size for name in group)
-    if cells > MOST_ROWS:
-        raise TooLarge(f"GROUP BY makes {cells:,} groups; the limit is {MOST_ROWS:,}. Group by fewer columns.")
+    if cells > MOST_ANSWER_ROWS:
+        raise TooLarge(f"GROUP BY makes {cells:,} groups; the limit is {MOST_ANSWER_ROWS:,}. Group by fewer columns.")
 
 
-def _where(node: Node | None, source: _From) -> Predicate:
+def _where(node: SqlNode | None, source: _From) -> Predicate:
     if node is None:
         return everyone
     inner = exactly(node, exp.Where, "this").this
-    return checked(condition(inner, column_names(source.domain, source.tables)), source.domain)
+    return checked_predicate(condition(inner, column_names(source.domain, source.tables)), source.domain)
 
 
-def _group(node: Node | None, items: tuple[Group | Aggregate, ...], source: _From) -> tuple[str, ...]:
+def _group(node: SqlNode | None, items: tuple[Group | Aggregate, ...], source: _From) -> tuple[str, ...]:
     """The group columns, by name, by the name that SELECT gives them, or by their place in SELECT."""
     if node is None:
         return ()
@@ -164,14 +164,16 @@ def _group(node: Node | None, items: tuple[Group | Aggregate, ...], source: _Fro
     return tuple(dict.fromkeys(columns))
 
 
-def _ordinal(node: Node, items: tuple[Group | Aggregate, ...], clause: str) -> Group | Aggregate:
-    place = number_of(node)
+def _ordinal(node: SqlNode, items: tuple[Group | Aggregate, ...], clause: str) -> Group | Aggregate:
+    place = number_literal(node)
     if isinstance(place, Decimal) or not 1 <= place <= len(items):
-        raise BadQuery(f"{clause} {shown(node.this)} is no place in SELECT, which has {len(items)}. Count from 1.")
+        raise BadQuery(f"{clause} {excerpt(node.this)} is no place in SELECT, which has {len(items)}. Count from 1.")
     return items[place - 1]
 
 
-def _output(node: Node, items: tuple[Group | Aggregate, ...], group: tuple[str, ...], source: _From) -> Subject | None:
+def _output(
+    node: SqlNode, items: tuple[Group | Aggregate, ...], group: tuple[str, ...], source: _From
+) -> Subject | None:
     """What a name or an aggregate means in HAVING and ORDER BY: a released number or a group column."""
     found = aggregate_of(node, source.column)
     if found is not None:
@@ -190,16 +192,16 @@ def _output(node: Node, items: tuple[Group | Aggregate, ...], group: tuple[str, 
 
 
 def _having(
-    node: Node | None, items: tuple[Group | Aggregate, ...], group: tuple[str, ...], source: _From
+    node: SqlNode | None, items: tuple[Group | Aggregate, ...], group: tuple[str, ...], source: _From
 ) -> Predicate:
     if node is None:
         return everyone
     inner = exactly(node, exp.Having, "this").this
-    return checked(condition(inner, lambda each: _output(each, items, group, source)), source.domain)
+    return checked_predicate(condition(inner, lambda each: _output(each, items, group, source)), source.domain)
 
 
 def _order(
-    node: Node | None, items: tuple[Group | Aggregate, ...], group: tuple[str, ...], source: _From
+    node: SqlNode | None, items: tuple[Group | Aggregate, ...], group: tuple[str, ...], source: _From
 ) -> tuple[Order, ...]:
     orders = []
     for each in [] if node is None else exactly(node, exp.Order, "expressions").expressions:
@@ -216,10 +218,10 @@ def _order(
     return tuple(orders)
 
 
-def _limit(node: Node | None) -> int | None:
+def _limit(node: SqlNode | None) -> int | None:
     if node is None:
         return None
-    limit = number_of(exactly(node, exp.Limit, "expression").expression)
+    limit = number_literal(exactly(node, exp.Limit, "expression").expression)
     if isinstance(limit, Decimal):
         raise BadQuery(f"LIMIT {limit} is no number of rows. Write LIMIT 10.")
     return limit

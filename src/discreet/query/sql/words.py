@@ -13,13 +13,13 @@ from sqlglot import Dialect, Token, TokenType
 from sqlglot.errors import SqlglotError
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.sql.say import SUPPORTED, advice, shown, unsupported
+from discreet.query.sql.say import SUPPORTED, advice, excerpt, unsupported
 
-MOST_CHARACTERS = 16 * 1024
-MOST_WORDS = 1000
+MOST_SQL_CHARACTERS = 16 * 1024
+MOST_TOKENS = 1000
 # Brackets and NOTs, one in another. The parser needs some 20 frames for each and Python has 1000.
-MOST_NESTED = 24
-MOST_DIGITS = 40
+MOST_SQL_NESTING = 24
+MOST_SQL_DIGITS = 40
 
 # About one match for each word, without making any.
 _WORDS = re.compile(r"""'[^']*'|"[^"]*"|\w+|[<>=!]+|[^\w\s]""")
@@ -49,12 +49,12 @@ _KEPT = {*_COMPARISONS, *_CLAUSES, *_LOGIC, *_OPERANDS, *_SIGNS, T.ALIAS, T.ASC,
 _ONLY_SPELLED = {T.EQ: ("=",), T.NEQ: ("<>", "!="), T.NOT: ("NOT",), T.AND: ("AND",), T.OR: ("OR",)}
 
 
-def words_of(text: str, known: Collection[str], *, select: bool) -> list[Token]:
+def tokens_of(text: str, known: Collection[str], *, select: bool) -> list[Token]:
     """The words of a SELECT, without its last semicolon, or of a condition.
 
     `known` are the names of columns and tables: they are names even where SQL has another use for the word.
 
-    >>> [word.text for word in words_of("age >= 65", ["age"], select=False)]
+    >>> [word.text for word in tokens_of("age >= 65", ["age"], select=False)]
     ['age', '>=', '65']
     """
     _check_text(text)
@@ -78,16 +78,18 @@ def words_of(text: str, known: Collection[str], *, select: bool) -> list[Token]:
 def _check_text(text: object) -> None:
     if not isinstance(text, str):
         raise BadQuery(f"a statement is a text, not a {type(text).__name__}. {SUPPORTED}")
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MOST_SQL_CHARACTERS:
         raise TooLarge(
-            f"the statement has {len(text):,} characters; the limit is {MOST_CHARACTERS:,}. Ask in several statements."
+            f"the statement has {len(text):,} characters; the limit is {MOST_SQL_CHARACTERS:,}. "
+            "Ask in several statements."
         )
     if "\0" in text:
         raise BadQuery("the statement has a NUL character. Remove it.")
     many = sum(1 for _ in _WORDS.finditer(text))
-    if many > MOST_WORDS:
+    if many > MOST_TOKENS:
         raise TooLarge(
-            f"the statement has about {many:,} words and signs; the limit is {MOST_WORDS:,}. Ask in several statements."
+            f"the statement has about {many:,} words and signs; the limit is {MOST_TOKENS:,}. "
+            "Ask in several statements."
         )
 
 
@@ -98,7 +100,7 @@ def _check_start(text: str, words: list[Token], select: bool) -> None:
     raw = text[words[0].start : words[0].end + 1]
     _check_ascii(raw if words[0].token_type not in (T.STRING, T.IDENTIFIER) else "")
     if select and words[0].token_type is not T.SELECT:
-        raise BadQuery(f"the statement starts with {shown(raw)}. {SUPPORTED}")
+        raise BadQuery(f"the statement starts with {excerpt(raw)}. {SUPPORTED}")
     if not select and words[0].token_type is T.SELECT:
         raise BadQuery("a condition stands alone here, without SELECT. Write what follows WHERE, say age >= 65.")
 
@@ -110,7 +112,7 @@ def _check_between(text: str, words: list[Token]) -> None:
         _check_gap(text[end : word.start])
         end = word.end + 1
         if word.token_type is T.IDENTIFIER and not word.text.isprintable():
-            raise BadQuery(f"the name {shown(word.text)} has an invisible character. Remove it.")
+            raise BadQuery(f"the name {excerpt(word.text)} has an invisible character. Remove it.")
         if word.token_type not in (T.STRING, T.IDENTIFIER):
             _check_ascii(text[word.start : end])
     _check_gap(text[end:])
@@ -127,7 +129,7 @@ def _check_ascii(piece: str) -> None:
     for char in piece:
         if not (" " <= char <= "~" or char in "\t\r\n"):
             raise BadQuery(
-                f"the statement has the character {shown(char)} (U+{ord(char):04X}) outside of quotes. "
+                f"the statement has the character {excerpt(char)} (U+{ord(char):04X}) outside of quotes. "
                 'Type plain letters and digits, or put a name with other letters in "double quotes".'
             )
 
@@ -166,9 +168,9 @@ def _check_words(words: list[Token]) -> None:
             case T.NUMBER:
                 _check_number(word, before, after)
             case T.STRING if before.token_type in (T.ALIAS, T.FROM):
-                raise BadQuery(f'the name {shown(word.text)} is in single quotes. Put names in "double quotes".')
+                raise BadQuery(f'the name {excerpt(word.text)} is in single quotes. Put names in "double quotes".')
             case T.STRING | T.NULL | T.TRUE | T.FALSE if before.token_type in _OPERANDS:
-                raise BadQuery(f"{shown(word.text)} stands right after {shown(before.text)}. {SUPPORTED}")
+                raise BadQuery(f"{excerpt(word.text)} stands right after {excerpt(before.text)}. {SUPPORTED}")
             case T.DASH if after.token_type is not T.NUMBER or before.token_type in _OPERANDS:
                 raise unsupported("-")
             case T.STAR if not (before.token_type is T.L_PAREN and after.token_type is T.R_PAREN):
@@ -176,7 +178,7 @@ def _check_words(words: list[Token]) -> None:
             case T.DOT if not {before.token_type, after.token_type} <= {*_NAMES, T.STAR}:
                 raise BadQuery('a "." stands between two names only. Write 0.5 for a half, and table.column.')
             case T.COMMA if before.token_type not in {*_OPERANDS, T.ASC, T.DESC} or after.token_type not in _STARTS:
-                raise BadQuery(f"a comma stands after {shown(before.text)}, with nothing to separate. Remove it.")
+                raise BadQuery(f"a comma stands after {excerpt(before.text)}, with nothing to separate. Remove it.")
             case T.L_PAREN:
                 _check_call(before, after)
             case T.VAR if word.text.upper() == "NULLS" and after.text.upper() in ("FIRST", "LAST"):
@@ -189,20 +191,20 @@ def _check_words(words: list[Token]) -> None:
 
 def _check_number(word: Token, before: Token, after: Token) -> None:
     beside = after.token_type is T.VAR and after.start == word.end + 1
-    if beside or not _NUMBER.fullmatch(word.text) or len(word.text) > MOST_DIGITS:
+    if beside or not _NUMBER.fullmatch(word.text) or len(word.text) > MOST_SQL_DIGITS:
         raise BadQuery(
-            f"{shown(word.text + after.text * beside)} is not a number here. Write it in digits, say 12 or -0.5, "
-            f"at most {MOST_DIGITS}."
+            f"{excerpt(word.text + after.text * beside)} is not a number here. Write it in digits, say 12 or -0.5, "
+            f"at most {MOST_SQL_DIGITS}."
         )
     if before.token_type in _OPERANDS:
-        raise BadQuery(f"the number {shown(word.text)} stands right after {shown(before.text)}. {SUPPORTED}")
+        raise BadQuery(f"the number {excerpt(word.text)} stands right after {excerpt(before.text)}. {SUPPORTED}")
 
 
 def _check_call(before: Token, after: Token) -> None:
     if before.token_type in _NAMES and not (before.token_type is T.VAR and before.text.upper() in _FUNCTIONS):
         raise unsupported(before.text, function=True)
     if before.token_type in _OPERANDS - _NAMES:
-        raise BadQuery(f"a bracket is opened right after {shown(before.text)}. {SUPPORTED}")
+        raise BadQuery(f"a bracket is opened right after {excerpt(before.text)}. {SUPPORTED}")
     if after.token_type is T.R_PAREN:
         raise BadQuery(f'there is nothing between "(" and ")". {SUPPORTED}')
 
@@ -239,7 +241,8 @@ def _check_nesting(words: list[Token]) -> None:
                 depth, pending = depth - opened.pop(), 0
             case _:
                 pending = 0
-        if depth + pending > MOST_NESTED:
+        if depth + pending > MOST_SQL_NESTING:
             raise TooLarge(
-                f"brackets and NOTs are nested more than {MOST_NESTED} deep. Write the condition with fewer of them."
+                f"brackets and NOTs are nested more than {MOST_SQL_NESTING} deep. "
+                "Write the condition with fewer of them."
             )

@@ -10,7 +10,7 @@ from discreet.interval import precision
 from discreet.noise.law import laplace_tail
 from discreet.page.plot import Line, plot
 from discreet.privacy import delta, gaussian_gate
-from discreet.privacy.accounting import total
+from discreet.privacy.accounting import total_loss
 from discreet.privacy.event import Event
 from discreet.privacy.loss import accounting_for
 from discreet.reproduce.claim import Claim, Finding, Outcome
@@ -83,7 +83,7 @@ def design() -> Event:
 
 def judge_design(event: Event) -> Finding:
     """All its updates cost (ε, δ); what adding up gives with δ = 0 is an upper bound, and far more."""
-    pure = float(total(event, accounting_for("pure")))
+    pure = float(total_loss(event, accounting_for("pure")))
     needed = delta(event, epsilon=EPSILON, by="gaussian")
     return Finding(
         f"all updates of the product's setting “cube”, n = 10^{log10(ROWS):.0f}",
