@@ -140,7 +140,7 @@ from fractions import Fraction
 from discreet.errors import TableChanged
 from discreet.ledger import Ledger
 from discreet.privacy.event import Pure
-from discreet.schema.identity import Identity, groups
+from discreet.schema.identity import Identity
 with Ledger(sys.argv[1]) as ledger:
     ledger.spend(Pure(Fraction(1, 100)), "before", table=Identity("people"))
     print("paid", flush=True)
