@@ -6,29 +6,42 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 comma  := ,
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
-# Three workers test at once, for two processors: often one waits for a server or a browser. Products of matrices on two
-# processors each would be in each other's way. conftest.py says which tests stay together. Hundreds of processes are
-# started; none of them should have to compile what another has compiled.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3
+# Products of matrices on two processors each would be in each other's way. Hundreds of processes are started; none of them
+# should have to compile what another has compiled. conftest.py says which tests stay together.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --no-loadscope-reorder
+# Quick tests keep a processor busy each. Of the others, one often waits for a server, a disk or a browser.
+JOBS   ?= logical
+MORE   ?= 3
+# What `make test` leaves out, and the parts of `make test-long`: docs/testing.md.
+QUICK  := not (long or browser or spark or postgres or server or process or slow)
+PARTS  := attack curator learn ledger noise query release reproduce serve source mutants-1 mutants-2 mutants-3 rest
 
-.PHONY: demo test test-long check bench serve clean
+.PHONY: demo test test-all test-long check fix bench serve clean
 
 demo: $(VENV)/.ready-base
 	$(BIN)/discreet demo
 
 test: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	@$(BIN)/mypy & types=$$!; $(PYTEST) -m "not long"; tests=$$?; \
-	wait $$types || { echo "mypy has found something: see above, or make check"; exit 1; }; exit $$tests
+	$(PYTEST) -n $(JOBS) -m "$(QUICK)"
 
+# Then real servers, processes, kills, power cuts, the browser and Spark: EXTRAS=dev,pld,bench,servers,browser installs
+# what they need.
+test-all: test
+	$(PYTEST) -n $(MORE) -m "not long and not ($(QUICK))"
+
+# Everything with new examples and new noise: all parts, or one (PART=ledger).
 test-long: $(READY)
-	$(PYTEST) --hypothesis-profile=searching
+	@for part in $(or $(PART),$(PARTS)); do echo "== $$part"; \
+	$(PYTEST) -n $(MORE) --hypothesis-profile=searching --part=$$part || exit 1; done
 
 check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/mypy
 
 bench:
 	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers-browser EXTRAS=dev,pld,bench,servers,browser

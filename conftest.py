@@ -14,6 +14,8 @@ import threading
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["support.selection", "pytester"]
+
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None, print_blob=True)
 settings.load_profile("steady")

@@ -9,7 +9,7 @@ import pytest
 from discreet.schema import parse_schema
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROOFS = sorted((ROOT / "src").rglob("*.md"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -22,7 +22,12 @@ def blocks(path):
     return re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.M | re.S)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
+# Pages whose programs take more than 2 CPU seconds.
+SLOW = {"README.md", "docs/many.md"}
+PROGRAMS = [pytest.param(path, marks=[pytest.mark.slow] * (name(path) in SLOW)) for path in PAGES]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=name)
 def test_the_code_on_a_page_runs(path, tmp_path, monkeypatch):
     """All blocks of a page are one program; a block with `>>>` is checked like a doctest."""
     import doctest

@@ -8,6 +8,8 @@ from discreet.cli import attack
 from discreet.ledger import Budget
 from support.live_server import Live, settings
 
+pytestmark = pytest.mark.server
+
 SCHEMA = """
 table: people
 source: people.csv

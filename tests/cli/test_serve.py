@@ -43,6 +43,7 @@ def test_tokens_are_the_same_wherever_the_ledger_lies(address):
     other.close()
 
 
+@pytest.mark.server
 def test_a_server_starts_is_asked_and_stops(tmp_path):
     schema = people(tmp_path)
     with pytest.raises(dp.BadParameter, match="--budget 1 --delta 1e-9"):

@@ -386,6 +386,7 @@ def prepared(adult, people, which):
     return table, kinds, orthogonal_contrasts(table.domain, names or ["city", "age", "smoker", "pay"]), true
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["adult", "people"])
 def test_bars_hold_and_are_not_wider_than_needed(adult, people, which, tmp_path):
     table, kinds, contrasts, true = prepared(adult, people, which)

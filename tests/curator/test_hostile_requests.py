@@ -61,6 +61,7 @@ def require_bounded(desk, ask, noise):
         assert cost.megabytes <= MEGABYTES, (ask.name, cost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", ["gaussian", "pure"])
 def test_no_request_of_the_corpus_takes_long_or_much(desks, gate):
     for ask in islice(corpus(2000), 0, None, 2 if gate == "gaussian" else 6):
@@ -99,12 +100,14 @@ def requests(draw):
     return Ask("random", f"SELECT {shown}{what} AS n FROM data WHERE {where}{by}", wish)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests(), st.sampled_from(["gaussian", "pure"]))
 def test_no_request_that_can_be_written_takes_long_or_much(desks, ask, gate):
     require_bounded(desks[gate], ask, NOISE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", ["gaussian", "pure"])
 def test_no_batch_takes_long_or_much_whether_it_is_answered_or_refused(desks, gate):
     for name, questions in batches(2000):
@@ -115,6 +118,7 @@ def test_no_batch_takes_long_or_much_whether_it_is_answered_or_refused(desks, ga
             assert cost.megabytes <= MEGABYTES, (name, cost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", ["gaussian", "pure"])
 def test_no_plan_of_a_release_that_a_server_reads_takes_long_or_much(desks, gate):
     desk, outcomes, budget = desks[gate], set(), Budget(1, 1e-9 if gate == "gaussian" else 0)
@@ -148,6 +152,7 @@ def test_a_table_with_the_columns_of_another_is_no_slower(tmp_path, monkeypatch)
         second.ask("SELECT f00, AVG(age) AS a FROM data GROUP BY f00", error=30)
 
 
+@pytest.mark.slow
 def test_what_many_direct_answers_say_together_is_bounded(tmp_path):
     draw, flags = random.Random(2), [f"f{i:02d}" for i in range(13)]
     warm_up()
@@ -163,6 +168,7 @@ def test_what_many_direct_answers_say_together_is_bounded(tmp_path):
             require_bounded(desk, ask, 3.0)
 
 
+@pytest.mark.slow
 def test_plans_that_are_repeated_keep_nothing_for_good(tmp_path):
     """New columns in each of many free plans: the process grows no more than its caches may."""
     draw = random.Random(1)

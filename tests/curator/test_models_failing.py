@@ -396,6 +396,7 @@ def race(address, everybody_is_there, number):
         return str(found.error), str(desk.session.error), now.heads.total()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("round_", range(4))
 def test_workers_that_race_to_open_find_one_session_and_every_toss_is_paid(round_, tmp_path):
     raced(tmp_path)

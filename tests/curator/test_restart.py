@@ -363,6 +363,7 @@ def first_broken(tmp_path, *, how_many, kills, longest):
     return broken, [json.loads(line)[2] for line in diary.read_text().splitlines()]
 
 
+@pytest.mark.process
 def test_after_kills_what_was_known_is_known_to_the_bit_and_the_stream_goes_on(tmp_path):
     broken, said = first_broken(tmp_path, how_many=500, kills=5, longest=0.5)
     assert broken == []
@@ -379,6 +380,7 @@ def test_after_kills_in_a_stream_of_10_000_questions_all_is_well(tmp_path, repet
     assert len(said) == 10_000
 
 
+@pytest.mark.process
 def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, monkeypatch):
     """The power test: what was answered and not yet recorded dies with the curator."""
     from discreet.curator.released import learn

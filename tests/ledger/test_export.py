@@ -203,7 +203,7 @@ def test_its_divergences_are_never_below_ours_and_those_of_zcdp(event):
 
 
 @needs_library
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("accountant", [pytest.param("pld", marks=pytest.mark.slow), "rdp"])
 @given(event=SINGLES, times=st.integers(1, 30))
 def test_a_repeat_costs_there_what_it_costs_written_out(accountant, event, times):
     """No `count` is forgotten: version 0.6.0 forgets that of randomized response, so it must not be used."""

@@ -22,7 +22,7 @@ from discreet.ledger.store import Store
 from ledger.spending import BUDGET, EVENT
 from support.ledger_places import database_on, needs_postgres, new_database, tell
 
-pytestmark = needs_postgres
+pytestmark = [pytest.mark.process, needs_postgres]
 
 # What an error must not repeat.
 PRIVATE, PASSWORD = "who is ill?", "swordfish"

@@ -22,7 +22,7 @@ from support.ledger_places import new_file
 from support.processes import child
 
 # An interrupt in what is thrown away anyway is only noted by Python.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [pytest.mark.process, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 # Longer than anything here takes, in seconds: who has no answer then will have none.
 PATIENCE = 3

@@ -14,6 +14,8 @@ from ledger.service import (
 )
 from support.ledger_places import new_file
 
+pytestmark = pytest.mark.process
+
 # Kills of one ledger, which is checked as a whole after each of them.
 KILLS = 25
 

@@ -16,7 +16,7 @@ from ledger.service import BUDGET, THREADS, broken_promises, pay_reveal_record
 from support.ledger_places import database_on, needs_postgres, new_database, tell
 from support.processes import in_threads
 
-pytestmark = needs_postgres
+pytestmark = [pytest.mark.process, needs_postgres]
 
 TERMINATE = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()

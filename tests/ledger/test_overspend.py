@@ -20,6 +20,8 @@ from discreet.privacy.renyi import ORDERS
 from support.needs import needs
 from support.processes import apart, crowd, in_threads
 
+pytestmark = pytest.mark.process
+
 # So many requests fit the budget.
 AFFORDABLE = 100
 FEW = {"processes": 4, "threads": 16, "requests": 20}

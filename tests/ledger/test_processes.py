@@ -20,6 +20,8 @@ from discreet.privacy.event import Laplace, Repeat
 from support.ledger_places import needs_postgres, new_database, new_file, tell
 from support.processes import PATIENCE, Elsewhere, apart, child, crowd, in_processes, in_threads
 
+pytestmark = pytest.mark.process
+
 # An event that costs epsilon 1.
 ONE = Laplace(scale=1, sensitivity=1)
 CAP = Budget(epsilon=10)

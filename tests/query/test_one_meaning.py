@@ -161,6 +161,7 @@ def run(examples, mutants, *, seen):
     return seen
 
 
+@pytest.mark.slow
 def test_any_json_that_is_accepted_moves_and_answers_as_it_says():
     seen = run(250, 7, seen=Counter())
     print(dict(seen))

@@ -174,6 +174,7 @@ def test_hostile_addresses_are_refused(inside, path):
     refused(inside, inside.call("GET", path), inside.entries)
 
 
+@pytest.mark.server
 @needs("schemathesis")
 def test_a_machine_that_reads_the_openapi_document_finds_no_failure(tmp_path):
     """Every route, with what fits its schema and what does not: no 5xx, and what was charged still adds up."""

@@ -24,7 +24,7 @@ def server(tmp_path_factory):
         yield live
 
 
-@pytest.fixture(scope="module", params=["here", "on a server"])
+@pytest.fixture(scope="module", params=["here", pytest.param("on a server", marks=pytest.mark.server)])
 def desk(request, tmp_path_factory):
     """A desk with a budget of 20, of which nothing was asked."""
     folder = tmp_path_factory.mktemp("desk")
@@ -205,6 +205,7 @@ def test_a_desk_tells_what_it_is(desk):
     assert repr(desk).startswith(("<Curator: people; ", "<RemoteCurator: people at http"))
 
 
+@pytest.mark.server
 def test_what_is_known_is_told_alike_by_both(server):
     """Two desks on one ledger, one here and one there, give the same answers to the bit."""
     chosen = server.settings
@@ -227,6 +228,7 @@ def test_what_is_known_is_told_alike_by_both(server):
             assert str(plans[0]) == str(plans[1])
 
 
+@pytest.mark.server
 def test_nobody_asks_in_the_name_of_another(server):
     with dp.connect(server.address, server.ana) as there:
         assert there.ask("age >= 18", error=900, analyst="ana").error <= 900 * (1 + 1e-8)
@@ -234,6 +236,7 @@ def test_nobody_asks_in_the_name_of_another(server):
             there.ask("age >= 18", error=900, analyst="ben")
 
 
+@pytest.mark.server
 def test_what_cannot_be_reached_is_said(server):
     with pytest.raises(dp.NotAllowed, match="this needs a token"):
         dp.connect(server.address, "discreet_wrong")
@@ -247,6 +250,7 @@ def test_what_cannot_be_reached_is_said(server):
         dp.connect(server.address, server.ana, table="peeple")
 
 
+@pytest.mark.server
 def test_the_rows_stay_on_the_server(server):
     with dp.connect(server.address, server.ana) as there, pytest.raises(dp.SourceFailed, match="on a server"):
         there.table.evaluate(dp.Marginal(["sex"]))

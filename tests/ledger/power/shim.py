@@ -18,6 +18,7 @@ from support.needs import needs
 TESTS = Path(__file__).parents[2]
 
 needs_power_cuts = [
+    pytest.mark.process,
     needs(command="cc"),
     pytest.mark.skipif(sys.platform != "linux" or sys.maxsize < 2**32, reason="the recorder is for 64-bit Linux"),
 ]

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from support.needs import needs
+from support.needs import needs_browser
 
-pytestmark = needs("playwright", command="chromium")
+pytestmark = needs_browser
 
 ADULT, PEOPLE = "/t/adult/ask", "/t/people/ask"
 

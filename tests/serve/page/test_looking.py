@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from discreet.serve.door import UNKNOWN
-from support.needs import needs
+from support.needs import needs_browser
 
-pytestmark = needs("playwright", command="chromium")
+pytestmark = needs_browser
 
 # Every page, and what it shows last.
 PAGES = {
