@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -69,11 +70,20 @@ def test_links_inside_the_repository_lead_somewhere(path):
             assert (path.parent / target).exists(), f"{name(path)} links to {target}"
 
 
+def prose(path):
+    """The text of a page; of a program its strings and comments, because `list[Ints32]` is no citation."""
+    if path.suffix != ".py":
+        return path.read_text()
+    with tokenize.open(path) as file:
+        tokens = list(tokenize.generate_tokens(file.readline))
+    return "\n".join(token.string for token in tokens if token.type in (tokenize.STRING, tokenize.COMMENT))
+
+
 def test_every_reference_key_is_in_the_bibliography():
     keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "references.bib").read_text(), flags=re.M))
     cited = {}
     for path in [*PAGES, *PROOFS, *sorted((ROOT / "src").rglob("*.py"))]:
-        for bracket in re.findall(r"\[([^\][]*)\]", path.read_text()):
+        for bracket in re.findall(r"\[([^\][]*)\]", prose(path)):
             for key in re.findall(r"\b[A-Z][A-Za-z]+\d\d\b", bracket):
                 cited.setdefault(key, name(path))
     assert len(cited) > 5
