@@ -21,7 +21,7 @@ def inline(function: Callable[..., Any], *, any_order: bool = False) -> None:
     """Let kernels call a function. Its sums are taken as they are written, or in `any_order`."""
     from numba.extending import register_jitable
 
-    register_jitable(fastmath=_ANY_ORDER if any_order else False)(function)
+    register_jitable(fastmath=_ANY_ORDER if any_order else False, forceinline=not any_order)(function)
 
 
 @memoize(256)

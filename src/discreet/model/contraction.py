@@ -5,14 +5,15 @@ column of the query, sends upward the mean of the weights given the separator, a
 the rest together, with its marginal.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from discreet import jit
+from discreet.cache import memoize
 from discreet.model.layout import Layout, Walk
-from discreet.types import Ints
-
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
+from discreet.types import Floats, Ints
 
 
 class Web(NamedTuple):
@@ -61,108 +62,139 @@ def weave(layout: Layout, names: tuple[str, ...], sizes: tuple[int, ...]) -> Web
 def contract(
     walk: Walk,
     web: Web,
-    directed: Numbers,
-    beliefs: Numbers,
+    directed: Floats,
+    beliefs: Floats,
     begins: Ints,
     columns: Ints,
     places: Ints,
-    weights: Numbers,
-) -> Numbers:
+    weights: Floats,
+) -> Floats:
     """The mean, for each product, of its weights: factor f of product q is on columns[f], from weights[places[f]] on.
 
     begins[q] to begins[q+1] are the factors of product q.
     """
     count = walk.parent.size
-    largest = 1
-    for clique in range(count):
-        largest = max(largest, walk.start[clique + 1] - walk.start[clique])
-    table, messages = np.empty(largest), np.empty(walk.shared[count])
+    table, messages = np.empty(largest_table(walk)), np.empty(walk.shared[count])
     # How many factors each clique has below it, and where the weights of each column are.
     below, where = np.zeros(count, dtype=np.int64), np.full(web.home.size, -1)
     out = np.empty(begins.size - 1)
     for product in range(out.size):
-        below[:] = 0
-        value = 1.0
-        for factor in range(begins[product], begins[product + 1]):
-            column = columns[factor]
-            home = web.home[column]
-            if home < 0:
-                # A column that was never measured is uniform.
-                mean = 0.0
-                for cell in range(web.sizes[column]):
-                    mean += weights[places[factor] + cell]
-                value *= mean / web.sizes[column]
-            else:
-                where[column] = places[factor]
-                below[home] += 1
-        for clique in range(count):
-            if below[clique] > 0 and walk.parent[clique] >= 0:
-                below[walk.parent[clique]] += below[clique]
+        first, last = begins[product], begins[product + 1]
+        value = place_factors(walk, web, columns, places, first, last, weights, below, where)
         for clique in range(count):
             if below[clique] == 0 or below[web.root[clique]] < 0:
                 continue
-            top = below[clique] == below[web.root[clique]]
-            if not top:
-                # If all that is left above lies in this separator too, the walk can end here.
-                top = True
-                for other in range(count):
-                    if other == clique or below[other] <= 0 or web.root[other] != web.root[clique]:
-                        continue
-                    inside = other
-                    while inside >= 0 and inside != clique:
-                        inside = walk.parent[inside]
-                    if inside == clique:
-                        continue
-                    for axis in range(web.own[other], web.axes[other + 1]):
-                        if where[web.axis_column[axis]] >= 0:
-                            shared = False
-                            for mine in range(web.axes[clique], web.own[clique]):
-                                if web.axis_column[mine] == web.axis_column[axis]:
-                                    shared = True
-                            if not shared:
-                                top = False
-                    if not top:
-                        break
-            start = walk.start[clique]
-            length = walk.start[clique + 1] - start
-            source = beliefs if top else directed
-            for cell in range(length):
-                table[cell] = source[start + cell]
+            top = below[clique] == below[web.root[clique]] or can_end(walk, web, clique, below, where)
+            start, stop = walk.start[clique], walk.start[clique + 1]
+            table[: stop - start] = beliefs[start:stop] if top else directed[start:stop]
             for child in range(clique):
                 if walk.parent[child] == clique and below[child] > 0:
-                    run = walk.runs[child]
-                    for step in range(length // run):
-                        state = walk.shared[child] + walk.state[walk.maps[child] + step]
-                        if walk.keeps[child]:
-                            for at in range(run):
-                                table[step * run + at] *= messages[state + at]
-                        else:
-                            for at in range(run):
-                                table[step * run + at] *= messages[state]
-            last = web.axes[clique] if top else web.own[clique]
-            for axis in range(web.axes[clique + 1] - 1, last - 1, -1):
-                size, at = web.axis_size[axis], where[web.axis_column[axis]]
-                length //= size
-                if at >= 0:
-                    for cell in range(length):
-                        total = 0.0
-                        for inner in range(size):
-                            total += table[cell * size + inner] * weights[at + inner]
-                        table[cell] = total
-                else:
-                    for cell in range(length):
-                        total = 0.0
-                        for inner in range(size):
-                            total += table[cell * size + inner]
-                        table[cell] = total
+                    take_message(walk, child, messages, table[: stop - start])
+            kept = web.axes[clique] if top else web.own[clique]
+            states = sum_out(walk, web, clique, kept, where, weights, table)
             if top:
                 value *= table[0]
                 # This tree is done; nothing above is visited.
                 below[web.root[clique]] = -1
             else:
-                for state in range(length):
+                for state in range(states):
                     messages[walk.shared[clique] + state] = table[state]
-        for factor in range(begins[product], begins[product + 1]):
+        for factor in range(first, last):
             where[columns[factor]] = -1
         out[product] = value
     return out
+
+
+def largest_table(walk: Walk) -> int:
+    """The number of cells of the largest clique."""
+    largest = 1
+    for clique in range(walk.parent.size):
+        largest = max(largest, walk.start[clique + 1] - walk.start[clique])
+    return largest
+
+
+def place_factors(
+    walk: Walk, web: Web, columns: Ints, places: Ints, first: int, last: int, weights: Floats, below: Ints, where: Ints
+) -> float:
+    """Set `below` and `where` for the factors of one product; the mean of the weights on columns in no clique."""
+    below[:] = 0
+    value = 1.0
+    for factor in range(first, last):
+        column = columns[factor]
+        home = web.home[column]
+        if home < 0:
+            # A column that was never measured is uniform.
+            mean = 0.0
+            for cell in range(web.sizes[column]):
+                mean += weights[places[factor] + cell]
+            value *= mean / web.sizes[column]
+        else:
+            where[column] = places[factor]
+            below[home] += 1
+    for clique in range(below.size):
+        if below[clique] > 0 and walk.parent[clique] >= 0:
+            below[walk.parent[clique]] += below[clique]
+    return value
+
+
+def can_end(walk: Walk, web: Web, clique: int, below: Ints, where: Ints) -> bool:
+    """Whether all factors of this tree that are not below a clique are on columns of its separator."""
+    for other in range(below.size):
+        if below[other] <= 0 or web.root[other] != web.root[clique] or is_below(walk.parent, other, clique):
+            continue
+        for axis in range(web.own[other], web.axes[other + 1]):
+            if (
+                where[web.axis_column[axis]] >= 0
+                and web.axis_column[axis] not in web.axis_column[web.axes[clique] : web.own[clique]]
+            ):
+                return False
+    return True
+
+
+def is_below(parent: Ints, other: int, clique: int) -> bool:
+    """Whether a clique is another one or a descendant of it."""
+    while other >= 0 and other != clique:
+        other = parent[other]
+    return other == clique
+
+
+def take_message(walk: Walk, child: int, messages: Floats, table: Floats) -> None:
+    """Multiply the table of a clique by the message of a child."""
+    run = walk.runs[child]
+    for step in range(table.size // run):
+        state = walk.shared[child] + walk.state[walk.maps[child] + step]
+        if walk.keeps[child]:
+            for at in range(run):
+                table[step * run + at] *= messages[state + at]
+        else:
+            for at in range(run):
+                table[step * run + at] *= messages[state]
+
+
+def sum_out(walk: Walk, web: Web, clique: int, first: int, where: Ints, weights: Floats, table: Floats) -> int:
+    """Sum a table over its axes from `first` on, weighted where a factor is; how many cells are left."""
+    length = walk.start[clique + 1] - walk.start[clique]
+    for axis in range(web.axes[clique + 1] - 1, first - 1, -1):
+        size, at = web.axis_size[axis], where[web.axis_column[axis]]
+        length //= size
+        if at >= 0:
+            for cell in range(length):
+                total = 0.0
+                for inner in range(size):
+                    total += table[cell * size + inner] * weights[at + inner]
+                table[cell] = total
+        else:
+            for cell in range(length):
+                total = 0.0
+                for inner in range(size):
+                    total += table[cell * size + inner]
+                table[cell] = total
+    return length
+
+
+@memoize(1)
+def contraction() -> Callable[..., Floats]:
+    """The kernel `contract`, compiled."""
+    for step in (largest_table, place_factors, can_end, is_below, take_message, sum_out):
+        jit.inline(step)
+    return jit.compiled(contract)

@@ -13,11 +13,10 @@ import numpy as np
 
 from discreet.cache import LruCache
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.jit import compiled
 from discreet.model import entropic
 from discreet.model.ancestral import draw
 from discreet.model.cliques import Shape, triangulate
-from discreet.model.contraction import Web, contract, weave
+from discreet.model.contraction import Web, contraction, weave
 from discreet.model.elimination import marginal
 from discreet.model.evidence import Evidence, check, gather
 from discreet.model.layout import Layout, lay_out
@@ -144,8 +143,7 @@ class Tree:
         return self._contract(np.arange(len(codes) + 1) * len(shape), numbers, places, weights).reshape(shape)
 
     def _contract(self, begins: Ints, columns: Ints, places: Ints, weights: Numbers) -> Numbers:
-        walk = compiled(contract)
-        found: Numbers = walk(
+        found: Numbers = contraction()(
             self.layout.walk, self._web, self.directed, self.beliefs, begins, columns, places, weights
         )
         return found
