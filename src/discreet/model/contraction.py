@@ -173,7 +173,7 @@ def take_message(walk: Walk, child: int, messages: Floats, table: Floats) -> Non
 
 def sum_out(walk: Walk, web: Web, clique: int, first: int, where: Ints, weights: Floats, table: Floats) -> int:
     """Sum a table over its axes from `first` on, weighted where a factor is; how many cells are left."""
-    length = walk.start[clique + 1] - walk.start[clique]
+    length: int = walk.start[clique + 1] - walk.start[clique]
     for axis in range(web.axes[clique + 1] - 1, first - 1, -1):
         size, at = web.axis_size[axis], where[web.axis_column[axis]]
         length //= size

@@ -45,19 +45,19 @@ class Scopes:
     """The counts that matter, as `swaps` wants them, and what is expected of each: 0 rows are counted so far."""
 
     begins: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    state: NDArray[np.float32]
+    terms: swaps.Terms
+    state: swaps.State
 
     def count(self, cells: NDArray[np.int32]) -> None:
         """Add the rows to the state."""
         owners = np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
-        first = (owners < self.terms[:, 0]) & (owners < self.terms[:, 1])
+        first = (owners < self.terms["first"]) & (owners < self.terms["second"])
         swaps.machine_code(swaps.count)(cells, owners[first], self.terms[first], self.state)
 
     @property
     def distance(self) -> float:
         """Σ (count − expected)²/(expected + 1)."""
-        return float(np.vdot(self.state[:, 0] ** 2, self.state[:, 1]))
+        return float(np.vdot(self.state["excess"] ** 2, self.state["weight"]))
 
 
 def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
@@ -165,10 +165,12 @@ def _scopes(model: Model, domain: Domain, number: int) -> Scopes:
         values.append(expected.reshape(-1))
         begin += expected.size
     flat = np.concatenate(values)
+    state = np.empty(flat.size, dtype=swaps.CELL)
+    state["excess"], state["weight"] = -flat, 1 / (flat + 1)
     return Scopes(
         np.cumsum([0, *map(len, terms)]),
-        np.array([term for each in terms for term in each], dtype=np.int32).reshape(-1, 6),
-        np.stack([-flat, 1 / (flat + 1)], axis=1).astype(np.float32),
+        np.array([term for each in terms for term in each], dtype=swaps.TERM),
+        state,
     )
 
 

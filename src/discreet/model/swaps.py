@@ -1,19 +1,30 @@
-"""Loops that bring the counts of rows near to what is expected: values are exchanged between rows, or moved.
+"""Local search that brings the counts of rows near to what is expected: values are exchanged between rows, or moved.
 
 The counts that matter are those of some scopes of two or three columns, laid one after the other in a flat list of
-cells. `state` has for each cell how many rows there are too many, and how much the square of that weighs. `terms` has a
-line for each column and scope with it: the two other columns, where the scope begins, the strides of these two, and
-the stride of the column itself; a scope of two columns has the other one twice, once with the stride 0. Those of
-column j are the lines from begins[j] to begins[j + 1].
+cells. `state` has a `CELL` for each: how many rows there are too many, and how much the square of that weighs. `terms`
+has a `TERM` for each column and each scope with it; a scope of two columns has the other column twice, once with the
+stride 0. The terms of column j are those from begins[j] to begins[j + 1].
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.jit import compiled, inline
 from discreet.types import Ints, Ints32, Singles, Words
+
+TERM = np.dtype(
+    [
+        # The two other columns, where the scope begins, the strides of these two, and of the column itself.
+        *(("first", np.int32), ("second", np.int32), ("begin", np.int32)),
+        *(("first_stride", np.int32), ("second_stride", np.int32), ("stride", np.int32)),
+    ]
+)
+CELL = np.dtype([("excess", np.float32), ("weight", np.float32)])
+Terms = NDArray[np.void]
+State = NDArray[np.void]
 
 # The multipliers of splitmix64, a bijection of 64-bit words whose outputs pass for random [SLF14].
 GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -46,24 +57,38 @@ def below(half: np.uint64, number: int) -> int:
     return np.int64((half * np.uint64(number)) >> HALF)  # type: ignore[return-value]
 
 
-def count(cells: Ints32, owners: Ints, terms: Ints32, state: Singles) -> None:
+def offset(cells: Ints32, row: int, term: Any) -> int:
+    """Where the cells of a row lie in a scope, before the value of the term's own column is known."""
+    return term.begin + cells[row, term.first] * term.first_stride + cells[row, term.second] * term.second_stride  # type: ignore[no-any-return]
+
+
+def change_without(cell: Any) -> float:
+    """How weight · excess² changes when a row leaves a cell."""
+    return cell.weight * (1 - 2 * cell.excess)  # type: ignore[no-any-return]
+
+
+def change_with(cell: Any) -> float:
+    """How weight · excess² changes when a row comes into a cell."""
+    return cell.weight * (1 + 2 * cell.excess)  # type: ignore[no-any-return]
+
+
+def count(cells: Ints32, owners: Ints, terms: Terms, state: State) -> None:
     """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
     for start in range(0, cells.shape[0], PIECE):
         # A few rows and one scope at a time, so that both stay near the processor.
         stop = min(start + PIECE, cells.shape[0])
         for at in range(len(owners)):
-            column, first, second = owners[at], terms[at, 0], terms[at, 1]
+            column, term = owners[at], terms[at]
             for row in range(start, stop):
-                place = terms[at, 2] + cells[row, first] * terms[at, 3] + cells[row, second] * terms[at, 4]
-                state[place + cells[row, column] * terms[at, 5], 0] += 1
+                state[offset(cells, row, term) + cells[row, column] * term.stride].excess += 1
 
 
 def exchange(
     cells: Ints32,
     column: int,
     begins: Ints,
-    terms: Ints32,
-    state: Singles,
+    terms: Terms,
+    state: State,
     usual: Singles,
     counter: Words,
     proposals: int,
@@ -81,10 +106,8 @@ def exchange(
         mine, leave = cells[row, column], np.float32(0)
         made += 1
         for at in range(begins[column], begins[column + 1]):
-            place = terms[at, 2] + cells[row, terms[at, 0]] * terms[at, 3] + cells[row, terms[at, 1]] * terms[at, 4]
-            places[at] = place
-            here = place + mine * terms[at, 5]
-            leave += state[here, 1] * (1 - 2 * state[here, 0])
+            places[at] = offset(cells, row, terms[at])
+            leave += change_without(state[places[at] + mine * terms[at].stride])
         usual[column] += LEARNED * (leave - usual[column])
         if leave > usual[column]:
             continue
@@ -100,30 +123,24 @@ def exchange(
                     change = np.float32(np.inf)
                     break
                 place = places[at]
-                far = (
-                    terms[at, 2] + cells[other, terms[at, 0]] * terms[at, 3] + cells[other, terms[at, 1]] * terms[at, 4]
-                )
-                out, into = mine * terms[at, 5], theirs * terms[at, 5]
+                far = offset(cells, other, terms[at])
+                out, into = mine * terms[at].stride, theirs * terms[at].stride
                 if place == far:
                     # The two rows differ in nothing that this scope sees, so it does not change.
-                    change -= state[place + out, 1] * (1 - 2 * state[place + out, 0])
+                    change -= change_without(state[place + out])
                 else:
-                    change += state[place + into, 1] * (1 + 2 * state[place + into, 0])
-                    change += state[far + into, 1] * (1 - 2 * state[far + into, 0])
-                    change += state[far + out, 1] * (1 + 2 * state[far + out, 0])
+                    change += change_with(state[place + into])
+                    change += change_without(state[far + into])
+                    change += change_with(state[far + out])
             if change < 0:
                 for at in range(begins[column], begins[column + 1]):
                     place = places[at]
-                    far = (
-                        terms[at, 2]
-                        + cells[other, terms[at, 0]] * terms[at, 3]
-                        + cells[other, terms[at, 1]] * terms[at, 4]
-                    )
-                    out, into = mine * terms[at, 5], theirs * terms[at, 5]
-                    state[place + out, 0] -= 1
-                    state[place + into, 0] += 1
-                    state[far + into, 0] -= 1
-                    state[far + out, 0] += 1
+                    far = offset(cells, other, terms[at])
+                    out, into = mine * terms[at].stride, theirs * terms[at].stride
+                    state[place + out].excess -= 1
+                    state[place + into].excess += 1
+                    state[far + into].excess -= 1
+                    state[far + out].excess += 1
                 cells[row, column], cells[other, column] = theirs, mine
                 lowered -= float(change)
                 break
@@ -134,8 +151,8 @@ def move(
     cells: Ints32,
     column: int,
     begins: Ints,
-    terms: Ints32,
-    state: Singles,
+    terms: Terms,
+    state: State,
     counter: Words,
     excess: Ints,
     holders: Ints,
@@ -157,16 +174,15 @@ def move(
             at_holder = starts[old] + below(drawn(counter) & LOW, ends[old] - starts[old])
             row, change = holders[at_holder], np.float32(0)
             for at in range(begins[column], begins[column + 1]):
-                place = terms[at, 2] + cells[row, terms[at, 0]] * terms[at, 3] + cells[row, terms[at, 1]] * terms[at, 4]
-                here, there = place + old * terms[at, 5], place + new * terms[at, 5]
-                change += state[here, 1] * (1 - 2 * state[here, 0]) + state[there, 1] * (1 + 2 * state[there, 0])
+                place, stride = offset(cells, row, terms[at]), terms[at].stride
+                change += change_without(state[place + old * stride]) + change_with(state[place + new * stride])
             if change < best:
                 best, chosen, source, target = change, at_holder, giver, taker
         old, new, row = many[source], few[target], holders[chosen]
         for at in range(begins[column], begins[column + 1]):
-            place = terms[at, 2] + cells[row, terms[at, 0]] * terms[at, 3] + cells[row, terms[at, 1]] * terms[at, 4]
-            state[place + old * terms[at, 5], 0] -= 1
-            state[place + new * terms[at, 5], 0] += 1
+            place, stride = offset(cells, row, terms[at]), terms[at].stride
+            state[place + old * stride].excess -= 1
+            state[place + new * stride].excess += 1
         cells[row, column] = new
         ends[old] -= 1
         holders[chosen] = holders[ends[old]]
@@ -176,6 +192,6 @@ def move(
 
 def machine_code(loop: Callable[..., Any]) -> Callable[..., Any]:
     """One of these loops, compiled."""
-    inline(drawn)
-    inline(below)
+    for part in (drawn, below, offset, change_without, change_with):
+        inline(part)
     return compiled(loop)
