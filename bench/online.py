@@ -26,8 +26,9 @@ from scipy.special import expit, logsumexp
 
 import workloads
 from discreet.known.family import family_of
+from discreet.known.steps import GaussianResiduals
 from discreet.plan import step as stepping
-from discreet.plan.plan import Lattice, plan_steps
+from discreet.plan.plan import plan_steps
 from discreet.privacy.gaussian import gaussian_epsilon
 from discreet.query.axis import axis_of
 from machine import describe
@@ -67,11 +68,8 @@ def simulate(stream):
     for place, question in enumerate(stream.questions, start=1):
         steps = plan_steps([(question, target)], known)
         for step in steps.steps:
-            counts[not isinstance(step, Lattice)] += 1
-            if isinstance(step, Lattice):
-                known.measured(step.measurement)
-            else:
-                known.measured_directly(step.question, sigma=step.sigma, values=None, price=step.price)
+            counts[not isinstance(step, GaussianResiduals)] += 1
+            known.learn(step)
         total += steps.price
         rows.append((total, *counts, process_time() - start))
         if place % 10_000 == 0:

@@ -12,7 +12,8 @@ from time import process_time
 
 import workloads
 from discreet.known.known import Known
-from discreet.plan.plan import Whole, plan_steps
+from discreet.known.steps import LaplaceMarginal
+from discreet.plan.plan import plan_steps
 from discreet.plan.pure import scale_for
 from machine import describe
 
@@ -22,17 +23,14 @@ TURBO = 0.169
 def spent(stream):
     """Epsilon, and how many marginals and single numbers it bought."""
     known = Known.nothing(stream.domain, stream.unit, pure=True)
-    known.told_total(stream.rows)
+    known.learn_total(stream.rows)
     total, wholes, alone = 0.0, 0, 0
     for place, question in enumerate(stream.questions, start=1):
         steps = plan_steps([(question, stream.target)], known)
         for step in steps.steps:
-            if isinstance(step, Whole):
-                known.measured_whole(step.columns, scale=step.scale, values=None, price=step.price)
-                wholes += 1
-            else:
-                known.told_directly(step.question, scale=step.scale, values=None, price=step.price)
-                alone += 1
+            known.learn(step)
+            wholes += isinstance(step, LaplaceMarginal)
+            alone += not isinstance(step, LaplaceMarginal)
         total += steps.price
         if place % 5_000 == 0:
             print(f"{place:,} questions", file=sys.stderr, flush=True)

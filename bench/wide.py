@@ -26,7 +26,7 @@ from discreet.curator.session import STEEPNESS
 from discreet.errors import DiscreetError
 from discreet.known.known import Known, quantile
 from discreet.mechanism.sparse_vector import sparse_vector
-from discreet.plan.plan import Lattice, plan_steps
+from discreet.plan.plan import plan_steps
 from discreet.plan.target import Target
 from discreet.privacy.gaussian import squared_mu_of_pure
 from discreet.privacy.renyi import ORDERS
@@ -163,10 +163,7 @@ def lattice_alone(wide, count):
     for place, question in enumerate(wide.questions(count, seed=7), start=1):
         steps = plan_steps([(question, target)], known)
         for step in steps.steps:
-            if isinstance(step, Lattice):
-                known.measured(step.measurement)
-            else:
-                known.measured_directly(step.question, sigma=step.sigma, values=None, price=step.price)
+            known.learn(step)
         total += steps.price
         if place % 1000 == 0:
             yield total / unit(wide.rows)

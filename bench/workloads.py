@@ -74,7 +74,7 @@ class Stream:
     def nothing_known(self):
         known = Known.nothing(self.domain, self.unit)
         if self.total_is_public:
-            known.told_total(self.rows)
+            known.learn_total(self.rows)
         return known
 
     @cached_property

@@ -289,7 +289,7 @@ def test_what_is_known_of_rows_without_paying_is_seen(tmp_path, monkeypatch):
 
     def knows_more(self, sequence):
         known = right(self, sequence)
-        known.told_total(number_of_rows(self.table))
+        known.learn_total(number_of_rows(self.table))
         return known
 
     monkeypatch.setattr(Teller, "known_at", knows_more)

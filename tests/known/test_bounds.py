@@ -12,8 +12,9 @@ from discreet.known.family import energies_of, family_of
 from discreet.known.known import Known
 from discreet.known.lattice import Lattice, among, price_of, subsets
 from discreet.known.reading import Cells, read
+from discreet.known.steps import GaussianQuery
 from discreet.plan.plan import plan_steps
-from discreet.plan.step import Directly, can_buy, step_for
+from discreet.plan.step import can_buy, step_for
 from discreet.plan.target import Target
 from discreet.query import Marginal, col, count
 from discreet.query.axis import axis_of_size
@@ -104,8 +105,8 @@ def test_of_sixty_columns_only_what_is_known_is_looked_at():
         where = where & (col(name) == True)  # noqa: E712
     question = count(FLAGS, where)
     steps = plan_steps([(question, Target(50.0))], known)
-    assert isinstance(steps.steps[0], Directly)
-    known.measured_directly(question, sigma=steps.steps[0].sigma, values=np.array([5]))
+    assert isinstance(steps.steps[0], GaussianQuery)
+    known.learn(GaussianQuery(question, steps.steps[0].sigma, 0.0), np.array([5]))
     assert step_for(question, Target(50.0), known) is None
 
 

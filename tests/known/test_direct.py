@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from discreet.known.bars import number_bars
 from discreet.known.direct import MOST_DIRECTS
 from discreet.known.known import Known, quantile
+from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
@@ -201,7 +202,7 @@ OLD_WOMEN = Linear([box({"age": np.arange(5) > 2, "sex": np.array([False, True])
 def directly(*asked, sigma=Fraction(10)):
     known = Known.nothing(DOMAIN, Unit())
     for place, question in enumerate(asked):
-        known.measured_directly(question, sigma=sigma, values=np.array([100 + place]))
+        known.learn(GaussianQuery(question, sigma, 0.0), np.array([100 + place]))
     return known
 
 
@@ -233,9 +234,9 @@ def test_men_and_women_make_everyone():
 
 def test_a_direct_of_what_the_lattice_knows_exactly_changes_nothing():
     known = Known.nothing(DOMAIN, Unit(neighbors="replace_one"))
-    known.told_total(1000)
+    known.learn_total(1000)
     everyone = Linear([Product(())])
-    known.measured_directly(everyone, sigma=Fraction(10), values=np.array([990]))
+    known.learn(GaussianQuery(everyone, Fraction(10), 0.0), np.array([990]))
     assert found(known, everyone) == pytest.approx((1000, 0), abs=1e-9)
 
 
@@ -256,10 +257,12 @@ def test_a_direct_makes_nothing_worse_that_was_known_before():
     known = Known.nothing(DOMAIN, Unit())
     pieces = Space(DOMAIN).pieces()
     several = Measurement(tuple((piece, Fraction(20)) for piece in pieces if "city" not in piece.columns))
-    known.measured(several, np.zeros(sum(size for _, size in several.stretches(DOMAIN)), dtype=np.int64))
+    known.learn(
+        GaussianResiduals(several, 0.0), np.zeros(sum(size for _, size in several.stretches(DOMAIN)), dtype=np.int64)
+    )
     young_men = Linear([box({"age": np.arange(5) <= 2, "sex": np.array([True, False])})])
     _, before = found(known, young_men)
-    known.measured_directly(OLD_WOMEN, sigma=Fraction(1), values=np.array([100]))
+    known.learn(GaussianQuery(OLD_WOMEN, Fraction(1), 0.0), np.array([100]))
     assert found(known, young_men)[1] <= before
 
 
@@ -274,7 +277,9 @@ def test_a_coarse_look_at_the_lattice_does_not_undo_what_directs_said():
     assert before < 3
     pieces = [piece for piece in Space(DOMAIN).pieces() if "city" not in piece.columns]
     coarse = Measurement(tuple((piece, Fraction(200)) for piece in pieces))
-    known.measured(coarse, np.zeros(sum(size for _, size in coarse.stretches(DOMAIN)), dtype=np.int64))
+    known.learn(
+        GaussianResiduals(coarse, 0.0), np.zeros(sum(size for _, size in coarse.stretches(DOMAIN)), dtype=np.int64)
+    )
     assert found(known, OLD - OLD_WOMEN)[1] <= before * (1 + 1e-6)
 
 
@@ -289,10 +294,10 @@ def looked_at(seed):
     for step in [*releases.measurements, *releases.directs]:
         if isinstance(step, Measurement):
             size = sum(size for _, size in step.stretches(domain))
-            looked.measured(step, numbers[start : start + size])
+            looked.learn(GaussianResiduals(step, 0.0), numbers[start : start + size])
         else:
             size = 1
-            looked.measured_directly(step[0], sigma=step[1], values=numbers[start : start + 1])
+            looked.learn(GaussianQuery(step[0], step[1], 0.0), numbers[start : start + 1])
         start += size
         for question in questions:
             estimate(question, looked)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from discreet.known.family import energies_of
 from discreet.known.known import Known
 from discreet.known.lattice import variance_of
+from discreet.known.steps import GaussianResiduals
 from discreet.query import Linear, Marginal, Residual
 from discreet.query.axis import axis_of
 from discreet.query.measurement import Measurement
@@ -215,10 +216,13 @@ def box_of(**cells):
 def known_of(*residuals, total=None, domain=DOMAIN):
     known = Known.nothing(domain, Unit())
     if total is not None:
-        known.told_total(total)
+        known.learn_total(total)
     for parts in residuals:
         residual = Residual(parts)
-        known.measured(Measurement(((residual, Fraction(5)),)), np.zeros(residual.size(domain), dtype=np.int64))
+        known.learn(
+            GaussianResiduals(Measurement(((residual, Fraction(5)),)), 0.0),
+            np.zeros(residual.size(domain), dtype=np.int64),
+        )
     return known
 
 

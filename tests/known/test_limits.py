@@ -16,11 +16,12 @@ from discreet.known import bars, whole
 from discreet.known.bars import _cell, _one_bar, number_bars
 from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Known
+from discreet.known.steps import LaplaceMarginal, LaplaceQuery
 from discreet.known.tail import half_width
 from discreet.plan import fill
 from discreet.plan.fill import Sparse, fill_to_targets
 from discreet.plan.plan import require_few
-from discreet.plan.pure import Alone, Whole, pure_step
+from discreet.plan.pure import pure_step
 from discreet.plan.target import Target
 from discreet.query import Marginal, col, count
 from discreet.query.linear import Linear
@@ -53,7 +54,7 @@ def told(domain=SMALL, seed=1):
         (("age", "city", "ill", "sex"), 30),
     ):
         size = int(np.prod([domain[name].size for name in columns]))
-        known.measured_whole(columns, scale=Fraction(scale), values=rng.integers(0, 100, size))
+        known.learn(LaplaceMarginal(columns, Fraction(scale), 0.0), rng.integers(0, 100, size))
     return known
 
 
@@ -122,7 +123,7 @@ def test_cells_that_are_too_large_as_questions_of_their_own_have_the_bar_of_one_
         {name: Integers(0, 29, missing="drop") for name in "ab"} | {"g": Categories(list("uvwxyz"), outside="drop")}
     )
     known, rng = Known.nothing(domain, Unit(), pure=True), np.random.default_rng(1)
-    known.measured_whole(("a", "b", "g"), scale=Fraction(9), values=rng.integers(0, 9, 30 * 30 * 6))
+    known.learn(LaplaceMarginal(("a", "b", "g"), Fraction(9), 0.0), rng.integers(0, 9, 30 * 30 * 6))
     first = (np.arange(30) < 10).astype(np.int64)
     weight = Linear([Product((Factor((name,), first),), sign * 2**21) for name, sign in (("a", 1), ("b", -1))])
     for question in (Marginal(("g",), weight), Marginal(("a", "g"), weight), weight):
@@ -151,7 +152,7 @@ def test_the_noises_of_a_wide_column_take_room_like_its_cells():
     """Of n cells the measuring matrices have n² numbers; they are never written down."""
     domain = Domain({"income": Integers(0, 9999, missing="drop")})
     known = Known.nothing(domain, Unit(), pure=True)
-    known.measured_whole(("income",), scale=Fraction(9), values=np.zeros(10_000, dtype=np.int64))
+    known.learn(LaplaceMarginal(("income",), Fraction(9), 0.0), np.zeros(10_000, dtype=np.int64))
     tracemalloc.start()
     try:
         bars.number_bars(Linear([Product((Factor(("income",), np.arange(10_000)),))]), known, 0.95)
@@ -163,12 +164,12 @@ def test_the_noises_of_a_wide_column_take_room_like_its_cells():
 def test_a_whole_marginal_of_too_many_pieces_is_not_bought():
     known = Known.nothing(FLAGS, Unit(), pure=True)
     names = sorted(FLAGS)
-    for many, kind in ((11, Whole), (12, Alone)):
+    for many, kind in ((11, LaplaceMarginal), (12, LaplaceQuery)):
         question = Marginal(tuple(names[:many]), conjunction(names[:1]))
         for ahead in (True, False):
             found = pure_step(question, Target(error=1000.0, confidence=0.95, joint=1), known, ahead=ahead)
             assert isinstance(found, kind) or not ahead, (many, found)
-            assert not isinstance(found, Whole) or len(found.columns) <= 11
+            assert not isinstance(found, LaplaceMarginal) or len(found.columns) <= 11
 
 
 def test_a_batch_that_is_too_large_is_refused_and_nothing_is_paid():

@@ -10,10 +10,11 @@ from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import number_bars
 from discreet.known.known import Known, quantile
+from discreet.known.steps import GaussianQuery, LaplaceMarginal
 from discreet.ledger import Budget
 from discreet.plan import plan as plan_module
 from discreet.plan.plan import plan_steps
-from discreet.plan.step import Directly, direct_step, step_for
+from discreet.plan.step import direct_step, step_for
 from discreet.plan.target import MOST_NOISE, Target
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Factor, Product
@@ -58,14 +59,14 @@ def exact(question):
 
 def take(step, known, rng):
     """Do what a step says with noise of our own, and say what it cost."""
-    if isinstance(step, Directly):
+    if isinstance(step, GaussianQuery):
         noise = rng.normal(scale=float(step.sigma), size=1)
-        known.measured_directly(step.question, sigma=step.sigma, values=_whole(exact(step.question) + noise))
+        known.learn(GaussianQuery(step.question, step.sigma, 0.0), _whole(exact(step.question) + noise))
         return step.price
     values = exact(step.measurement)
     sizes = [known.lattice.size(residual) for residual, _ in step.measurement.pieces]
     scales = np.repeat([float(sigma) for _, sigma in step.measurement.pieces], sizes)
-    known.measured(step.measurement, _whole(values + rng.normal(scale=scales)))
+    known.learn(step, _whole(values + rng.normal(scale=scales)))
     return step.price
 
 
@@ -107,7 +108,7 @@ def test_a_faint_measurement_beside_a_good_one(faint):
     rng = np.random.default_rng(5)
     known, price = Known.nothing(DOMAIN, Unit()), 0.0
     first = step_for(QUESTIONS[-1], Target(faint), known)
-    assert not isinstance(first, Directly), "pieces of the lattice are faint, and what follows is joined to them"
+    assert not isinstance(first, GaussianQuery), "pieces of the lattice are faint, and what follows is joined to them"
     price += take(first, known, rng)
     for question, error in ((QUESTIONS[2], 200.0), (QUESTIONS[9], 100.0)):
         step = direct_step(question, Target(error), known)
@@ -120,7 +121,7 @@ def test_a_negligible_direct_is_told_but_not_joined(faint_first):
     known = Known.nothing(DOMAIN, Unit())
     pair = [(QUESTIONS[0], 10**9), (QUESTIONS[1], 10)]
     for question, sigma in pair if faint_first else reversed(pair):
-        known.measured_directly(question, sigma=plan_module.Fraction(sigma), values=np.array([1000]))
+        known.learn(GaussianQuery(question, plan_module.Fraction(sigma), 0.0), np.array([1000]))
     assert [known.is_joined(question) for question, _ in pair] == [False, True]
     assert set(known.told) == {question for question, _ in pair}
 
@@ -142,7 +143,7 @@ def test_what_is_left_of_products_that_cancel_has_its_own_value_and_bar(grouped,
     """Doubles would not see a weight of 1 beside 2^40: the bar would be 0, and the value rounding."""
     known, rng = Known.nothing(DOMAIN, UNIT, pure=pure), np.random.default_rng(1)
     if pure:
-        known.measured_whole(("city", "smoker"), scale=Fraction(9), values=rng.integers(0, 99, CITIES * SMOKERS))
+        known.learn(LaplaceMarginal(("city", "smoker"), Fraction(9), 0.0), rng.integers(0, 99, CITIES * SMOKERS))
     else:
         for step in plan_steps([(Marginal(("city", "smoker")), Target(error=30.0, confidence=0.95))], known).steps:
             take(step, known, rng)

@@ -12,8 +12,9 @@ from scipy.stats import norm
 
 from discreet.known.bars import number_bars
 from discreet.known.known import Known, quantile
+from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
-from discreet.plan.plan import Directly, Lattice, event_of, plan_steps
+from discreet.plan.plan import event_of, plan_steps
 from discreet.plan.step import _lattice, step_for
 from discreet.plan.target import Target, sigma_for
 from discreet.privacy.event import Gaussian
@@ -43,21 +44,18 @@ def random_known(rng, domain, *, unit=None, directs=True):
     """What some earlier questions left behind."""
     known = Known.nothing(domain, unit or UNITS[rng.integers(3)])
     if known.lattice.unit.neighbors == "replace_one" and known.lattice.unit.key is None:
-        known.told_total(1000)
+        known.learn_total(1000)
     for _ in range(int(rng.integers(0, 4))):
         question = random_asked(rng, domain)
         step = step_for(question, Target(float(np.exp(rng.uniform(0, 6)))), known)
-        if isinstance(step, Lattice) or (directs and step is not None):
+        if isinstance(step, GaussianResiduals) or (directs and step is not None):
             learn(step, known)
     return known
 
 
 def learn(step, known):
     """Take a step, with numbers that do not matter."""
-    if isinstance(step, Lattice):
-        known.measured(step.measurement)
-    else:
-        known.measured_directly(step.question, sigma=step.sigma, values=None, price=step.price)
+    known.learn(step)
 
 
 def state(known):
@@ -105,10 +103,10 @@ def reach(seed, *, directs):
     known = random_known(rng, domain, directs=directs)
     asked = [(random_asked(rng, domain), random_target(rng)) for _ in range(int(rng.integers(1, 4)))]
     steps = plan_steps(asked, known).steps
-    alone = {step.question for step in steps if isinstance(step, Directly)}
+    alone = {step.question for step in steps if isinstance(step, GaussianQuery)}
     if not directs:
         # A direct answer moves what the lattice says of others; a Marginal has a test of its own.
-        steps = [step for step in steps if isinstance(step, Lattice)]
+        steps = [step for step in steps if isinstance(step, GaussianResiduals)]
     for step in steps:
         learn(step, known)
     return [(target, error_of(question, target, known)) for question, target in asked if question not in alone]
@@ -171,7 +169,7 @@ def test_a_marginal_that_is_measured_directly_is_measured_once(error, before, mo
         monkeypatch.setattr("discreet.plan.step.MOST_DRAWN", 2**30)
         learn(_lattice(known.family(question), Target(before), known), known)
     step = step_for(question, target, known)
-    assert isinstance(step, Directly)
+    assert isinstance(step, GaussianQuery)
     learn(step, known)
     assert step_for(question, target, known) is None
 
@@ -188,7 +186,7 @@ def test_a_sum_of_counts_that_is_measured_directly_is_measured_once(monkeypatch)
     monkeypatch.setattr("discreet.plan.step.MOST_DRAWN", 2**30)
     learn(_lattice(known.family(question), Target(72), known), known)
     step = step_for(question, Target(60), known)
-    assert isinstance(step, Directly)
+    assert isinstance(step, GaussianQuery)
     learn(step, known)
     assert step_for(question, Target(60), known) is None
 
@@ -211,7 +209,7 @@ def test_pieces_of_the_lattice_are_measured_with_a_sigma_of_at_least_one(seed):
     domain = random_domain(rng)
     known = random_known(rng, domain)
     step = step_for(random_asked(rng, domain), random_target(rng), known)
-    if isinstance(step, Lattice):
+    if isinstance(step, GaussianResiduals):
         assert all(sigma >= 1 for _, sigma in step.measurement.pieces)
 
 
@@ -222,7 +220,7 @@ def test_a_larger_error_is_cheaper(seed):
     domain = random_domain(rng)
     known = random_known(rng, domain)
     question = random_asked(rng, domain)
-    prices = {Lattice: [], Directly: []}
+    prices = {GaussianResiduals: [], GaussianQuery: []}
     for error in np.exp(np.linspace(-2, 7, 19)):
         step = step_for(question, Target(float(error)), known)
         if step is not None:
@@ -240,7 +238,7 @@ def test_what_is_known_never_makes_a_question_dearer(seed):
     unit = UNITS[rng.integers(2)]
     empty = Known.nothing(domain, unit)
     if unit.neighbors == "replace_one":
-        empty.told_total(1000)
+        empty.learn_total(1000)
     known, question, target = (
         random_known(rng, domain, unit=unit),
         random_asked(rng, domain, linear=True),
@@ -250,7 +248,11 @@ def test_what_is_known_never_makes_a_question_dearer(seed):
     known.paid.clear()
     known.groups.clear()
     before, after = step_for(question, target, empty), step_for(question, target, known)
-    if isinstance(before, Lattice) and isinstance(after, Lattice) and unit.neighbors == "add_remove":
+    if (
+        isinstance(before, GaussianResiduals)
+        and isinstance(after, GaussianResiduals)
+        and unit.neighbors == "add_remove"
+    ):
         assert after.price <= before.price * (1 + 1e-6)
 
 
@@ -268,7 +270,7 @@ def test_tiny_errors_are_measured_directly_and_hold_exactly(unit, error, joint):
             target = Target(error, confidence, joint)
             known = Known.nothing(DOMAIN, unit)
             step = step_for(question, target, known)
-            if isinstance(step, Directly):
+            if isinstance(step, GaussianQuery):
                 learn(step, known)
                 assert half_width(step.sigma, confidence, joint=joint) <= error
                 wider = half_width(step.sigma * Fraction(1001, 1000), confidence, joint=joint)
@@ -279,7 +281,7 @@ def test_tiny_errors_are_measured_directly_and_hold_exactly(unit, error, joint):
 @pytest.mark.parametrize("error", [0.2, 0.5, 1.0])
 def test_an_error_of_at_most_one_at_95_percent_needs_a_sigma_below_one(error):
     step = step_for(count(DOMAIN, col("age") >= 65), Target(error), Known.nothing(DOMAIN, Unit()))
-    assert isinstance(step, Directly)
+    assert isinstance(step, GaussianQuery)
     assert step.sigma < 1
 
 
@@ -297,7 +299,7 @@ def test_a_promise_about_the_total_holds_by_the_exact_law_of_its_noise(confidenc
         known, target = Known.nothing(DOMAIN, Unit()), Target(error, confidence)
         step = step_for(EVERYONE, target, known)
         learn(step, known)
-        ((_, sigma),) = [(None, step.sigma)] if isinstance(step, Directly) else step.measurement.pieces
+        ((_, sigma),) = [(None, step.sigma)] if isinstance(step, GaussianQuery) else step.measurement.pieces
         assert holds(error_of(EVERYONE, target, known), sigma) >= confidence
 
 
@@ -305,7 +307,7 @@ def test_a_promise_about_the_total_holds_by_the_exact_law_of_its_noise(confidenc
 def test_the_bar_of_one_direct_answer_holds_by_the_exact_law_of_its_noise(confidence):
     for sigma in (Fraction(1), Fraction(13, 10), Fraction(5, 2), Fraction(51, 10), Fraction(20)):
         known = Known.nothing(DOMAIN, Unit())
-        known.measured_directly(OLD, sigma=sigma, values=None)
+        known.learn(GaussianQuery(OLD, sigma, 0.0))
         assert holds(error_of(OLD, Target(1.0, confidence), known), sigma) >= confidence
 
 
@@ -324,7 +326,7 @@ def test_a_batch_costs_at_most_what_its_questions_cost_one_after_the_other(seed)
             alone.append(step)
             one_by_one += step.price
             learn(step, known)
-    if all(isinstance(step, Lattice) for step in (*together.steps, *alone)):
+    if all(isinstance(step, GaussianResiduals) for step in (*together.steps, *alone)):
         assert together.price <= one_by_one * 1.05 or unit.neighbors == "replace_one"
         assert together.price <= one_by_one * 2
 

@@ -11,7 +11,8 @@ import pytest
 from discreet.curator.asked import read_question
 from discreet.curator.measuring import mechanism_of
 from discreet.errors import BadQuery, SealBroken, TooLarge
-from discreet.plan.plan import Directly, Lattice, Steps, event_of
+from discreet.known.steps import GaussianQuery, GaussianResiduals
+from discreet.plan.plan import Steps, event_of
 from discreet.privacy.event import Compose
 from discreet.query import Linear, Marginal, Measurement, Ratio, Residual, Workload, prefixes
 from discreet.query.body import Body
@@ -272,7 +273,7 @@ def test_the_seal_refuses_a_query_whose_declared_range_is_not_that_of_its_weight
 def test_a_mechanism_for_a_lighter_question_is_refused_at_the_seal():
     table = open_table({"age": [0, 1, 2, 3, 4]}, domain=AGES)
     query = prefixes(AGES, "age")[0]
-    light, heavy = Directly(query, Fraction(10), 0.0), 2 * query
+    light, heavy = GaussianQuery(query, Fraction(10), 0.0), 2 * query
     mechanism = mechanism_of(light, table)
     with pytest.raises(SealBroken, match="calibrated"):
         mechanism.release(table.evaluate(heavy))
@@ -282,9 +283,11 @@ def test_what_is_paid_for_a_step_is_what_its_mechanism_does():
     table = open_table({"a": ["x"], "b": [1], "c": ["y"]}, domain=KEEPING)
     query = query_from_plain({"products": [[3, [[["b", "a"], [2, 3], [0, 1, 0, 2, 0, -1]]]]]})
     steps = (
-        Directly(query, Fraction(10), 0.0),
-        Directly(Marginal(("b", "a"), query), Fraction(7), 0.0),
-        Lattice(Measurement(((Residual((("b", 1), ("a", 1))), Fraction(3)), (Residual(()), Fraction(2)))), 0.0),
+        GaussianQuery(query, Fraction(10), 0.0),
+        GaussianQuery(Marginal(("b", "a"), query), Fraction(7), 0.0),
+        GaussianResiduals(
+            Measurement(((Residual((("b", 1), ("a", 1))), Fraction(3)), (Residual(()), Fraction(2)))), 0.0
+        ),
     )
     for step in steps:
         assert mechanism_of(step, table).event == event_of(step, table.domain, table.unit)

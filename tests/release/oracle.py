@@ -27,7 +27,7 @@ class Oracle:
         if not isinstance(request, Measure):
             return said
         for step, values in zip(request.steps.steps, said, strict=True):
-            self.known.measured(step.measurement, values)
+            self.known.learn(step, values)
         return 0
 
     def _say(self, request):

@@ -109,7 +109,7 @@ def test_the_budget_is_never_exceeded_and_all_but_used(rows, units, at_once):
 def test_so_it_is_for_every_unit(rows, unit):
     oracle = Oracle(rows, unit=unit)
     if unit.neighbors == "replace_one":
-        oracle.known.told_total(ROWS)
+        oracle.known.learn_total(ROWS)
     oracle.release()
     assert Fraction(999, 1000) * RICH <= oracle.spent <= RICH
     assert ("the number of rows, for a release" in oracle.whys()) == (unit.neighbors == "add_remove")
@@ -327,10 +327,10 @@ def test_the_noise_of_a_look_is_as_forecast(rows, scope):
     off, forecast = [], 0.0
     for seed in range(60):
         oracle = Oracle(rows, seed=seed)
-        oracle.known.told_total(ROWS)
+        oracle.known.learn_total(ROWS)
         forecast = noise_after(oracle.known, scope, 1e-3)
         step = rising_step(oracle.known, scope, 1e-3)
-        oracle.known.measured(step.measurement, oracle._looked(step.measurement))
+        oracle.known.learn(step, oracle._looked(step.measurement))
         seen = known_marginal(oracle.known, scope)
         off.append(np.abs(seen - oracle.marginal(scope)).sum())
     deviation = np.std(off) / len(off) ** 0.5
@@ -347,7 +347,7 @@ def test_pieces_that_are_known_better_are_left_alone(rows):
     oracle = Oracle(rows)
     for name in ("city", "job"):
         step = rising_step(oracle.known, (name,), 1.0)
-        oracle.known.measured(step.measurement, oracle._looked(step.measurement))
+        oracle.known.learn(step, oracle._looked(step.measurement))
     fresh = noise_after(Known.nothing(DOMAIN, Unit()), ("city", "job"), 1e-3)
     assert noise_after(oracle.known, ("city", "job"), 1e-3) < fresh
     step = rising_step(oracle.known, ("city", "job"), 1e-3)

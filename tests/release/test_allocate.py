@@ -14,7 +14,7 @@ import discreet as dp
 from discreet.errors import BadParameter
 from discreet.known.known import Known
 from discreet.known.lattice import price_of
-from discreet.plan.step import Lattice
+from discreet.known.steps import GaussianResiduals
 from discreet.privacy.accounting import total_loss
 from discreet.privacy.gaussian import GAUSSIAN
 from discreet.query.linear import Marginal
@@ -64,15 +64,15 @@ def random_case(rng, unit, *, categories=False):
         block = known.lattice.blocks.setdefault(scope, known.lattice.block(scope))
         block.precision[...] = rng.gamma(1.0, 1e-3, size=block.precision.shape) * (rng.random() < 0.4)
     if rng.random() < 0.3:
-        known.told_total(1000)
+        known.learn_total(1000)
     return domain, goal, known
 
 
 def learn(known, steps):
     """Take the steps without looking at any row: only how well the pieces are known then."""
     for step in steps.steps:
-        assert isinstance(step, Lattice)
-        known.measured(step.measurement)
+        assert isinstance(step, GaussianResiduals)
+        known.learn(step)
 
 
 # --- The optimum ------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_the_levels_of_an_exchange_are_near_the_optimum(by_name):
     """Minimise Σ v/w with the largest move at most the budget: SLSQP, a constraint for each kind of exchange."""
     domain, unit, budget = dp.Domain({"age": whole(32)}), dp.Unit(neighbors="replace_one"), 1e-4
     asked, known = by_name(domain, "age"), Known.nothing(domain, unit)
-    known.told_total(1000)
+    known.learn_total(1000)
     market, demand = market_of(asked, known), asked.demand(asked.weights)
     weight = market.bought(asked.joined(allocate(asked, known, budget=budget)))
     (exchange,) = market.exchanges
@@ -350,7 +350,7 @@ def test_a_public_number_of_rows_costs_nothing_whether_it_was_told_or_not(norm):
     unit = dp.Unit(neighbors="replace_one")
     goal = goal_of(marginals(domain, 1), domain)
     told, untold = Known.nothing(domain, unit), Known.nothing(domain, unit)
-    told.told_total(100)
+    told.learn_total(100)
     found = [allocate(goal, known, budget=0.01, norm=norm) for known in (told, untold)]
     for columns in found[0]:
         assert found[0][columns].tolist() == found[1][columns].tolist()

@@ -8,12 +8,11 @@ import pytest
 
 from discreet.errors import TooLarge
 from discreet.known.known import Known
+from discreet.known.steps import GaussianQuery, LaplaceMarginal
 from discreet.model.looks import total_of
 from discreet.plan.build import run
 from discreet.plan.plan import Steps
-from discreet.plan.pure import Whole
 from discreet.plan.request import Measure
-from discreet.plan.step import Directly
 from discreet.query.linear import Marginal
 from discreet.release.allocate import allocate, as_steps
 from discreet.release.brief import Brief
@@ -78,7 +77,7 @@ def test_the_split_is_by_a_power_of_weight_times_cells(pure):
     prices = np.array([step.price for step in steps])
     worth = np.array([weight * goal.cells(scope) for scope, weight in goal.weights]) ** power
     assert np.allclose(prices, worth / worth.sum(), rtol=1e-6)
-    assert all(isinstance(step, Whole if pure else Directly) for step in steps)
+    assert all(isinstance(step, LaplaceMarginal if pure else GaussianQuery) for step in steps)
 
 
 @pytest.mark.parametrize("pure", [False, True], ids=["gaussian", "pure"])
@@ -146,7 +145,13 @@ def test_rows_that_were_counted_well_are_not_counted_again(pure, tmp_path):
 
 def _columns(request):
     for step in request.steps.steps:
-        yield step.columns if isinstance(step, Whole) else step.question.columns if isinstance(step, Directly) else ()
+        yield (
+            step.columns
+            if isinstance(step, LaplaceMarginal)
+            else step.question.columns
+            if isinstance(step, GaussianQuery)
+            else ()
+        )
 
 
 def test_whole_marginals_and_pieces_are_joined_without_loss(tmp_path):
@@ -154,7 +159,7 @@ def test_whole_marginals_and_pieces_are_joined_without_loss(tmp_path):
     with desk_of(tmp_path) as desk:
         sigma = Fraction(1, 4)
         for columns in (("rich", "age"), ("age", "city", "ill")):
-            desk.answer(Measure(Steps((Directly(Marginal(columns), sigma, 16.0),)), "a marginal"))
+            desk.answer(Measure(Steps((GaussianQuery(Marginal(columns), sigma, 16.0),)), "a marginal"))
         found = joined(desk.known, TRIPLES)
         assert total_of(found)[0] == pytest.approx(ROWS, abs=6)
         seen = Known(found)

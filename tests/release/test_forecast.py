@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.known.known import Known
+from discreet.known.steps import GaussianQuery
 from discreet.query.residual import Residual
 from discreet.release.bought import mixture, pieces
 from discreet.release.brief import Brief
@@ -173,7 +174,7 @@ def test_a_marginal_that_was_measured_whole_counts_for_its_columns_too():
 
     brief = brief_of(SMALL, 2, 1)
     scope = brief.goal.scopes[0]
-    brief.known.measured_directly(Marginal(scope), sigma=Fraction(10), values=np.zeros(6, dtype=np.int64))
+    brief.known.learn(GaussianQuery(Marginal(scope), Fraction(10), 0.0), np.zeros(6, dtype=np.int64))
     layers = layers_of(brief.goal)
     found = precisions_known(layers, brief.known)
     assert found[layers.index[scope]] == pytest.approx(1 / 100, rel=0.01)

@@ -135,7 +135,7 @@ def test_a_lattice_error_is_that_of_the_answers():
     goal, known, budget = goal_of(marginals(domain, 2), domain), Known.nothing(domain, dp.Unit()), Fraction(1, 100)
     precisions = allocate(goal, known, budget=budget)
     for step in as_steps(known, precisions, budget=budget).steps:
-        known.measured(step.measurement)
+        known.learn(step)
     errors = lattice_errors(goal, precisions, 1000)
     for scope, error in zip(goal.scopes, errors.tolist(), strict=True):
         variances = known.estimate(known.family(dp.query.Marginal(scope))).variances

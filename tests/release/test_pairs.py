@@ -65,7 +65,7 @@ class Oracle(Answering):
     def __init__(self, rows, *, unit=ADD, first=None, **named):
         super().__init__(DOMAIN, rows, unit, first=first, **named)
         if unit.neighbors == "replace_one" and not total_of(self.known.lattice)[0]:
-            self.known.told_total(len(rows["age"]) if first is None else len(first.rows["age"]))
+            self.known.learn_total(len(rows["age"]) if first is None else len(first.rows["age"]))
 
     def release(self, goal=TRIPLES, units=FAIR, **named):
         return run(pairs(self.known, goal, float(units), **named), self)

@@ -8,10 +8,10 @@ import pytest
 
 from discreet.errors import TooLarge
 from discreet.known.known import Known
+from discreet.known.steps import GaussianQuery
 from discreet.model.dense import Dense
 from discreet.plan.plan import Steps
 from discreet.plan.request import Choose, Measure
-from discreet.plan.step import Directly
 from discreet.query.linear import Linear
 from discreet.release.brief import Brief
 from discreet.release.cells import cells_of_goal, number_of_cells
@@ -105,7 +105,7 @@ def test_single_columns_that_are_known_are_where_it_starts(tmp_path):
 def test_a_count_that_was_measured_well_is_known_at_once(tmp_path):
     with desk_of(tmp_path, unit=REPLACE) as desk:
         question = cells_of_goal(PAIRS)[0]
-        desk.answer(Measure(Steps((Directly(question, Fraction(1), 1.0),)), "before"))
+        desk.answer(Measure(Steps((GaussianQuery(question, Fraction(1), 1.0),)), "before"))
         first = next(rounds(Brief(desk.known, PAIRS, SOME)))
         assert first.questions[0] == question
         assert abs(first.expected[0] - counts_of(PAIRS.scopes[0]).ravel()[0]) < 8

@@ -31,7 +31,7 @@ WANTED = {("age",): 1.0, ("city",): 2.0, ("age", "city"): 0.1, ("age", "ill"): 0
 def bought(known, steps):
     """Learn how well everything is known once the steps are taken; what they cost, exactly."""
     for step in steps.steps:
-        known.measured(step.measurement)
+        known.learn(step)
     return loss(steps.event(DOMAIN, known.lattice.unit))
 
 
@@ -99,7 +99,7 @@ def test_what_is_known_better_stays_as_it_is():
 
 def test_a_public_number_of_rows_is_not_bought():
     known = nothing(Unit(neighbors="replace_one"))
-    known.told_total(100)
+    known.learn_total(100)
     assert topped(known, {(): 1.0}, 0.5) == Steps(())
     steps = topped(known, {(): 1.0, ("ill",): 1.0}, 0.5)
     assert [step.measurement.columns for step in steps.steps] == [("ill",)]

@@ -83,7 +83,7 @@ class Trial:
         self.units = Fraction(units)
         self.oracle = Oracle(goal.domain, codes, unit, seed=seed, known=known, first=first)
         if unit.neighbors == "replace_one":
-            self.oracle.known.told_total(ROWS)
+            self.oracle.known.learn_total(ROWS)
         elif known is None:
             self.oracle(Measure(topped(self.oracle.known, {(): 1.0}, 0.002 * float(units)), "the number of rows"))
         self.before, begun = len(self.oracle.requests), self.oracle.spent
@@ -157,7 +157,7 @@ def test_it_costs_what_its_requests_cost_and_never_more_than_a_small_part(units,
 def test_what_is_known_exactly_is_not_paid_again():
     codes = chains(0)
     exact = Oracle(DOMAIN, codes, ADD)
-    exact.known.told_total(ROWS)
+    exact.known.learn_total(ROWS)
     for scope in GOAL.below:
         if len(scope) < 3:
             piece = Residual(tuple((name, 1) for name in scope))

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.known import bars
 from discreet.known.known import Known
+from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.product import Factor, Product
@@ -132,13 +133,13 @@ class Releases:
         """What is known when these numbers were released."""
         known, start = Known.nothing(self.space.domain, Unit()), 0
         if self.exact_total:
-            known.told_total(total)
+            known.learn_total(total)
         for each in self.measurements:
             size = sum(size for _, size in each.stretches(self.space.domain))
-            known.measured(each, np.asarray(numbers[start : start + size]))
+            known.learn(GaussianResiduals(each, 0.0), np.asarray(numbers[start : start + size]))
             start += size
         for question, sigma in self.directs:
-            known.measured_directly(question, sigma=sigma, values=np.asarray(numbers[start : start + 1]))
+            known.learn(GaussianQuery(question, sigma, 0.0), np.asarray(numbers[start : start + 1]))
             start += 1
         return known
 

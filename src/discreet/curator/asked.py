@@ -8,7 +8,7 @@ from typing import Any
 from discreet.cache import ById, LruCache
 from discreet.errors import BadQuery, TooLarge
 from discreet.known.family import room_of
-from discreet.known.known import Question
+from discreet.known.steps import Question
 from discreet.query.ask import count
 from discreet.query.box import shared_work
 from discreet.query.check import MOST_ANSWER_NUMBERS, MOST_ANSWER_ROWS, check_statement, require_numbers

@@ -9,7 +9,8 @@ import numpy as np
 from discreet.answer import means_of
 from discreet.curator.asked import Part
 from discreet.known.bars import Bars, estimate, number_bars, with_told
-from discreet.known.known import Known, Question, quantile
+from discreet.known.known import Known, quantile
+from discreet.known.steps import Question
 from discreet.query.linear import Linear, Marginal
 
 

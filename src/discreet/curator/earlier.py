@@ -4,8 +4,9 @@ from json import loads
 
 from discreet.curator.released import Prints, from_bytes
 from discreet.errors import BadSchema
+from discreet.known.steps import GaussianQuery, GaussianResiduals, Step
 from discreet.ledger import Ledger
-from discreet.plan.plan import Directly, Lattice, Step, Steps
+from discreet.plan.plan import Steps
 from discreet.plan.probe import counted
 from discreet.privacy.loss import loss
 from discreet.privacy.wire import event_from_plain
@@ -19,9 +20,9 @@ _MORE = 1.5
 
 def _plain(step: Step, domain: Domain) -> bool:
     """Whether a step is of pieces or of a count: what one person moves of them follows from the unit alone."""
-    if isinstance(step, Directly) and isinstance(step.question, Linear):
+    if isinstance(step, GaussianQuery) and isinstance(step.question, Linear):
         return counted(domain, step.question)
-    return isinstance(step, Lattice)
+    return isinstance(step, GaussianResiduals)
 
 
 def require_priced(ledger: Ledger, table: Table) -> None:

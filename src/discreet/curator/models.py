@@ -17,6 +17,7 @@ from discreet.errors import BudgetExceeded
 from discreet.known.bars import Bars
 from discreet.known.known import quantile
 from discreet.known.lattice import subsets
+from discreet.known.steps import GaussianQuery
 from discreet.mechanism.gaussian import half_width
 from discreet.model.mixture import Mixture
 from discreet.model.tree import Tree
@@ -25,7 +26,7 @@ from discreet.plan.forecast import WORTH, Stream, lattice_units, model_units
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.probe import counted
 from discreet.plan.request import Done, Procedure, Quantile, Request
-from discreet.plan.step import Directly, exact_sigma
+from discreet.plan.step import exact_sigma
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Nothing
 from discreet.query.linear import Linear
@@ -264,9 +265,9 @@ class Models:
         """The measurement after a hit that its stake always pays."""
         return Steps((self._directly(session, question),))
 
-    def _directly(self, session: Session, question: Linear) -> Directly:
+    def _directly(self, session: Session, question: Linear) -> GaussianQuery:
         sigma = exact_sigma(Target(float(session.error), session.after_hit))
-        return Directly(question, sigma, float(session.rows**2 / sigma**2))
+        return GaussianQuery(question, sigma, float(session.rows**2 / sigma**2))
 
     def _hit(self, session: Session, question: Linear, why: str, analyst: str, stake: Stake) -> Steps:
         """Pay, measure, learn. Which steps are taken depends on what is known and left, not on the rows."""

@@ -8,9 +8,10 @@ from discreet.curator.models import Models
 from discreet.curator.reply import meets, require_known
 from discreet.curator.teller import Teller
 from discreet.curator.wish import Asked, Wish, least_events, modelled, targets_of
+from discreet.known.steps import GaussianResiduals
 from discreet.ledger.budget import Budget, as_budget
 from discreet.picture import error_text
-from discreet.plan.plan import Lattice, Origin, Steps, plan_steps
+from discreet.plan.plan import Origin, Steps, plan_steps
 from discreet.privacy.event import Event, Nothing
 
 
@@ -75,7 +76,7 @@ def promised(teller: Teller, models: Models, analyst: str, reading: Reading, wis
     if any(part.values is not None for part in reading.parts) and steps.steps:
         note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
     price, fits = as_budget(gate, gate.charge(event)), teller.fits(event, analyst)
-    pieces = sum(len(step.measurement.pieces) for step in steps.steps if isinstance(step, Lattice))
+    pieces = sum(len(step.measurement.pieces) for step in steps.steps if isinstance(step, GaussianResiduals))
     return Plan(reading.text, float(error), wish.confidence, steps.origin, event, price, fits, note, pieces)
 
 

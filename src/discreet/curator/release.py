@@ -16,7 +16,8 @@ from discreet.curator.layout import laid_out
 from discreet.curator.wish import read_wish
 from discreet.errors import BadQuery, TooLarge
 from discreet.known.bars import Bars, number_bars
-from discreet.known.known import Known, Question, quantile
+from discreet.known.known import Known, quantile
+from discreet.known.steps import Question
 from discreet.ledger import Budget
 from discreet.model.looks import total_of
 from discreet.model.protocol import Model

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from discreet.curator.session import Session, session_from_plain, session_to_plain
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.known.known import Known
+from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, Step
 from discreet.ledger.record import Record, record_of
-from discreet.plan.plan import Alone, Directly, Lattice, Step, Whole, measured
+from discreet.plan.plan import measured
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -76,25 +77,16 @@ def learn(released: Released, known: Known) -> None:
     """Add what was released to what is known, in the order of the ledger."""
     if not released.steps:
         if released.kind == "steps":
-            known.told_total(int(released.values[0]))
+            known.learn_total(int(released.values[0]))
         return
     start = 0
     for step in released.steps:
-        known.cost += step.price
         size = size_of(step, known.domain)
         numbers = released.values[start : start + size]
         if len(numbers) != size:
             raise LedgerDamaged("a recorded answer is shorter than its question. Restore the ledger as it was.")
         start += size
-        match step:
-            case Lattice():
-                known.measured(step.measurement, numbers)
-            case Directly():
-                known.measured_directly(step.question, sigma=step.sigma, values=numbers, price=step.price)
-            case Whole():
-                known.measured_whole(step.columns, scale=step.scale, values=numbers, price=step.price)
-            case Alone():
-                known.told_directly(step.question, scale=step.scale, values=numbers, price=step.price)
+        known.learn(step, numbers)
 
 
 def size_of(step: Step, domain: Domain) -> int:
@@ -110,16 +102,16 @@ def _step_to_plain(step: Step, prints: Prints) -> dict[str, Any]:
     columns = what.columns if isinstance(what, Measurement) else what.scope
     plain: dict[str, Any] = {"price": step.price, "of": {name: prints[name] for name in columns}}
     match step:
-        case Lattice():
+        case GaussianResiduals():
             plain["pieces"] = [
                 [[dict(residual.parts).get(name, 0) for name in columns], str(sigma)]
                 for residual, sigma in step.measurement.pieces
             ]
-        case Whole():
+        case LaplaceMarginal():
             plain |= {"whole": list(step.columns), "scale": str(step.scale)}
-        case Directly():
+        case GaussianQuery():
             plain |= {"direct": query_to_plain(step.question), "sigma": str(step.sigma)}
-        case Alone():
+        case LaplaceQuery():
             plain |= {"direct": query_to_plain(step.question), "scale": str(step.scale)}
     return plain
 
@@ -130,15 +122,15 @@ def _step_from_plain(plain: Any, prints: Prints) -> Step:
     price = float(plain["price"])
     match plain:
         case {"pieces": pieces}:
-            return Lattice(
+            return GaussianResiduals(
                 Measurement(tuple((_residual(columns, parts), Fraction(sigma)) for parts, sigma in pieces)), price
             )
         case {"whole": whole, "scale": scale}:
-            return Whole(tuple(whole), Fraction(scale), price)
+            return LaplaceMarginal(tuple(whole), Fraction(scale), price)
         case {"direct": query, "sigma": sigma}:
-            return Directly(query_from_plain(query), Fraction(sigma), price)
+            return GaussianQuery(query_from_plain(query), Fraction(sigma), price)
         case {"direct": query, "scale": scale}:
-            return Alone(query_from_plain(query), Fraction(scale), price)
+            return LaplaceQuery(query_from_plain(query), Fraction(scale), price)
     raise LedgerDamaged(
         "a recorded answer is of no kind that this version knows. A newer discreet may have written it."
     )

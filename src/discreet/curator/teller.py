@@ -17,6 +17,7 @@ from discreet.curator.session import Session
 from discreet.curator.watch import Watch
 from discreet.errors import BudgetExceeded
 from discreet.known.known import Known
+from discreet.known.steps import first_repr
 from discreet.ledger import Balance, Budget, Ledger
 from discreet.ledger.balance import narrowest
 from discreet.ledger.keys import part_of
@@ -292,7 +293,7 @@ class Teller:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
                 event = steps.event(domain, unit)
-                return self._request(event, why, paying, repr(steps), partial(self._taken, steps, mechanisms))
+                return self._request(event, why, paying, first_repr(steps.steps), partial(self._taken, steps, mechanisms))
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)

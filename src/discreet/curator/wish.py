@@ -12,7 +12,8 @@ from discreet.curator.asked import Part, Reading, single
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.bars import estimate, number_bars, with_told
-from discreet.known.known import Known, Question, quantile
+from discreet.known.known import Known, quantile
+from discreet.known.steps import Question
 from discreet.parameter import Number, confidence_of, positive
 from discreet.picture import error_text
 from discreet.plan.plan import plan_steps

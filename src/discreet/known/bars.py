@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from discreet.cache import LruCache
 from discreet.known.chernoff import chernoff_half_width
-from discreet.known.known import Estimate, Known, Question, Told, quantile
+from discreet.known.known import Estimate, Known, Told, quantile
+from discreet.known.steps import Question
 from discreet.known.tail import MOST_FACTORS, half_width
 from discreet.known.whole import are_few, noises
 from discreet.query.linear import Linear, Marginal

@@ -9,7 +9,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.cache import LruCache, memoize
 from discreet.known.direct import (
@@ -29,17 +28,23 @@ from discreet.known.direct import (
 )
 from discreet.known.family import MOST_TABLE, Family, energies_of, family_of, room_of
 from discreet.known.lattice import MOST_NUMBERS, Lattice, View, among, variance_of
+from discreet.known.steps import (
+    GaussianQuery,
+    GaussianResiduals,
+    LaplaceMarginal,
+    LaplaceQuery,
+    Question,
+    Step,
+)
 from discreet.known.whole import Whole, laplace_variance
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
-from discreet.query.linear import Linear, Marginal
+from discreet.query.linear import Linear
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.types import Columns, Numbers
-
-Question = Linear | Marginal
+from discreet.types import Columns, Ints, Numbers
 
 # So many sets of columns with directs, and so many directs, are taken into one answer.
 MOST_GROUPS, MOST_JOINED = 64, 512
@@ -138,9 +143,29 @@ class Known:
             self._families.put(question, found, size=room_of(question) + (found[0].room if found[0] else 0))
         return found[0]
 
-    def measured(self, measurement: Measurement, values: NDArray[np.int64] | None = None) -> None:
-        """Learn pieces of the lattice; without values only how well they are known, to plan ahead."""
+    def learn(self, step: Step, values: Ints | None = None) -> None:
+        """Learn what a step has measured; without values only how well it is known, to plan ahead."""
         self.version += 1
+        self.cost += step.price
+        match step:
+            case GaussianResiduals(measurement):
+                self._learn_residuals(measurement, values)
+            case GaussianQuery(question, sigma, price):
+                self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+                self._learn_gaussian(question, sigma, values)
+            case LaplaceMarginal(columns, scale, price):
+                self.paid[columns] = self.paid.get(columns, 0.0) + price
+                self._learn_marginal(columns, scale, values)
+            case LaplaceQuery(question, scale, price):
+                self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+                self._learn_laplace(question, scale, values)
+
+    def learn_total(self, rows: int) -> None:
+        """Learn the number of rows where it is public."""
+        self.version += 1
+        self.lattice.add(Residual(()), variance=0.0, values=np.array([rows]))
+
+    def _learn_residuals(self, measurement: Measurement, values: Ints | None) -> None:
         start = 0
         for residual, sigma in measurement.pieces:
             end = start + self.lattice.size(residual)
@@ -148,38 +173,20 @@ class Known:
             self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
             start = end
         self.lattice.use(measurement.columns)
-        self._let_go(measurement.columns)
-
-    def _let_go(self, columns: Columns) -> None:
-        """Part with directs whose pieces the lattice has measured by now: what they said themselves stays told."""
-        for chosen in self._groups_in(columns):
+        # Drop direct measurements that the residuals imply by now; their own answers stay.
+        for chosen in self._groups_in(measurement.columns):
             keep(self.groups, chosen, lambda direct: self._new(direct.family) > 0, version=self.version)
 
-    def measured_whole(
-        self, columns: Columns, *, scale: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
-    ) -> None:
-        """Learn a whole marginal, all cells with discrete Laplace noise: every piece of its columns at once."""
-        self.version += 1
-        self.paid[columns] = self.paid.get(columns, 0.0) + price
-        whole = Whole(columns, scale, values, tuple(self.domain[name].size for name in columns))
-        self.wholes.append(whole)
-        for residual, variance, numbers in whole.pieces(self.domain):
-            self.lattice.add(residual, variance=variance, values=numbers)
-
-    def told_total(self, rows: int) -> None:
-        """Learn the number of rows where it is public."""
-        self.version += 1
-        self.lattice.add(Residual(()), variance=0.0, values=np.array([rows]))
-
-    def measured_directly(
-        self, question: Question, *, sigma: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
-    ) -> None:
-        """Learn the answer to a question that was measured by itself. `price` is what was paid, in squared mu."""
-        self.version += 1
-        self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+    def _learn_gaussian(self, question: Question, sigma: Fraction, values: Ints | None) -> None:
+        """Learn a direct answer with Gaussian noise: as it is, and joined to the lattice where that can be."""
         variance = variance_of(float(sigma))
         numbers = np.zeros(1) if values is None else values.astype(np.float64)
-        self._remember(question, numbers, variance, sigma)
+        before = self.told.get(question)
+        if before is None:
+            self.told[question] = Told(numbers, variance, sigma)
+        else:
+            weight = before.variance / (before.variance + variance)
+            self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
         family = self.family(question) if isinstance(question, Linear) else None
         strength = 0.0 if family is None or not family.columns else self._new(family) / variance
         if family is None or not strength or not make_room(self.groups, strength, version=self.version):
@@ -191,20 +198,15 @@ class Known:
             group.add(Direct(question, family, float(numbers[0]), variance, strength), version=self.version)
             self._faint = FAINT * min(each.strength for group in self.groups.values() for each in group.directs)
 
-    def _remember(self, question: Question, numbers: Numbers, variance: float, sigma: Fraction) -> None:
-        before = self.told.get(question)
-        if before is None:
-            self.told[question] = Told(numbers, variance, sigma)
-            return
-        weight = before.variance / (before.variance + variance)
-        self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
+    def _learn_marginal(self, columns: Columns, scale: Fraction, values: Ints | None) -> None:
+        """Learn a whole marginal with discrete Laplace noise in every cell: every residual of its columns at once."""
+        whole = Whole(columns, scale, values, tuple(self.domain[name].size for name in columns))
+        self.wholes.append(whole)
+        for residual, variance, numbers in whole.pieces(self.domain):
+            self.lattice.add(residual, variance=variance, values=numbers)
 
-    def told_directly(
-        self, question: Question, *, scale: Fraction, values: NDArray[np.int64] | None, price: float = 0.0
-    ) -> None:
-        """Learn the answer to a question that was measured by itself with discrete Laplace noise; the best is kept."""
-        self.version += 1
-        self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+    def _learn_laplace(self, question: Question, scale: Fraction, values: Ints | None) -> None:
+        """Learn a direct answer with discrete Laplace noise; the one with the least noise is kept."""
         before = self.told.get(question)
         if before is None or before.scale is None or scale < before.scale:
             numbers = np.zeros(1) if values is None else values.astype(np.float64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.known.family import axes_of
 from discreet.known.known import Known
+from discreet.known.steps import GaussianResiduals
 from discreet.model.cliques import fits
 from discreet.model.looks import looks_of, total_of
 from discreet.model.mixture import Mixture, fit_mixture
@@ -23,7 +24,7 @@ from discreet.plan.forecast import PAIR, SINGLE, TOTAL, Stream
 from discreet.plan.plan import Steps
 from discreet.plan.probe import probes
 from discreet.plan.request import Choose, Done, Measure, Procedure, Quantile, Request
-from discreet.plan.step import Lattice, lattice_step
+from discreet.plan.step import lattice_step
 from discreet.plan.structure import MOST_CELLS, fitted, joined, surprising
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
@@ -147,7 +148,7 @@ def _look(known: Known, scopes: Sequence[Columns], units: float, why: str) -> Pr
         yield Measure(Steps(tuple(steps)), why)
 
 
-def _raise(known: Known, scope: Columns, units: float) -> Lattice | None:
+def _raise(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
     view = known.lattice.view(scope)
     if view is None:
         return None

@@ -12,11 +12,12 @@ import numpy as np
 from discreet.errors import TooLarge
 from discreet.known.bars import number_bars, weighs_nothing
 from discreet.known.family import Family, axes_of
-from discreet.known.known import Known, Question, quantile
+from discreet.known.known import Known, quantile
 from discreet.known.lattice import MOST_PIECES, among
+from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, Question, Step
 from discreet.plan.fill import Sparse, fill_to_targets
-from discreet.plan.pure import Alone, Whole, pure_step
-from discreet.plan.step import Directly, Lattice, aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
+from discreet.plan.pure import pure_step
+from discreet.plan.step import aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
 from discreet.plan.target import MOST_NOISE, Target
 from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat
 from discreet.query.linear import Marginal
@@ -27,7 +28,6 @@ from discreet.source.effect import sensitivity_of
 from discreet.types import Columns, Numbers
 
 Origin = Literal["known", "measured", "direct", "mixed", "model"]
-Step = Lattice | Directly | Whole | Alone
 Measured = Measurement | Question
 
 # So many equal events in a row are written as one.
@@ -49,7 +49,9 @@ class Steps:
     @property
     def origin(self) -> Origin:
         """Where the answer will come from."""
-        kinds = {"measured" if isinstance(step, Lattice | Whole) else "direct" for step in self.steps}
+        kinds = {
+            "measured" if isinstance(step, GaussianResiduals | LaplaceMarginal) else "direct" for step in self.steps
+        }
         return "known" if not kinds else "mixed" if len(kinds) > 1 else "measured" if "measured" in kinds else "direct"
 
     @property
@@ -75,9 +77,9 @@ def _folded(events: Sequence[Event]) -> list[Event]:
 def measured(step: Step) -> Measured:
     """What a step asks of the source."""
     match step:
-        case Lattice():
+        case GaussianResiduals():
             return step.measurement
-        case Whole():
+        case LaplaceMarginal():
             return Marginal(step.columns)
         case _:
             return step.question
@@ -87,9 +89,9 @@ def event_of(step: Step, domain: Domain, unit: Unit) -> Event:
     """What a step does. All pieces of a measurement together are one Gaussian vector in units of its noise."""
     moves = sensitivity_of(measured(step), domain, unit)
     match step:
-        case Lattice():
+        case GaussianResiduals():
             return Gaussian(Fraction(1), moves.l2_squared)
-        case Directly():
+        case GaussianQuery():
             return Gaussian(step.sigma, moves.l2_squared)
         case _:
             return Laplace(step.scale, moves.l1)
@@ -146,9 +148,11 @@ def _within(question: Question, target: Target, known: Known) -> Target:
     return target if error <= target.error else replace(target, error=most)
 
 
-def _ways(needed: Sequence[tuple[Question, Target, Lattice | Directly]], known: Known) -> Iterator[Steps]:
+def _ways(
+    needed: Sequence[tuple[Question, Target, GaussianResiduals | GaussianQuery]], known: Known
+) -> Iterator[Steps]:
     """Ways to answer a batch: the lattice for all, for none, for those that want it, and where it is cheaper."""
-    wanting = [isinstance(step, Lattice) for _, _, step in needed]
+    wanting = [isinstance(step, GaussianResiduals) for _, _, step in needed]
     able = [_on_lattice(question, target, known) for question, target, _ in needed]
     totals: dict[Columns, float] = {}
     alone = [direct_step(question, target, known) for question, target, _ in needed]
@@ -176,7 +180,7 @@ def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known, ahead: b
         step = pure_step(question, target, known, ahead=ahead)
         if step is None:
             continue
-        key = step.columns if isinstance(step, Whole) else step.question
+        key = step.columns if isinstance(step, LaplaceMarginal) else step.question
         before = steps.get(key)
         if before is None or before.price < step.price:
             steps[key] = step
@@ -188,7 +192,7 @@ def _on_lattice(question: Question, target: Target, known: Known) -> bool:
     return family is not None and can_buy(family) and aimed(family, target) > 0
 
 
-def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[Lattice] | None:
+def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[GaussianResiduals] | None:
     """The measurements that serve several questions, each piece once; None if there are too many pieces."""
     families = [known.family(question) for question, _ in shared]
     places: dict[tuple[Columns, tuple[int, ...]], int] = {}
@@ -243,12 +247,12 @@ def _energies(
 
 def _measurements(
     known: Known, families: Sequence[Family | None], wanted: dict[tuple[Columns, tuple[int, ...]], float]
-) -> list[Lattice] | None:
+) -> list[GaussianResiduals] | None:
     """One measurement for each set of columns, the largest first; a piece goes to the first that has it."""
     left: dict[Columns, dict[tuple[int, ...], float]] = {}
     for (columns, parts), precision in wanted.items():
         left.setdefault(columns, {})[parts] = precision
-    found: list[Lattice] = []
+    found: list[GaussianResiduals] = []
     scopes = sorted({family.columns for family in families if family is not None}, key=lambda each: (-len(each), each))
     for scope in scopes:
         view = known.lattice.view(scope)
@@ -264,19 +268,3 @@ def _measurements(
                 return None
             found.append(step)
     return found
-
-
-__all__ = [
-    "Alone",
-    "Directly",
-    "Lattice",
-    "Measured",
-    "Origin",
-    "Step",
-    "Steps",
-    "Whole",
-    "event_of",
-    "measured",
-    "plan_steps",
-    "require_few",
-]

@@ -5,7 +5,6 @@ more columns is bought as soon as it costs no more than a small multiple of what
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, prod
 
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from discreet.cache import memoize
 from discreet.known.bars import by_group
 from discreet.known.family import axes_of
-from discreet.known.known import Known, Question
+from discreet.known.known import Known
 from discreet.known.lattice import is_viewed
+from discreet.known.steps import LaplaceMarginal, LaplaceQuery, Question
 from discreet.known.tail import half_width
 from discreet.mechanism.laplace import half_width as single_half_width
 from discreet.parameter import SMALLEST_PARAMETER
@@ -36,35 +36,19 @@ MOST_CELLS = 2**20
 MOST_LEARNT, MOST_TERMS = 2**11, 2**9
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """Measure all cells of some columns with discrete Laplace noise of this scale."""
-
-    columns: Columns
-    scale: Fraction
-    price: float
-
-
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """Measure a question by itself, with discrete Laplace noise of this scale."""
-
-    question: Question
-    scale: Fraction
-    price: float
-
-
-def pure_step(question: Question, target: Target, known: Known, *, ahead: bool = True) -> Whole | Alone | None:
+def pure_step(
+    question: Question, target: Target, known: Known, *, ahead: bool = True
+) -> LaplaceMarginal | LaplaceQuery | None:
     """The cheapest way in the long run to answer a question that is not known well enough, or now if not `ahead`."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l1
     if moves == 0:
         return None
     scale = _single_scale(target)
-    alone = Alone(question, scale, float(moves / scale))
+    alone = LaplaceQuery(question, scale, float(moves / scale))
     weights = _worst_weights(question, known)
     if weights is None:
         return alone
-    found: Whole | None = None
+    found: LaplaceMarginal | None = None
     now = [question.scope] if can_learn(question.scope, known) else []
     for columns in _candidates(question.scope, known) if ahead else now:
         spent = sum(paid for scope, paid in known.paid.items() if set(scope) <= set(columns))
@@ -101,7 +85,7 @@ def _whole(
     most: float,
     *,
     ahead: bool,
-) -> Whole | None:
+) -> LaplaceMarginal | None:
     """The marginal that answers this question if that costs no more than `most`.
 
     Of more columns than the question has, it must answer half of its cells as well as this; and looking ahead, it
@@ -119,7 +103,7 @@ def _whole(
     if not needed or moves / needed > most:
         return None
     scale = needed if not ahead else max(enough, min(needed, _short(float(moves) / most)))
-    return Whole(columns, scale, float(moves / scale))
+    return LaplaceMarginal(columns, scale, float(moves / scale))
 
 
 def _topped_up(scale: Fraction, columns: Columns, known: Known) -> Fraction:

@@ -1,6 +1,6 @@
 """The ways to answer one question: it is known, pieces of the lattice are topped up, or it is measured by itself."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from discreet.known.bars import number_bars, weighs_nothing
 from discreet.known.family import TINY, Family, axes_of, energies_of
-from discreet.known.known import Known, Question
+from discreet.known.known import Known
 from discreet.known.lattice import numbers_in
+from discreet.known.steps import GaussianQuery, GaussianResiduals, Question
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.fill import fill_to_target, fill_to_targets
 from discreet.plan.target import HAIR, Target, sigma_for
@@ -30,24 +31,9 @@ MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
 MOST_KINDS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Lattice:
-    """Measure pieces of the lattice; everything on these columns then follows about as well."""
-
-    measurement: Measurement
-    price: float
-
-
-@dataclass(frozen=True, slots=True)
-class Directly:
-    """Measure the question by itself."""
-
-    question: Question
-    sigma: Fraction
-    price: float
-
-
-def step_for(question: Question, target: Target, known: Known, *, ahead: bool = True) -> Lattice | Directly | None:
+def step_for(
+    question: Question, target: Target, known: Known, *, ahead: bool = True
+) -> GaussianResiduals | GaussianQuery | None:
     """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
     if weighs_nothing(question):
         return None
@@ -63,13 +49,13 @@ def step_for(question: Question, target: Target, known: Known, *, ahead: bool = 
     return lattice if lattice.price <= most else direct
 
 
-def direct_step(question: Question, target: Target, known: Known) -> Directly | None:
+def direct_step(question: Question, target: Target, known: Known) -> GaussianQuery | None:
     """A direct measurement that meets the target together with what is known; None if there is nothing to measure."""
     error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
     return _directly(question, target, known, error)
 
 
-def _directly(question: Question, target: Target, known: Known, error: float) -> Directly | None:
+def _directly(question: Question, target: Target, known: Known, error: float) -> GaussianQuery | None:
     """A direct measurement that meets the target, where the question is known with this error."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l2_squared
     if moves == 0:
@@ -79,7 +65,7 @@ def _directly(question: Question, target: Target, known: Known, error: float) ->
     if variance < HELPFUL * target.variance:
         sigma = sigma_for(1 / (1 / target.variance - 1 / variance))
     sigma = sigma or exact_sigma(target)
-    return Directly(question, sigma, float(moves / sigma**2))
+    return GaussianQuery(question, sigma, float(moves / sigma**2))
 
 
 def exact_sigma(target: Target) -> Fraction:
@@ -91,7 +77,7 @@ def exact_sigma(target: Target) -> Fraction:
     return sigma
 
 
-def _lattice(family: Family, target: Target, known: Known) -> Lattice | None:
+def _lattice(family: Family, target: Target, known: Known) -> GaussianResiduals | None:
     aim = aimed(family, target)
     if not aim or not can_buy(family):
         return None
@@ -149,7 +135,7 @@ def significant(energies: Numbers) -> Numbers:
     return np.where(energies > TINY * energies.sum(axis=-1, keepdims=True), energies, 0.0)
 
 
-def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Lattice | None:
+def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> GaussianResiduals | None:
     """The measurement that raises the pieces of some columns to these precisions; None if it needs too little noise."""
     view = known.lattice.view(columns)
     assert view is not None, "a family has a view"
@@ -166,7 +152,7 @@ def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Lattice
         return None
     measurement = Measurement(tuple(pieces))
     price = sensitivity_of(measurement, known.domain, known.lattice.unit).l2_squared
-    return Lattice(measurement, float(price))
+    return GaussianResiduals(measurement, float(price))
 
 
 def _gains(known: Known, residual: Residual) -> list[int]:

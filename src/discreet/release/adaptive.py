@@ -13,12 +13,13 @@ import numpy as np
 
 from discreet.errors import BadParameter, TooLarge
 from discreet.known.known import Known
+from discreet.known.steps import Step
 from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell
 from discreet.model.looks import LARGEST_WEIGHT, looks_of, total_of
 from discreet.model.protocol import Look
 from discreet.model.tree import Tree, fit_tree
-from discreet.plan.plan import Step, Steps
+from discreet.plan.plan import Steps
 from discreet.plan.request import Farthest, Measure, Procedure, Request
 from discreet.plan.structure import joined
 from discreet.privacy.loss import loss

@@ -12,10 +12,10 @@ import numpy as np
 
 from discreet.errors import BadParameter
 from discreet.known.known import Known
+from discreet.known.steps import GaussianResiduals
 from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive
 from discreet.plan.plan import Steps
-from discreet.plan.step import Lattice
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.release.energies import Asked, asked_marginals
@@ -141,7 +141,7 @@ def _steps(wanted: Mapping[Columns, Numbers], scale: float, known: Known) -> tup
         measurement = _measurement(columns, np.minimum(np.sqrt(scale * weight / gain), 1.0))
         if measurement is not None:
             price = sensitivity_of(measurement, known.domain, known.lattice.unit).l2_squared
-            found.append(Lattice(measurement, float(price)))
+            found.append(GaussianResiduals(measurement, float(price)))
             spent += price
     return Steps(tuple(found)), spent
 
@@ -167,4 +167,9 @@ def _noise(root: float) -> Fraction:
 
 
 def _has_least_noise(steps: Steps) -> bool:
-    return all(sigma == 1 for step in steps.steps if isinstance(step, Lattice) for _, sigma in step.measurement.pieces)
+    return all(
+        sigma == 1
+        for step in steps.steps
+        if isinstance(step, GaussianResiduals)
+        for _, sigma in step.measurement.pieces
+    )

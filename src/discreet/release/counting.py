@@ -5,12 +5,11 @@ from math import ceil, frexp, isqrt
 
 from discreet.known.known import Known
 from discreet.known.lattice import variance_of
+from discreet.known.steps import GaussianResiduals, LaplaceMarginal, Step
 from discreet.known.whole import laplace_variance
 from discreet.model.looks import total_of
-from discreet.plan.plan import Step, Steps
-from discreet.plan.pure import Whole
+from discreet.plan.plan import Steps
 from discreet.plan.request import Measure, Procedure, Request
-from discreet.plan.step import Lattice
 from discreet.privacy.loss import loss
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
@@ -84,11 +83,11 @@ def count_step(known: Known, units: Fraction) -> Step | None:
     _, variance = total_of(known.lattice)
     if known.pure:
         scale = laplace_noise(moves.l1, units)
-        return Whole((), scale, float(moves.l1 / scale)) if laplace_variance(scale) < variance else None
+        return LaplaceMarginal((), scale, float(moves.l1 / scale)) if laplace_variance(scale) < variance else None
     sigma = gaussian_noise(moves.l2_squared, units)
     if variance_of(float(sigma)) >= variance:
         return None
-    return Lattice(Measurement(((Residual(()), sigma),)), float(moves.l2_squared / sigma**2))
+    return GaussianResiduals(Measurement(((Residual(()), sigma),)), float(moves.l2_squared / sigma**2))
 
 
 def paid(known: Known, request: Request) -> Fraction:

@@ -13,14 +13,13 @@ from discreet.errors import TooLarge
 from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.lattice import subsets, variance_of
+from discreet.known.steps import GaussianQuery, LaplaceMarginal
 from discreet.known.whole import laplace_variance
 from discreet.model.ensemble import Tell
 from discreet.model.looks import total_of
 from discreet.model.protocol import Model
 from discreet.plan.plan import Steps
-from discreet.plan.pure import Whole
 from discreet.plan.request import Measure, Procedure
-from discreet.plan.step import Directly
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Marginal
 from discreet.release.allocate import Precisions
@@ -170,18 +169,18 @@ def _shares(known: Known, goal: Goal, weights: Mapping[Columns, float], units: F
     return {scope: units * each / every for scope, each in moved.items()}
 
 
-def _step(known: Known, scope: Columns, units: Fraction) -> Directly | Whole:
+def _step(known: Known, scope: Columns, units: Fraction) -> GaussianQuery | LaplaceMarginal:
     moves = _moves(known, scope)
     if known.pure:
         scale = laplace_noise(moves.l1, units)
-        return Whole(scope, scale, float(moves.l1 / scale))
+        return LaplaceMarginal(scope, scale, float(moves.l1 / scale))
     sigma = gaussian_noise(moves.l2_squared, units)
-    return Directly(Marginal(scope), sigma, float(moves.l2_squared / sigma**2))
+    return GaussianQuery(Marginal(scope), sigma, float(moves.l2_squared / sigma**2))
 
 
 def _moves(known: Known, scope: Columns) -> Sensitivity:
     return sensitivity_of(Marginal(scope), known.domain, known.lattice.unit)
 
 
-def _variance(step: Directly | Whole) -> float:
-    return laplace_variance(step.scale) if isinstance(step, Whole) else variance_of(float(step.sigma))
+def _variance(step: GaussianQuery | LaplaceMarginal) -> float:
+    return laplace_variance(step.scale) if isinstance(step, LaplaceMarginal) else variance_of(float(step.sigma))

@@ -9,7 +9,8 @@ import numpy as np
 from discreet.cache import memoize
 from discreet.known.family import axes_of
 from discreet.known.known import Known
-from discreet.plan.step import Lattice, lattice_step
+from discreet.known.steps import GaussianResiduals
+from discreet.plan.step import lattice_step
 from discreet.query.axis import Axis
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
@@ -62,7 +63,7 @@ def noise_after(known: Known, scope: Columns, units: float) -> float:
     return sqrt(2 / pi) * pieces.cells * sqrt(variance)
 
 
-def rising_step(known: Known, scope: Columns, units: float) -> Lattice | None:
+def rising_step(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
     """The look that raises all pieces of a marginal as far as so many units go; None if they buy nothing."""
     paid, best = units, None
     for _ in range(TRIES):

@@ -8,6 +8,7 @@ import numpy as np
 from discreet.errors import TooLarge
 from discreet.known.known import Known
 from discreet.known.lattice import variance_of
+from discreet.known.steps import GaussianQuery, LaplaceQuery
 from discreet.known.whole import laplace_variance
 from discreet.model.alone import product_of
 from discreet.model.dense import Dense
@@ -15,9 +16,7 @@ from discreet.model.ensemble import Tell
 from discreet.model.looks import looks_of, total_of
 from discreet.model.protocol import Model
 from discreet.plan.plan import Steps
-from discreet.plan.pure import Alone
 from discreet.plan.request import Choose, Measure, Procedure
-from discreet.plan.step import Directly
 from discreet.query.linear import Linear
 from discreet.release.adaptive import selection_for
 from discreet.release.batch import Batch
@@ -141,14 +140,14 @@ def _selection(known: Known, units: Fraction) -> Fraction:
     return units if known.pure else selection_for(float(units))
 
 
-def _step(known: Known, question: Linear, units: Fraction) -> Directly | Alone:
+def _step(known: Known, question: Linear, units: Fraction) -> GaussianQuery | LaplaceQuery:
     moves = sensitivity_of(question, known.domain, known.lattice.unit)
     if known.pure:
         scale = laplace_noise(moves.l1, units)
-        return Alone(question, scale, float(moves.l1 / scale))
+        return LaplaceQuery(question, scale, float(moves.l1 / scale))
     sigma = gaussian_noise(moves.l2_squared, units)
-    return Directly(question, sigma, float(moves.l2_squared / sigma**2))
+    return GaussianQuery(question, sigma, float(moves.l2_squared / sigma**2))
 
 
-def _variance(step: Directly | Alone) -> float:
-    return laplace_variance(step.scale) if isinstance(step, Alone) else variance_of(float(step.sigma))
+def _variance(step: GaussianQuery | LaplaceQuery) -> float:
+    return laplace_variance(step.scale) if isinstance(step, LaplaceQuery) else variance_of(float(step.sigma))

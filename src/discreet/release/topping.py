@@ -7,8 +7,9 @@ import numpy as np
 
 from discreet.known.known import Known
 from discreet.known.lattice import Block
+from discreet.known.steps import GaussianResiduals
 from discreet.plan.plan import Steps
-from discreet.plan.step import Lattice, lattice_step
+from discreet.plan.step import lattice_step
 from discreet.types import Columns, Numbers
 
 # What is bought costs between this much less than the budget, in parts of it, and the budget. The noise of a piece is
@@ -89,7 +90,7 @@ def _multiple(price: Numbers, before: Numbers, most: Numbers, share: Numbers, un
     return low
 
 
-def _raised(known: Known, columns: Columns, precision: float) -> Lattice | None:
+def _raised(known: Known, columns: Columns, precision: float) -> GaussianResiduals | None:
     view = known.lattice.view(columns)
     if view is None:
         return None
