@@ -27,7 +27,16 @@ from discreet.known.direct import (
     values_of,
 )
 from discreet.known.family import MOST_TABLE, Family, energies_of, family_of, room_of
-from discreet.known.lattice import MOST_NUMBERS, Lattice, View, among, variance_of
+from discreet.known.lattice import (
+    MOST_NUMBERS,
+    Lattice,
+    View,
+    among,
+    largest_variance,
+    variance_of,
+    variances_of,
+    weighed_energies,
+)
 from discreet.known.steps import (
     GaussianQuery,
     GaussianResiduals,
@@ -239,60 +248,19 @@ class Known:
         view = self._view(family.columns)
         groups = self._joined(family)
         if family.size == family.products == 1 and not groups:
-            return self._estimate_one(family, view)
-        values = self._values(family, view)
+            return Estimate(*self.lattice.estimate_one(family, view))
+        values = self.lattice.values(family, view)
         if not groups:
-            return Estimate(values, self._variances(family, view))
+            return Estimate(values, variances_of(family, view))
         moved, variances = self._with_directs(family, self._solution(groups))
         return Estimate(values + moved.reshape(values.shape), variances)
-
-    def _estimate_one(self, family: Family, view: View) -> Estimate:
-        """The usual case, quickly: one product, no group, no directs."""
-        energies = np.ones(1)
-        value = self._gathered(view)
-        for place in range(len(family.columns)):
-            reading = family.listed(place)
-            energies = np.multiply.outer(energies, reading.energies[0]).ravel()
-            value = np.tensordot(reading.vectors[0], value, 1)
-        coefficient = float(family.coefficients[0])
-        variance = float(energies @ view.inverse.ravel()) * coefficient**2
-        if view.partial and float(energies @ view.unknown.ravel()) > 0:
-            variance = inf
-        return Estimate(np.array(coefficient * float(value)), np.array(variance))
 
     def variance(self, family: Family) -> float:
         """The largest variance of the questions of a family."""
         groups = self._joined(family)
         if groups:
             return float(self._with_directs(family, self._solution(groups))[1].max())
-        view = self._view(family.columns)
-        if family.products > 1:
-            return float(self._variances(family, view).max())
-        # One number for each kind of cell: mostly all look alike.
-        known, unknown = (self._largest(family, weights) for weights in (view.inverse, view.unknown))
-        return inf if unknown > 0 else known
-
-    def _largest(self, family: Family, weights: Numbers) -> float:
-        for reading in family.readings:
-            weights = np.tensordot(weights, reading.kinds, axes=(0, 1))
-        return float(family.coefficients[0] ** 2 * weights.max())
-
-    def _variances(self, family: Family, view: View) -> Numbers:
-        """The variances by the lattice alone; infinite where a piece of the question was never measured."""
-        variances = self._weighed(family, view.inverse)
-        if not view.partial:
-            return variances
-        return np.where(self._weighed(family, view.unknown) > 0, inf, variances)
-
-    def _weighed(self, family: Family, weights: Numbers) -> Numbers:
-        """The energies of each question, added up with a weight for each piece."""
-        if family.products > 1:
-            energies, depth = energies_of(family), len(family.columns)
-            return np.asarray(np.tensordot(energies, weights, depth) if depth else energies * weights)
-        for reading in family.readings:
-            # One column after the other: no table of all pieces of all cells is made.
-            weights = reading.weighed(weights)
-        return np.asarray(family.coefficients[0] ** 2 * weights.reshape(family.cells))
+        return largest_variance(family, self._view(family.columns))
 
     def _with_directs(self, family: Family, solution: Solution) -> tuple[Numbers, Numbers]:
         """By how much directs move each value, and the variance then: that of the lattice less what they explain."""
@@ -308,7 +276,7 @@ class Known:
         moves = reach @ solution.gain
         view = self._view(family.columns)
         before, missing = (
-            self._weighed(family, each).reshape(-1) for each in (view.inverse, view.unknown / self._faint)
+            weighed_energies(family, each).reshape(-1) for each in (view.inverse, view.unknown / self._faint)
         )
         certain = before - 2 * (moves * known).sum(axis=1) + ((moves @ solution.spread) * moves).sum(axis=1)
         doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
@@ -318,32 +286,10 @@ class Known:
         variances = np.where(doubt > 1e-3 * certain + DOUBT * missing, inf, certain)
         return reach @ solution.moves, variances.reshape(family.cells)
 
-    def _values(self, family: Family, view: View) -> Numbers:
-        values = self._gathered(view)
-        if not family.columns:
-            return np.asarray(family.coefficients.sum() * values)
-        if family.products == 1:
-            for reading in family.readings:
-                values = reading.values(values, 0, 1)
-            return np.asarray(family.coefficients[0] * values.reshape(family.cells))
-        total = np.zeros(family.cells)
-        for place, coefficient in enumerate(family.coefficients):
-            part = values
-            for reading in family.readings:
-                part = reading.values(part, place, family.products)
-            total += coefficient * part.reshape(family.cells)
-        return total
-
     def _view(self, columns: Columns) -> View:
         view = self.lattice.view(columns)
         assert view is not None, "a family has a view"
         return view
-
-    def _gathered(self, view: View) -> Numbers:
-        """The estimates of all pieces of a view, by the lattice alone."""
-        if view.values is None:
-            view.values = self.lattice.gathered(view)
-        return view.values
 
     def _groups_in(self, columns: Columns) -> tuple[Columns, ...]:
         """The sets of columns with directs, smaller ones first."""
@@ -383,7 +329,7 @@ class Known:
     def _surprise(self, group: Group) -> Numbers:
         """What was released less what the lattice says, of each direct."""
         vectors = [group.pile.listed(place).vectors for place in range(len(group.columns))]
-        said = values_of(group.pile, vectors, self._gathered(self._view(group.columns)))
+        said = values_of(group.pile, vectors, self.lattice.gathered(self._view(group.columns)))
         return np.array([direct.value for direct in group.directs]) - said
 
     def _pieces(self, left: Group, right: Group) -> Numbers:

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.cache import LruCache, memoize
-from discreet.known.family import axes_of
+from discreet.known.family import Family, axes_of, energies_of
 from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.query.axis import Axis
 from discreet.query.residual import Residual
@@ -167,17 +167,83 @@ class Lattice:
         return uses
 
     def gathered(self, view: View) -> Numbers:
-        """The estimates of all pieces of a view: an axis for each column, its total first, then its measurements."""
-        axes = axes_of(self.domain, view.columns)
-        values = np.zeros(tuple(1 + axis.starts[-1] for axis in axes))
-        for block, places in self._measured(view.columns):
-            if block.values is not None:
-                values[places] = block.values
-        return values
+        """The estimates of all residuals of a view: an axis for each column, its total first, then its measurements."""
+        if view.values is None:
+            axes = axes_of(self.domain, view.columns)
+            values = np.zeros(tuple(1 + axis.starts[-1] for axis in axes))
+            for block, places in self._measured(view.columns):
+                if block.values is not None:
+                    values[places] = block.values
+            view.values = values
+        return view.values
+
+    def values(self, family: Family, view: View) -> Numbers:
+        """The estimate of each question of a family."""
+        values = self.gathered(view)
+        if not family.columns:
+            return np.asarray(family.coefficients.sum() * values)
+        if family.products == 1:
+            for reading in family.readings:
+                values = reading.values(values, 0, 1)
+            return np.asarray(family.coefficients[0] * values.reshape(family.cells))
+        total = np.zeros(family.cells)
+        for place, coefficient in enumerate(family.coefficients):
+            part = values
+            for reading in family.readings:
+                part = reading.values(part, place, family.products)
+            total += coefficient * part.reshape(family.cells)
+        return total
+
+    def estimate_one(self, family: Family, view: View) -> tuple[Numbers, Numbers]:
+        """The value and the variance of one question with one product: the usual case, quickly."""
+        energies = np.ones(1)
+        value = self.gathered(view)
+        for place in range(len(family.columns)):
+            reading = family.listed(place)
+            energies = np.multiply.outer(energies, reading.energies[0]).ravel()
+            value = np.tensordot(reading.vectors[0], value, 1)
+        coefficient = float(family.coefficients[0])
+        variance = float(energies @ view.inverse.ravel()) * coefficient**2
+        if view.partial and float(energies @ view.unknown.ravel()) > 0:
+            variance = inf
+        return np.array(coefficient * float(value)), np.array(variance)
 
     def _measured(self, columns: Columns) -> list[tuple[Block, tuple[Any, ...]]]:
         """The blocks inside some columns of which something was measured, and where each lies in a view."""
         return [(self.blocks[chosen], inside(columns, chosen)) for chosen in among(self.blocks, columns)]
+
+
+def variances_of(family: Family, view: View) -> Numbers:
+    """The variance of each question of a family; infinite where one of its residuals was never measured."""
+    variances = weighed_energies(family, view.inverse)
+    if not view.partial:
+        return variances
+    return np.where(weighed_energies(family, view.unknown) > 0, inf, variances)
+
+
+def largest_variance(family: Family, view: View) -> float:
+    """The largest of these. Of one product there is one number for each kind of cell: mostly all look alike."""
+    if family.products > 1:
+        return float(variances_of(family, view).max())
+    known, unknown = (_largest(family, weights) for weights in (view.inverse, view.unknown))
+    return inf if unknown > 0 else known
+
+
+def _largest(family: Family, weights: Numbers) -> float:
+    for reading in family.readings:
+        weights = np.tensordot(weights, reading.kinds, axes=(0, 1))
+    return float(family.coefficients[0] ** 2 * weights.max())
+
+
+def weighed_energies(family: Family, weights: Numbers) -> Numbers:
+    """The energies of each question, added up with a weight for each residual."""
+    if family.products > 1:
+        energies, depth = energies_of(family), len(family.columns)
+        return np.asarray(np.tensordot(energies, weights, depth) if depth else energies * weights)
+    for reading in family.readings:
+        # One column after the other: no table of all residuals of all cells is made.
+        weights = reading.weighed(weights)
+    return np.asarray(family.coefficients[0] ** 2 * weights.reshape(family.cells))
 
 
 def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
