@@ -293,7 +293,9 @@ class Teller:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
                 event = steps.event(domain, unit)
-                return self._request(event, why, paying, first_repr(steps.steps), partial(self._taken, steps, mechanisms))
+                return self._request(
+                    event, why, paying, first_repr(steps.steps), partial(self._taken, steps, mechanisms)
+                )
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
