@@ -256,6 +256,17 @@ def test_a_ledger_with_failures_opens_again_and_is_whole(tmp_path, ledger):
     assert verify(tmp_path / "budget.sqlite", prices=True).spends == 2
 
 
+def test_a_request_that_failed_under_an_older_form_of_its_body_is_not_paid_again(ledger):
+    ledger.cap(BUDGET, table="people")
+    for body, older in ((b"then", ()), (b"now", (b"then",)), (b"now", (b"then",))):
+        receipt = ledger.spend(laplace(), "count", table="people", key="one", body=body, older=older)
+        assert receipt.is_repeated == (body == b"now")
+        ledger.record(receipt, FAILED)
+    assert sum(not isinstance(spend.event, Nothing) for spend in ledger.history()) == 1
+    with pytest.raises(dp.KeyReused):
+        ledger.spend(laplace(), "count", table="people", key="one", body=b"another")
+
+
 def test_several_steps_of_one_payment_read_one_state(table, ledger, people, monkeypatch):
     """A file that is replaced between two steps: nothing is drawn from either."""
     desk = dp.Curator(table, budget=BUDGET, ledger=ledger)

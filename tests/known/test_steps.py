@@ -4,7 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, first_repr
+from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
+from discreet.ledger.legacy import text
+from discreet.plan.plan import Steps
 from discreet.query.linear import Linear
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -22,4 +24,4 @@ FIRST = {
 @pytest.mark.parametrize("steps", [(), tuple(FIRST)[:1], tuple(FIRST)], ids=["none", "one", "all"])
 def test_keys_of_the_first_ledgers_are_recognised(steps):
     texts = [FIRST[step] for step in steps]
-    assert first_repr(steps) == f"Steps(steps=({', '.join(texts)}{',' if len(texts) == 1 else ''}))"
+    assert text(Steps(steps)) == f"Steps(steps=({', '.join(texts)}{',' if len(texts) == 1 else ''}))"

@@ -9,6 +9,7 @@ from discreet.cache import ById, LruCache
 from discreet.errors import BadQuery, TooLarge
 from discreet.known.family import room_of
 from discreet.known.steps import Question
+from discreet.ledger import legacy
 from discreet.query.ask import count
 from discreet.query.box import shared_work
 from discreet.query.check import MOST_ANSWER_NUMBERS, MOST_ANSWER_ROWS, check_statement, require_numbers
@@ -92,22 +93,22 @@ def read_question(question: Askable, domain: Domain, table: str) -> Reading:
             return _read_text(question, domain, table)
         case Predicate():
             counted = Part("count", count(domain, question))
-            return Reading((counted,), (), repr(question), _counted(table, question))
+            return Reading((counted,), (), legacy.text(question), _counted(table, question))
         case Select():
-            return _of_select(question, domain, repr(question))
+            return _of_select(question, domain, legacy.text(question))
         case Linear():
             require_light_rows([question], domain)
-            return Reading((Part("value", question),), (), repr(question))
+            return Reading((Part("value", question),), (), legacy.text(question))
         case Marginal():
             require_numbers(question.size(domain), MOST_ANSWER_ROWS)
             if question.weight is not None:
                 require_light_rows([question.weight], domain)
-            return Reading((Part("value", question),), question.columns, repr(question))
+            return Reading((Part("value", question),), question.columns, legacy.text(question))
         case Ratio(numerator, denominator):
             require_light_rows([numerator, denominator], domain)
             if denominator.range(domain)[1] <= 0:
                 raise BadQuery("the denominator is never above 0, so there is no quotient. Change the signs of both.")
-            return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), repr(question))
+            return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), legacy.text(question))
     raise BadQuery(
         f'a {type(question).__name__} is not a question. Give SQL, a condition such as "age >= 65", a predicate made '
         "with col(), or a query such as Marginal(['age', 'sex'])."

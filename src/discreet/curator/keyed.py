@@ -4,7 +4,7 @@ What is kept is what was said: numbers, errors, where they come from, what they 
 laid out follows from the question, which the key is bound to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from json import dumps
 from typing import Any
@@ -17,22 +17,24 @@ from discreet.curator.teller import Keyed
 from discreet.curator.wish import Wish
 from discreet.errors import LedgerDamaged
 from discreet.known.bars import Bars
-from discreet.ledger import Budget
-from discreet.ledger.keys import own_key
+from discreet.ledger import Budget, legacy
+from discreet.ledger.keys import key_body, own_key
 from discreet.ledger.record import Record, record_of
 from discreet.privacy.wire import event_from_plain, event_to_plain
+from discreet.query.predicate import Predicate
 from discreet.query.statement import Aggregate, Select
-from discreet.query.wire import query_to_plain
+from discreet.query.wire import condition_to_plain, query_to_plain
 
 
 def keyed(key: str, kind: str, readings: Sequence[Reading], wish: Wish, *, nonnegative: bool = False) -> Keyed:
     """A request under a key. What matters is what was asked and how it is shown, not how it was written."""
     asked = [query_to_plain(each) for reading in readings for part in reading.parts for each in part.questions]
     how = [wish.error, wish.confidence, wish.epsilon, bool(wish.joint), bool(nonnegative)]
-    body = dumps([kind, asked, [_layout(reading) for reading in readings], how])
-    # As the representation of a wish once was.
-    old = f"Wish(error={wish.error!r}, confidence={wish.confidence!r}, epsilon={wish.epsilon!r}, joint={wish.joint!r})"
-    return Keyed(own_key(key), body.encode(), (dumps([asked, old]).encode(),))
+    body = key_body(kind, [asked, [_layout(reading, condition_to_plain) for reading in readings], how])
+    # As version 1 wrote it: the layout with conditions as texts; and before that the wish, as it was represented.
+    first = dumps([kind, asked, [_layout(reading, legacy.text) for reading in readings], how])
+    old = legacy.named("Wish", error=wish.error, confidence=wish.confidence, epsilon=wish.epsilon, joint=wish.joint)
+    return Keyed(own_key(key), body, (first.encode(), dumps([asked, old]).encode()))
 
 
 def packed(saids: Sequence[Said]) -> bytes:
@@ -69,11 +71,11 @@ def unpacked(kept: bytes) -> list[Said]:
     return saids
 
 
-def _layout(reading: Reading) -> Any:
+def _layout(reading: Reading, condition: Callable[[Predicate], Any]) -> Any:
     """How an answer is shown: names, groups, and which rows in which order."""
     select = reading.select
     if not isinstance(select, Select):
         return [list(reading.group)]
     items = [[each.kind if isinstance(each, Aggregate) else "group", each.column, each.name] for each in select.items]
     order = [[each.name, each.descending] for each in select.order]
-    return [list(select.group), items, repr(select.having), order, select.limit]
+    return [list(select.group), items, condition(select.having), order, select.limit]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -13,6 +12,7 @@ from discreet.curator.session import Session, session_from_plain, session_to_pla
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.known.known import Known
 from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, Step
+from discreet.ledger.legacy import column_print
 from discreet.ledger.record import Record, record_of
 from discreet.plan.plan import measured
 from discreet.query.linear import Marginal
@@ -44,13 +44,13 @@ class Prints(dict[str, str]):
         self._domain = domain
 
     def __missing__(self, name: str) -> str:
-        print_ = sha256(repr(self._domain[name]).encode()).hexdigest()[:16] if name in self._domain else ""
+        print_ = column_print(self._domain[name]) if name in self._domain else ""
         return self.setdefault(name, print_)
 
 
 def released_to_record(table: str, prints: Prints, released: Released) -> Record:
     """What is recorded: the table, the steps, the session if it changes, and the integers."""
-    fields: dict[str, Any] = {"table": table, "steps": [_step_to_plain(step, prints) for step in released.steps]}
+    fields: dict[str, Any] = {"table": table, "steps": [step_to_plain(step, prints) for step in released.steps]}
     if released.session is not None:
         fields["session"] = session_to_plain(released.session)
     return Record(released.kind, fields, released.values.astype("<i8").tobytes())
@@ -97,7 +97,8 @@ def size_of(step: Step, domain: Domain) -> int:
     return what.size(domain) if isinstance(what, Marginal) else 1
 
 
-def _step_to_plain(step: Step, prints: Prints) -> dict[str, Any]:
+def step_to_plain(step: Step, prints: Prints) -> dict[str, Any]:
+    """A step as plain values, with the prints of its columns."""
     what = measured(step)
     columns = what.columns if isinstance(what, Measurement) else what.scope
     plain: dict[str, Any] = {"price": step.price, "of": {name: prints[name] for name in columns}}

@@ -14,10 +14,10 @@ from discreet.curator.released import Released, learn
 from discreet.curator.teller import Keyed, Paying, Teller, heard
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
-from discreet.ledger import Budget
+from discreet.ledger import Budget, legacy
 from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget, budget_of, gate_of
-from discreet.ledger.keys import own_key, part_of
+from discreet.ledger.keys import key_body, own_key, part_of
 from discreet.ledger.state import plus
 from discreet.ledger.transaction import Transacted
 from discreet.model.ensemble import Tell
@@ -171,9 +171,10 @@ def _request(key: str, goal: Goal, budget: Budget, method: str, limits: Limits) 
     """What a key is bound to: the workload, the budget, the method and the limits; and as it was written once."""
     given = [str(budget.epsilon), str(budget.delta), budget.gate]
     weights = [[list(columns), weight] for columns, weight in goal.weights]
-    plain = ["release", goal.describe, weights, given, method, [limits.seconds, limits.memory]]
-    older = repr((goal.describe, goal.weights, budget, method, limits))
-    return Keyed(key, dumps(plain).encode(), (older.encode(),))
+    asked = [goal.describe, weights, given, method, [limits.seconds, limits.memory]]
+    named = legacy.named("Limits", seconds=limits.seconds, memory=limits.memory)
+    older = f"({', '.join(map(legacy.text, (goal.describe, goal.weights, budget, method)))}, {named})"
+    return Keyed(key, key_body("release", asked), (dumps(["release", *asked]).encode(), older.encode()))
 
 
 def held_for(goal: str, key: str | None) -> str:

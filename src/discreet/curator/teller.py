@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator.measuring import mechanism_of
-from discreet.curator.released import KINDS, Prints, Released, learn, released_of, released_to_record
+from discreet.curator.released import KINDS, Prints, Released, learn, released_of, released_to_record, step_to_plain
 from discreet.curator.session import Session
 from discreet.curator.watch import Watch
 from discreet.errors import BudgetExceeded
 from discreet.known.known import Known
-from discreet.known.steps import first_repr
-from discreet.ledger import Balance, Budget, Ledger
+from discreet.ledger import Balance, Budget, Ledger, legacy
 from discreet.ledger.balance import narrowest
-from discreet.ledger.keys import part_of
+from discreet.ledger.keys import key_body, part_of
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.record import Codec, Record, Told
 from discreet.ledger.transaction import Access, Payment, Transacted, transact
@@ -34,6 +33,7 @@ from discreet.plan.plan import Steps, measured
 from discreet.plan.request import Choose, Distances, Farthest, Measure, Quantile, Request, SmallTable, marginal_moves
 from discreet.privacy.event import Compose, Event, Nothing
 from discreet.privacy.gate import Gate
+from discreet.privacy.wire import event_to_plain
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
 from discreet.release.smalldb import choosing
@@ -293,9 +293,7 @@ class Teller:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
                 event = steps.event(domain, unit)
-                return self._request(
-                    event, why, paying, first_repr(steps.steps), partial(self._taken, steps, mechanisms)
-                )
+                return self._request(event, why, paying, steps, partial(self._taken, steps, mechanisms))
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
@@ -322,14 +320,17 @@ class Teller:
         def draw() -> Released:
             return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
 
-        return self._request(mechanism.event, why, paying, "", draw)
+        return self._request(mechanism.event, why, paying, None, draw)
 
     def _request(
-        self, event: Event, why: str, paying: Paying, what: str, draw: Callable[[], Released]
+        self, event: Event, why: str, paying: Paying, steps: Steps | None, draw: Callable[[], Released]
     ) -> tuple[int, Released]:
         """One request of a procedure, paid and done; under a key it is bound to the event, the reason and the steps."""
         if paying.keyed is not None:
-            paying = replace(paying, keyed=paying.keyed._replace(body=repr((event, why, what)).encode(), older=()))
+            plain = None if steps is None else [step_to_plain(step, self._prints) for step in steps.steps]
+            older = legacy.text((event, why, "" if steps is None else legacy.text(steps))).encode()
+            bound = Keyed(paying.keyed.key, key_body("request", [event_to_plain(event), why, plain]), (older,))
+            paying = replace(paying, keyed=bound)
         done = self.transact(self._payment(event, why, paying), draw)
         return done.sequence, done.told
 

@@ -4,8 +4,7 @@ With Gaussian noise, residuals of the lattice or one question by itself; the pri
 Laplace noise, a whole marginal or one question by itself; the price is in epsilon.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.query.linear import Linear, Marginal
@@ -51,23 +50,3 @@ class LaplaceQuery:
 
 
 Step = GaussianResiduals | GaussianQuery | LaplaceMarginal | LaplaceQuery
-
-_FIRST_NAMES = {
-    GaussianResiduals: "Lattice",
-    GaussianQuery: "Directly",
-    LaplaceMarginal: "Whole",
-    LaplaceQuery: "Alone",
-}
-
-
-def first_repr(steps: Sequence[Step]) -> str:
-    """Steps as the first ledgers wrote them into the body of an idempotency key: such keys must still be recognised.
-
-    >>> first_repr([GaussianQuery(Linear([]), Fraction(3), 0.25)])
-    'Steps(steps=(Directly(question=<Linear: 0 products on no column>, sigma=Fraction(3, 1), price=0.25),))'
-    """
-    texts = [
-        f"{_FIRST_NAMES[type(step)]}({', '.join(f'{each.name}={getattr(step, each.name)!r}' for each in fields(step))})"
-        for step in steps
-    ]
-    return f"Steps(steps=({', '.join(texts)}{',' if len(texts) == 1 else ''}))"

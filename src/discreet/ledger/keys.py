@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import count
-from json import loads
+from json import dumps, loads
 from typing import Any, Literal
 
 from discreet.errors import AnswerLost, BadParameter, KeyReused
@@ -24,6 +24,15 @@ _LONGEST = 10_000
 def part_of(key: str, what: Literal["round", "question", "request"], place: int) -> str:
     """The key of a further payment of a request."""
     return f"{key}, {what} {place}"
+
+
+def key_body(kind: str, asked: Any) -> bytes:
+    """What a key is bound to: a kind of request, and what was asked as plain values.
+
+    >>> key_body("release", ["a workload", 0.5])
+    b'{"format": 2, "kind": "release", "asked": ["a workload", 0.5]}'
+    """
+    return dumps({"format": 2, "kind": kind, "asked": asked}).encode()
 
 
 def own_key(key: str) -> str:
@@ -53,7 +62,7 @@ def same_request(before: Entry, request: Mapping[str, Any], older: Sequence[byte
         raise damaged(before.sequence, "is found by another key than it says")
     if said["table"] != request["table"]:
         raise _reused(said, "table")
-    if said["asked"] not in {request["asked"], *(sha256(each).hexdigest() for each in older)}:
+    if said["asked"] not in _forms(request, older):
         raise _reused(said, "request")
     if before.sequence <= since:
         raise _reused(said, "version of the table")
@@ -77,13 +86,18 @@ def last_attempt(store: Store, analyst: str, key: str) -> tuple[int, Entry] | No
     return last
 
 
-def paid_before(store: Store, before: Entry, request: Mapping[str, Any]) -> int | None:
-    """The spend whose payment is left over from a failed attempt, if it was for the same event and table."""
+def paid_before(store: Store, before: Entry, request: Mapping[str, Any], older: Sequence[bytes] = ()) -> int | None:
+    """The spend whose payment is left over from a failed attempt of this request, if it was for the same event."""
     paid: int = loads(before.body).get("paid", before.sequence)
     found = store.find(sequence=paid)
     said = {} if found is None else loads(found.body)
-    same = all(said.get(name) == request[name] for name in ("event", "table", "analyst", "key", "asked"))
-    return paid if same else None
+    same = all(said.get(name) == request[name] for name in ("event", "table", "analyst", "key"))
+    return paid if same and said.get("asked") in _forms(request, older) else None
+
+
+def _forms(request: Mapping[str, Any], older: Sequence[bytes]) -> set[str]:
+    """What an entry of this request may say that was asked: its hash now, or that of an old form."""
+    return {request["asked"], *(sha256(each).hexdigest() for each in older)}
 
 
 def answered(

@@ -189,7 +189,7 @@ class Ledger:
                 if not is_failed(receipt.released):
                     return receipt
                 again = {"attempt": attempt + 1}
-                if paid := paid_before(self._log.store, before, request):
+                if paid := paid_before(self._log.store, before, request, older):
                     free = request_of(Nothing(), why, name, analyst) | {"key": key, "asked": request["asked"]} | again
                     free |= {"paid": paid, "charge": charge_for(state, Nothing(), name, analyst)}
                     return Draft({**stamp(state, "spend"), **free})

@@ -1,14 +1,17 @@
-"""Queries as plain values, for logs: exact, and the same after a round trip."""
+"""Queries and conditions as plain values, for logs: exact, and the same after a round trip."""
 
 from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadData
+from discreet.errors import BadData, BadQuery
 from discreet.query.linear import Linear, Marginal
 from discreet.query.normal import LARGEST_INTEGER, shortened
+from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or, Predicate
 from discreet.query.product import Factor, Product
 
 # An array has no more axes than this.
@@ -35,6 +38,39 @@ def query_to_plain(query: Linear | Marginal) -> dict[str, Any]:
             for each in query.products
         ]
     }
+
+
+def condition_to_plain(predicate: Predicate) -> dict[str, Any]:
+    """A condition as a dict of texts, numbers and lists.
+
+    >>> condition_to_plain(Compare("age", ">=", 65))
+    {'column': 'age', 'is': '>=', 'value': 65}
+    """
+    match predicate:
+        case Compare(column, operator, value):
+            return {"column": column, "is": operator, "value": _value(value)}
+        case IsIn(column, values):
+            return {"column": column, "in": [_value(value) for value in values]}
+        case IsMissing(column):
+            return {"column": column, "missing": True}
+        case And(parts):
+            return {"and": [condition_to_plain(part) for part in parts]}
+        case Or(parts):
+            return {"or": [condition_to_plain(part) for part in parts]}
+        case Not(part):
+            return {"not": condition_to_plain(part)}
+        case Everyone():
+            return {"everyone": True}
+    raise BadQuery(f'{predicate!r} is not a predicate. Write one with col(), say col("age") >= 65.')
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case date():
+            return {"date": value.isoformat()}
+    return {"number": str(Fraction(value))}
 
 
 def query_from_plain(plain: Any) -> Linear | Marginal:

@@ -1,14 +1,17 @@
 """How a textbook release is paid and recorded: one transaction, whose record is plain values."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from json import dumps
 from typing import Any
 
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, legacy
+from discreet.ledger.keys import key_body
 from discreet.ledger.record import Codec, Record
 from discreet.ledger.transaction import Access, Payment, transact
 from discreet.mechanism.public import public
 from discreet.privacy.event import Event
+from discreet.privacy.wire import event_to_plain
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.query.wire import query_to_plain
@@ -40,8 +43,12 @@ def paid(
 
     Without a ledger nobody keeps the account but the caller.
     """
-    body = None if key is None else dumps([why, repr(event), [query_to_plain(query) for query in asked]]).encode()
-    payment = Payment(event, why, table, analyst, key, body)
+    payment = Payment(event, why, table, analyst)
+    if key is not None:
+        queries = [query_to_plain(query) for query in asked]
+        older = dumps([why, legacy.text(event), queries]).encode()
+        body = key_body("synthetic", [why, event_to_plain(event), queries])
+        payment = replace(payment, key=key, body=body, older=(older,))
     return transact(ledger, payment, release, _CODEC, Access(table.touch, table.snapshot)).told
 
 

@@ -24,9 +24,9 @@ from discreet.curator.asked import Askable
 from discreet.errors import BadData, BadQuery, DiscreetError, TooLarge, did_you_mean
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.normal import shortened as _shown
-from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Operator, Or, Predicate, everyone
+from discreet.query.predicate import And, Compare, IsIn, IsMissing, Operator, Or, Predicate, everyone
 from discreet.query.statement import Aggregate, Group, Order, Select
-from discreet.query.wire import query_from_plain, query_to_plain
+from discreet.query.wire import condition_to_plain, query_from_plain, query_to_plain
 
 _OPERATORS = get_args(Operator)
 # Whoever comes from SQL writes these.
@@ -50,7 +50,7 @@ def question_to_plain(question: Askable) -> Any:
         case str():
             return question
         case Predicate():
-            return {"where": _condition(question)}
+            return {"where": condition_to_plain(question)}
         case Select():
             return _statement(question)
         case Ratio(numerator, denominator):
@@ -128,13 +128,13 @@ def _statement(select: Select) -> dict[str, Any]:
     items = [{kind: item.column, "as": item.name} for kind, item in zip(kinds, select.items, strict=True)]
     plain: dict[str, Any] = {"select": items, "table": select.table}
     if select.where != everyone:
-        plain["where"] = _condition(select.where)
+        plain["where"] = condition_to_plain(select.where)
     if select.group:
         plain["group_by"] = list(select.group)
         if "group" not in kinds:
             plain["show_groups"] = False
     if select.having != everyone:
-        plain["having"] = _condition(select.having)
+        plain["having"] = condition_to_plain(select.having)
     if select.order:
         plain["order_by"] = [{"name": each.name, "descending": each.descending} for each in select.order]
     return plain if select.limit is None else plain | {"limit": select.limit}
@@ -204,25 +204,6 @@ def _order(plain: Any, own: Mapping[str, str]) -> Order:
     raise BadQuery(f'{_shown(plain)} is no order; write a name, or {{"name": "count", "descending": true}}.')
 
 
-def _condition(predicate: Predicate) -> dict[str, Any]:
-    match predicate:
-        case Compare(column, operator, value):
-            return {"column": column, "is": operator, "value": _value(value)}
-        case IsIn(column, values):
-            return {"column": column, "in": [_value(value) for value in values]}
-        case IsMissing(column):
-            return {"column": column, "missing": True}
-        case And(parts):
-            return {"and": [_condition(part) for part in parts]}
-        case Or(parts):
-            return {"or": [_condition(part) for part in parts]}
-        case Not(part):
-            return {"not": _condition(part)}
-        case Everyone():
-            return {"everyone": True}
-    raise BadQuery(f'{predicate!r} is not a predicate. Write one with col(), say col("age") >= 65.')
-
-
 def _read_condition(plain: Any) -> Predicate:
     match plain:
         case {"column": str(column), "is": str(operator), "value": value, **others} if not others:
@@ -243,15 +224,6 @@ def _read_condition(plain: Any) -> Predicate:
         case {"everyone": True, **others} if not others:
             return everyone
     raise BadQuery(f'{_shown(plain)} is no condition; write {{"column": "age", "is": ">=", "value": 65}}.')
-
-
-def _value(value: Any) -> Any:
-    match value:
-        case bool() | int() | float() | str():
-            return value
-        case date():
-            return {"date": value.isoformat()}
-    return {"number": str(Fraction(value))}
 
 
 def _read_value(plain: Any) -> Any:
