@@ -18,9 +18,8 @@ from discreet.learn.population import population_of
 from discreet.learn.statistic import GRID, sum_sensitivity
 from discreet.learn.transfer import chernoff_interval, description_nats
 from discreet.privacy.accounting import total_loss
-from discreet.privacy.gate import pure_gate
+from discreet.privacy.gate import gate_for, pure_gate
 from discreet.privacy.loss import accounting_for
-from discreet.session.design import gate_for
 from support.statistics import assert_rate_at_least
 
 ROWS = 2000
@@ -319,7 +318,7 @@ def test_reopen_without_a_past_is_a_mistake(ledger):
 
 def test_a_ledger_that_fails_to_record_ends_the_session(ledger, monkeypatch):
     holdout = opened(np.random.default_rng(13), train=np.ones((ROWS, 1)), epsilon=4, ledger=ledger, table="held")
-    monkeypatch.setattr(ledger, "record", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(ledger, "record", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         holdout.estimate(one)
     with pytest.raises(Refusal, match="interrupted"):

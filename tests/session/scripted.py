@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from discreet.interval import ball, precision
-from discreet.ledger import Budget, Ledger
+from discreet.ledger import Budget, Head, Ledger
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Receipt
 from discreet.ledger.scope import Scope
@@ -57,11 +57,12 @@ class Notebook(Ledger):
 
     def spend(self, event, why, **named):
         self.calls.append(("spend", event, why))
-        return Receipt(None, "", None)
+        return Receipt(Head("", len(self.calls), b""), "")
 
-    def record(self, receipt, released):
+    def record(self, receipt, released, *, after=None):
         self.calls.append(("record", released))
         self.kept.append(Entry(len(self.kept) + 1, "{}", released, b""))
+        return True
 
     def entries(self, after=0):
         return iter(self.kept)

@@ -7,9 +7,9 @@ from math import log
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.privacy.gate import charge_of, gaussian_gate, pure_gate, renyi_gate
+from discreet.privacy.gate import charge_of, gate_for, gaussian_gate, pure_gate, renyi_gate
 from discreet.session.chance import alarm_chance, pass_chance
-from discreet.session.design import Terms, calibrated, comparison_scales, gate_for, solved
+from discreet.session.design import Terms, calibrated, comparison_scales, solved
 from discreet.session.textbook import textbook
 
 GATES = [pure_gate(1), gaussian_gate(1, 1e-9), renyi_gate(1, 1e-9)]

@@ -1,6 +1,5 @@
-"""The secret part of a holdout or a leaderboard: comparisons with held rows, paid at the start. Proofs: holdout.md"""
+"""Secret comparisons of held rows with public guesses, for a holdout or a leaderboard. Proofs: holdout.md"""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,97 +8,18 @@ from math import floor
 from threading import RLock
 from typing import NoReturn
 
-from discreet.errors import BadParameter, Refusal, SealBroken
+from discreet.errors import Refusal, SealBroken
 from discreet.learn.design import Design
-from discreet.ledger import Ledger
-from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.model_coin import ModelCoin
 from discreet.mechanism.sparse_vector import Run
-from discreet.parameter import Number, positive, probability, text
-from discreet.privacy.event import Nothing
-from discreet.privacy.gate import Gate, gaussian_gate, pure_gate, renyi_gate
-from discreet.schema.identity import Identity
-from discreet.schema.unit import Unit
-from discreet.session.design import gate_for
 from discreet.source.exact import Exact
 
-# The first line of the bytes; others may keep other things in the same ledger.
-MAGIC = b"discreet holdout 1\n"
 
+class Comparisons:
+    """Compares sealed sums with public guesses; a hit releases the sum with noise, and the number of hits is limited.
 
-class Account:
-    """Who pays: a table in a ledger, or, without one, nobody but this process."""
-
-    def __init__(self, ledger: Ledger | str | os.PathLike[str] | None, table: str, analyst: str = ANYONE) -> None:
-        self.table, self.analyst = text("table", table), text("analyst", analyst)
-        # One held row is replaced by another: what else is paid for under this name must be so too.
-        self._identity = Identity(self.table, Unit(neighbors="replace_one"))
-        self._owned = ledger is not None and not isinstance(ledger, Ledger)
-        self.ledger = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
-
-    def gates(self, epsilon: Number, delta: Number | None) -> tuple[Gate, ...]:
-        """In which currencies the price may be met: on a ledger, that of the narrowest budget over the whole table."""
-        price = positive("epsilon", epsilon)
-        if self.ledger is None:
-            if delta is None:
-                return (pure_gate(price),)
-            chance = probability("delta", delta)
-            return pure_gate(price), gaussian_gate(price, chance), renyi_gate(price, chance)
-        if delta is not None:
-            raise BadParameter(f"delta is {delta}, and the ledger has its own. Leave it out.")
-        over = [
-            one for one in self.ledger.balances(table=self.table, analyst=self.analyst) if one.scope.analyst is None
-        ]
-        if not over:
-            # Says how to set one.
-            self.ledger.remaining(table=self.table, analyst=self.analyst)
-        return (gate_for(min(over, key=lambda one: len(one.scope.tables or ()) or 10**9).gate, price),)
-
-    def carried(self, reopen: bool) -> float:
-        """ln of the number of transcripts that earlier sessions on the same rows may have had, as they said."""
-        if self.ledger is None:
-            if reopen:
-                raise BadParameter("reopen is True, and without a ledger nothing is known of earlier sessions.")
-            return 0.0
-        before = [entry.released for entry in self.ledger.entries() if (entry.released or b"").startswith(MAGIC)]
-        said = [json.loads(released[len(MAGIC) :]) for released in before if released]
-        opened = [one for one in said if one["table"] == self.table and "nats" in one]
-        if opened and not reopen:
-            raise Refusal(
-                f'the held rows "{self.table}" were used before, in {len(opened)} session(s), and what was learnt '
-                "there makes every interval wider. Say reopen=True to pay for a new session with such intervals, or "
-                "hold out fresh rows under another name."
-            )
-        if reopen and not opened:
-            raise BadParameter(f'no session on "{self.table}" is in this ledger. Leave out reopen=True.')
-        return float(opened[-1]["nats"]) if opened else 0.0
-
-    def open(self, design: Design, why: str, nats: float) -> None:
-        """Pay for everything, durably; only then may a held row be read."""
-        if self.ledger is not None:
-            receipt = self.ledger.spend(design.event, why, table=self._identity, analyst=self.analyst)
-            self.ledger.record(receipt, self._said(opened=why, nats=nats))
-
-    def keep(self, why: str, **said: object) -> None:
-        """Record what is about to be told; it was paid for when the session opened."""
-        if self.ledger is not None:
-            receipt = self.ledger.spend(Nothing(), why, table=self._identity, analyst=self.analyst)
-            self.ledger.record(receipt, self._said(**said))
-
-    def close(self) -> None:
-        """Give back the ledger's files if they were opened here."""
-        if self._owned and self.ledger is not None:
-            self.ledger.close()
-
-    def _said(self, **said: object) -> bytes:
-        return MAGIC + json.dumps({"table": self.table, **said}).encode()
-
-
-class Checks:
-    """Comparisons of sealed sums with public guesses; a hit tells the sum with noise, and there are only so many hits.
-
-    What is secret, the noisy threshold, and what is limited, the hits, are in this object alone: it is in no file, and
-    cannot be copied, pickled or forked. `most` is as large as any sum.
+    The noisy threshold, which is secret, and the count of hits are in this object alone: they are in no file, and the
+    object cannot be copied, pickled or forked. `most` is an upper bound of every sum.
     """
 
     def __init__(self, design: Design, what: str, *, most: int) -> None:

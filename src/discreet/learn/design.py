@@ -18,11 +18,11 @@ from discreet.mechanism.laplace import half_width as laplace_half_width
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.mechanism.protocol import Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Answer, Run, sparse_vector
+from discreet.privacy.calibrate import largest_epsilon
 from discreet.privacy.event import AboveThreshold, Coin, Compose, Event, Gaussian, Repeat
 from discreet.privacy.gate import FilterKind, Gate, charge_of
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.session.chance import alarm_chance, least_whole, pass_chance
-from discreet.session.design import largest_epsilon
 
 Method = Literal["best", "thresholdout", "gaussian", "coin"]
 # In which currencies each has a price.

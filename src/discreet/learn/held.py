@@ -1,18 +1,32 @@
-"""What a holdout and a leaderboard share: held rows behind one payment and one secret, and an end."""
+"""What a holdout and a leaderboard share: a session on held rows, paid at the start, with a secret and an end."""
 
+import os
 from types import TracebackType
 from typing import Any, Self
 
-from discreet.learn.checks import Account, Checks
+from discreet.errors import BadParameter, Refusal
+from discreet.learn.checks import Comparisons
 from discreet.learn.design import Design
 from discreet.learn.population import Bound, Population
 from discreet.learn.statistic import GRID, UNIT, Rows, Statistic, held_sums
-from discreet.parameter import whole
-from discreet.privacy.event import Event
+from discreet.ledger import Ledger
+from discreet.ledger.balance import narrowest
+from discreet.ledger.ledger import ANYONE
+from discreet.ledger.record import Codec, Record, record_of
+from discreet.ledger.transaction import Payment, transact
+from discreet.parameter import Number, positive, probability, text, whole
+from discreet.privacy.event import Event, Nothing
+from discreet.privacy.gate import Gate, gate_for, gaussian_gate, pure_gate, renyi_gate
+from discreet.schema.identity import Identity
 from discreet.source.exact import Exact
 
 # Rows that fail are judged again in calls of this size, one for each: so the work is bounded.
 MOST_ROWS_PER_CALL = 10_000
+
+# What a session has told, as it is recorded.
+Fields = dict[str, Any]
+KIND = "holdout"
+_CODEC: Codec[Fields] = Codec((KIND,), lambda fields: Record(KIND, fields), lambda record: dict(record.fields))
 
 
 def read_rows_per_call(given: int) -> int:
@@ -20,15 +34,82 @@ def read_rows_per_call(given: int) -> int:
     return whole("rows_per_call", given, least=1, most=MOST_ROWS_PER_CALL)
 
 
-class Held:
-    """Held rows that are compared with guesses: how it was designed, who paid, and what is secret."""
+class Account:
+    """Pays for a session: from a table's budget in a ledger; without a ledger nobody keeps the account."""
+
+    def __init__(self, ledger: Ledger | str | os.PathLike[str] | None, table: str, analyst: str = ANYONE) -> None:
+        self.table, self.analyst = text("table", table), text("analyst", analyst)
+        # One held row is replaced by another: what else is paid for under this name must be so too.
+        self._identity = Identity(self.table, UNIT)
+        self._owned = ledger is not None and not isinstance(ledger, Ledger)
+        self.ledger = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
+
+    def gates(self, epsilon: Number, delta: Number | None) -> tuple[Gate, ...]:
+        """In which currencies the price may be met: on a ledger, that of the narrowest budget over the whole table."""
+        price = positive("epsilon", epsilon)
+        if self.ledger is None:
+            if delta is None:
+                return (pure_gate(price),)
+            chance = probability("delta", delta)
+            return pure_gate(price), gaussian_gate(price, chance), renyi_gate(price, chance)
+        if delta is not None:
+            raise BadParameter(f"delta is {delta}, and the ledger has its own. Leave it out.")
+        accounts = self.ledger.balances(table=self.table, analyst=self.analyst)
+        if all(one.scope.analyst is not None for one in accounts):
+            # Says how to set a budget.
+            self.ledger.remaining(table=self.table, analyst=self.analyst)
+        return (gate_for(narrowest(accounts).gate, price),)
+
+    def carried(self, reopen: bool) -> float:
+        """ln of the number of transcripts that earlier sessions on the same rows may have had, as they recorded it."""
+        if self.ledger is None:
+            if reopen:
+                raise BadParameter("reopen is True, and without a ledger nothing is known of earlier sessions.")
+            return 0.0
+        opened = [said for said in self._recorded(self.ledger) if "nats" in said]
+        if opened and not reopen:
+            raise Refusal(
+                f'the held rows "{self.table}" were used before, in {len(opened)} session(s), and what was learnt '
+                "there makes every interval wider. Say reopen=True to pay for a new session with such intervals, or "
+                "hold out fresh rows under another name."
+            )
+        if reopen and not opened:
+            raise BadParameter(f'no session on "{self.table}" is in this ledger. Leave out reopen=True.')
+        return float(opened[-1]["nats"]) if opened else 0.0
+
+    def open(self, design: Design, why: str, nats: float) -> None:
+        """Pay for everything, durably; only then may a held row be read."""
+        self._transact(design.event, why, {"opened": why, "nats": nats})
+
+    def keep(self, why: str, **said: object) -> None:
+        """Record what is about to be told; it was paid for when the session opened."""
+        self._transact(Nothing(), why, said)
+
+    def close(self) -> None:
+        """Give back the ledger's files if they were opened here."""
+        if self._owned and self.ledger is not None:
+            self.ledger.close()
+
+    def _transact(self, event: Event, why: str, said: Fields) -> None:
+        payment = Payment(event, why, self._identity, self.analyst)
+        transact(self.ledger, payment, lambda: {"table": self.table, **said}, _CODEC)
+
+    def _recorded(self, ledger: Ledger) -> list[Fields]:
+        """What earlier sessions on these rows have recorded, in order."""
+        records = [record_of(entry.released) for entry in ledger.entries()]
+        ours = [dict(record.fields) for record in records if record is not None and record.kind == KIND]
+        return [fields for fields in ours if fields["table"] == self.table]
+
+
+class HeldSession:
+    """A session on held rows: its design, who pays for it, and its secret comparisons."""
 
     confidence: float
     design: Design
     population: Population
     _held: Rows
     _account: Account
-    _checks: Checks
+    _checks: Comparisons
     _rows_per_call: int
 
     @property

@@ -8,9 +8,9 @@ from math import ceil, log, sqrt
 from typing import Any, Literal
 
 from discreet.errors import BadParameter, Refusal
-from discreet.learn.checks import Account, Checks, steps_of
+from discreet.learn.checks import Comparisons, steps_of
 from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
-from discreet.learn.held import Held, read_rows_per_call
+from discreet.learn.held import Account, HeldSession, read_rows_per_call
 from discreet.learn.population import Bound, Population, population_of
 from discreet.learn.statistic import GRID, Statistic, read_rows, sum_sensitivity, training_sum
 from discreet.ledger import Ledger
@@ -48,7 +48,7 @@ class Estimate:
         return self.value
 
 
-class Holdout(Held):
+class Holdout(HeldSession):
     """Says what a statistic is in the population, again and again, although it is chosen by looking at the answers.
 
     `train` and `held` are arrays, frames, or tuples such as (X, y), of rows drawn independently from one population.
@@ -118,7 +118,7 @@ class Holdout(Held):
         except BaseException:
             self._account.close()
             raise
-        self._checks = Checks(self.design, "holdout", most=self._whole)
+        self._checks = Comparisons(self.design, "holdout", most=self._whole)
         self.asked = 0
 
     def estimate(self, statistic: Statistic) -> Estimate:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadData, Refusal
-from discreet.learn.checks import Account, Checks
+from discreet.learn.checks import Comparisons
 from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
-from discreet.learn.held import Held, read_rows_per_call
+from discreet.learn.held import Account, HeldSession, read_rows_per_call
 from discreet.learn.population import Bound, Population, population_of
 from discreet.learn.statistic import Rows, agreement, read_rows, sum_sensitivity
 from discreet.ledger import Ledger
@@ -52,7 +52,7 @@ class Standing:
         return f"{self.number}. {self.name}: {now}; {span}"
 
 
-class Leaderboard(Held):
+class Leaderboard(HeldSession):
     """Tells the best score so far, and changes it only for a submission that is better by more than a step.
 
     `held` are labels, or a tuple such as (X, y). `submit` takes predictions of the labels, or a statistic that gives a
@@ -114,7 +114,7 @@ class Leaderboard(Held):
         except BaseException:
             self._account.close()
             raise
-        self._checks = Checks(self.design, "leaderboard", most=self._whole)
+        self._checks = Comparisons(self.design, "leaderboard", most=self._whole)
         self.best, self._low = float(first), 0.0
         self._standings: list[Standing] = []
         self.submitted = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import inf
+from math import floor, inf, log
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter
@@ -77,3 +77,35 @@ def lecture_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> 
         return 2 * (-ball(squared) * ball(d).log()).sqrt() / ball(e)
 
     return upper_bound(formula)
+
+
+def largest_epsilon(fits: Callable[[Fraction], bool], most: Fraction) -> Fraction:
+    """The largest epsilon up to `most`, rounded down to five digits, for which `fits` holds; more must fit less.
+
+    >>> largest_epsilon(lambda epsilon: epsilon**2 <= 2, Fraction(10))
+    Fraction(7071, 5000)
+    """
+    low, high = Fraction(0), most
+    if fits(most):
+        return most
+    for _ in range(60):
+        middle = (low + high) / 2 if low else high / 16
+        rounded = round_down(middle)
+        if rounded in (low, high) or rounded == 0:
+            break
+        low, high = (rounded, high) if fits(rounded) else (low, rounded)
+    if low == 0:
+        raise BadParameter(f"epsilon is {float(most):g}, too little for so many updates. Give more, or fewer updates.")
+    return low
+
+
+def round_down(value: Fraction, digits: int = 5) -> Fraction:
+    """A number with so many digits, not above this one.
+
+    >>> round_down(Fraction(2, 3))
+    Fraction(33333, 50000)
+    """
+    if value <= 0:
+        return Fraction(0)
+    unit = Fraction(10) ** (floor(log(value.numerator) / log(10) - log(value.denominator) / log(10)) + 1 - digits)
+    return floor(value / unit) * unit

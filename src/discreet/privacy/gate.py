@@ -143,6 +143,20 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     return Gate("renyi", exact, exact_delta, limit)
 
 
+def gate_for(gate: Gate, epsilon: Fraction) -> Gate:
+    """A gate of the same kind and delta for another epsilon: the price of a part, in the currency of the whole.
+
+    >>> gate_for(pure_gate(3), Fraction(1)) == pure_gate(1)
+    True
+    """
+    match gate.kind:
+        case "pure":
+            return pure_gate(epsilon)
+        case "gaussian":
+            return gaussian_gate(epsilon, gate.delta)
+    return renyi_gate(epsilon, gate.delta)
+
+
 def delta_shares(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
     """The share of delta of each order: positive, and together exactly delta.
 

@@ -1,10 +1,9 @@
 """How a session of private multiplicative weights is set up: thresholds, noise and price, before anything is paid."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import floor, log, sqrt
+from math import log, sqrt
 from typing import Literal
 
 from discreet.cache import memoize
@@ -13,8 +12,9 @@ from discreet.mechanism.laplace import half_width
 from discreet.mechanism.protocol import Interactive
 from discreet.mechanism.sparse_vector import Answer, Run, sparse_vector
 from discreet.model.weights import Rule
+from discreet.privacy.calibrate import largest_epsilon, round_down
 from discreet.privacy.event import AboveThreshold, Compose, Event, Laplace, Repeat
-from discreet.privacy.gate import Gate, charge_of, gaussian_gate, pure_gate, renyi_gate
+from discreet.privacy.gate import Gate, charge_of, gate_for
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.session.chance import alarm_chance, least_whole, pass_chance
 
@@ -95,16 +95,6 @@ def event_of(runs: int, epsilon: Fraction, rows_scale: Fraction | None, moves: i
     return whole if rows_scale is None else Compose((Laplace(rows_scale, Fraction(moves)), whole))
 
 
-def gate_for(gate: Gate, epsilon: Fraction) -> Gate:
-    """The price of a session: epsilon at the ledger's delta, in the ledger's currency."""
-    match gate.kind:
-        case "pure":
-            return pure_gate(epsilon)
-        case "gaussian":
-            return gaussian_gate(epsilon, gate.delta)
-    return renyi_gate(epsilon, gate.delta)
-
-
 def calibrated(terms: Terms, *, updates: int, error: int | None = None) -> Design:
     """The design with the least error for a number of updates, or, if an `error` is given, the highest threshold.
 
@@ -170,34 +160,6 @@ def _epsilon(terms: Terms, runs: int, hits: int, third: Fraction) -> Fraction:
         return terms.fits(event_of(runs, epsilon, scale, terms.moves))
 
     return largest_epsilon(fits, terms.gate.epsilon)
-
-
-def largest_epsilon(fits: Callable[[Fraction], bool], most: Fraction) -> Fraction:
-    """The largest epsilon up to `most`, rounded down to five digits, for which something fits."""
-    low, high = Fraction(0), most
-    if fits(most):
-        return most
-    for _ in range(60):
-        middle = (low + high) / 2 if low else high / 16
-        rounded = round_down(middle)
-        if rounded in (low, high) or rounded == 0:
-            break
-        low, high = (rounded, high) if fits(rounded) else (low, rounded)
-    if low == 0:
-        raise BadParameter(f"epsilon is {float(most):g}, too little for so many updates. Give more, or fewer updates.")
-    return low
-
-
-def round_down(value: Fraction, digits: int = 5) -> Fraction:
-    """A number with so many digits, not above this one.
-
-    >>> round_down(Fraction(2, 3))
-    Fraction(33333, 50000)
-    """
-    if value <= 0:
-        return Fraction(0)
-    unit = Fraction(10) ** (floor(log(value.numerator) / log(10) - log(value.denominator) / log(10)) + 1 - digits)
-    return floor(value / unit) * unit
 
 
 @memoize(256)

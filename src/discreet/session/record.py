@@ -1,4 +1,4 @@
-"""What a session tells, as bytes in the ledger: enough to rebuild its model, and nothing of its threshold."""
+"""What a session has told, as records in the ledger: enough to rebuild its model, and nothing of its threshold."""
 
 import json
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.ledger.entry import Entry
+from discreet.ledger.record import Codec, Record, record_of
 from discreet.model.weights import Rule
 from discreet.query.linear import Linear
 from discreet.query.wire import query_from_plain, query_to_plain
@@ -15,8 +16,11 @@ from discreet.schema.domain import Domain
 from discreet.session.design import Design
 from discreet.session.fitted import Measured
 
-# The first line of the bytes; others may keep other things in the same ledger.
-MAGIC = b"discreet weights 1\n"
+KIND, ROWS_KIND = "pmw", "pmw rows"
+# The public number of rows, where a setting needs it before the price is known.
+ROWS_CODEC: Codec[int] = Codec(
+    (ROWS_KIND,), lambda rows: Record(ROWS_KIND, {"rows": rows}), lambda record: int(record.fields["rows"])
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +46,34 @@ def name_of(table: str, session: str, domain: Domain) -> Name:
     return Name(table, session, sha256(repr(domain).encode()).hexdigest()[:16])
 
 
-def opening(name: Name, design: Design, rows: int) -> bytes:
-    """What is recorded when a session opens."""
-    said = {"rule": design.rule, "rate": design.rate, "rows": rows, "updates": design.updates, "error": design.error}
-    return _written(name, {"opened": said})
+def opening(name: Name, design: Design) -> Codec[int]:
+    """How the opening of a session is recorded, with the number of rows."""
+
+    def to_record(rows: int) -> Record:
+        said = {"rule": design.rule, "rate": design.rate, "rows": rows}
+        return _record(name, {"opened": {**said, "updates": design.updates, "error": design.error}})
+
+    return Codec((KIND,), to_record, lambda record: int(record.fields["opened"]["rows"]))
 
 
-def update(name: Name, found: Measured) -> bytes:
-    """What is recorded of an update."""
-    said = {"query": query_to_plain(found.query), "value": found.value, "low": found.low, "scale": found.scale}
-    return _written(name, {"update": said})
+def updating(name: Name) -> Codec[Measured]:
+    """How an update is recorded."""
+
+    def to_record(found: Measured) -> Record:
+        said = {"query": query_to_plain(found.query), "value": found.value, "low": found.low, "scale": found.scale}
+        return _record(name, {"update": said})
+
+    return Codec((KIND,), to_record, lambda record: _measured(record.fields["update"]))
 
 
 def past(entries: Iterable[Entry], name: Name, *, since: int = 0) -> list[Opened | Measured]:
     """What the ledger has of this session, in order, that was paid for after the entry `since`."""
     found: list[Opened | Measured] = []
     for entry in entries:
-        if entry.released is None or not entry.released.startswith(MAGIC):
+        record = record_of(entry.released)
+        if record is None or record.kind != KIND:
             continue
-        said = json.loads(entry.released[len(MAGIC) :])
+        said = record.fields
         if (said["table"], said["session"]) != (name.table, name.session):
             continue
         if since and json.loads(entry.body).get("records", 0) <= since:
@@ -74,18 +87,27 @@ def past(entries: Iterable[Entry], name: Name, *, since: int = 0) -> list[Opened
     return found
 
 
-def _written(name: Name, said: dict[str, Any]) -> bytes:
-    return MAGIC + json.dumps({"table": name.table, "session": name.session, "of": name.print_, **said}).encode()
+def _record(name: Name, said: dict[str, Any]) -> Record:
+    return Record(KIND, {"table": name.table, "session": name.session, "of": name.print_, **said})
 
 
 def _read(said: Any) -> Opened | Measured:
     match said:
         case {"opened": {"rule": rule, "rate": rate, "rows": rows}}:
             return Opened(rule, float(rate), int(rows))
-        case {"update": {"query": plain, "value": value, "low": low, "scale": scale}}:
-            query = query_from_plain(plain)
-            if isinstance(query, Linear):
-                return Measured(query, int(value), bool(low), float(scale))
-    raise LedgerDamaged(
+        case {"update": update}:
+            return _measured(update)
+    raise _unknown()
+
+
+def _measured(said: Any) -> Measured:
+    query = query_from_plain(said["query"])
+    if not isinstance(query, Linear):
+        raise _unknown()
+    return Measured(query, int(said["value"]), bool(said["low"]), float(said["scale"]))
+
+
+def _unknown() -> LedgerDamaged:
+    return LedgerDamaged(
         "a recorded update is of no kind that we know; a newer discreet may have written it. Upgrade discreet."
     )

@@ -11,8 +11,9 @@ from math import ceil, exp, floor, log, log1p
 
 from discreet.errors import BadParameter
 from discreet.model.weights import Rule
+from discreet.privacy.calibrate import largest_epsilon
 from discreet.privacy.event import AboveThreshold, Repeat
-from discreet.session.design import Design, Setting, Terms, largest_epsilon
+from discreet.session.design import Design, Setting, Terms
 
 # Of a run's epsilon: to the threshold, to the comparison (whose noise counts twice) and to the value. All noise is then
 # of the scale 4·moves/epsilon.

@@ -12,21 +12,22 @@ from typing import NoReturn
 from discreet.answer import Answer
 from discreet.errors import BadParameter, Refusal, SealBroken
 from discreet.ledger import Ledger
-from discreet.ledger.failed import reading_for
+from discreet.ledger.balance import narrowest
 from discreet.ledger.ledger import ANYONE
+from discreet.ledger.transaction import Access, Payment, transact
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.public import public
 from discreet.mechanism.sparse_vector import Run
 from discreet.parameter import Number, positive, probability, text, whole
 from discreet.privacy.event import Event, Nothing
-from discreet.privacy.gate import Gate
+from discreet.privacy.gate import Gate, gate_for
 from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.session.asked import Countable, read_count
-from discreet.session.design import MOST_UPDATES, Design, Setting, Terms, gate_for, solved
+from discreet.session.design import MOST_UPDATES, Design, Setting, Terms, solved
 from discreet.session.fitted import Fitted, Measured
-from discreet.session.record import Opened, name_of, opening, past, update
+from discreet.session.record import ROWS_CODEC, Opened, name_of, opening, past, updating
 from discreet.session.textbook import textbook
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
@@ -229,26 +230,32 @@ class PMW:
                 f'setting "{setting}" needs a public number of rows, and here {self.table.unit.describe}. '
                 'Use setting="calibrated", or declare neighbors="replace_one".'
             )
-        self.table.touch()
         # No person can move it, so it costs nothing; and it says what the session will cost.
-        why = "the number of rows, which is public"
-        self.ledger.spend(Nothing(), why, table=self.table.identity, analyst=self.analyst)
-        return textbook(setting, terms, cells=self.table.domain.size, rows=self._public_rows())
+        payment = self._payment(Nothing(), "the number of rows, which is public")
+        rows = transact(self.ledger, payment, self._public_rows, ROWS_CODEC, self._access).told
+        return textbook(setting, terms, cells=self.table.domain.size, rows=rows)
 
-    def _open(self, rows: int | None) -> None:
-        """Pay for everything, durably; only then read a row."""
+    def _open(self, before: int | None) -> None:
+        """Pay for everything, durably; only then read a row. The number of rows is not measured twice."""
         design = self.design
         why = f'session "{self.name}": {design.updates} updates, error {design.error}'
-        self.table.touch()
-        receipt = self.ledger.spend(
-            design.event, why, table=self.table.identity, analyst=self.analyst, error=float(max(design.error, 1))
-        )
-        with reading_for(self.ledger, receipt, design.event, None):
-            if rows is None:
-                rows = self._public_rows() if self._rows_are_public else self._noisy_rows()
-        self.ledger.record(receipt, opening(self._known_as, design, rows))
+        payment = self._payment(design.event, why, error=float(max(design.error, 1)))
+
+        def count_rows() -> int:
+            if before is not None:
+                return before
+            return self._public_rows() if self._rows_are_public else self._noisy_rows()
+
+        rows = transact(self.ledger, payment, count_rows, opening(self._known_as, design), self._access).told
         self._fitted.told_rows(rows)
         self._remaining = self.ledger.remaining(table=self.table.name, analyst=self.analyst)
+
+    def _payment(self, event: Event, why: str, *, error: float | None = None) -> Payment:
+        return Payment(event, why, self.table, self.analyst, error=error)
+
+    @property
+    def _access(self) -> Access:
+        return Access(self.table.touch)
 
     def _noisy_rows(self) -> int:
         moves = sensitivity_of(_EVERYONE, self.table.domain, self.table.unit)
@@ -296,9 +303,8 @@ class PMW:
     def _keep(self, found: Measured) -> None:
         """Record what was released. If that fails, it is not told, and the session is over."""
         run, self._run = self._run, None
-        why = f'session "{self.name}": an update, paid when it was opened'
-        receipt = self.ledger.spend(Nothing(), why, table=self.table.identity, analyst=self.analyst)
-        self.ledger.record(receipt, update(self._known_as, found))
+        payment = self._payment(Nothing(), f'session "{self.name}": an update, paid when it was opened')
+        transact(self.ledger, payment, lambda: found, updating(self._known_as))
         self._run = run
 
     # What only looks is below.
@@ -341,11 +347,10 @@ class PMW:
     def _gate(self) -> Gate:
         """The currency of the table's own budget, or of the narrowest over it."""
         accounts = self.ledger.balances(table=self.table.name, analyst=self.analyst)
-        over = [one for one in accounts if one.scope.analyst is None]
-        if not over:
-            # Says how to set one.
+        if all(one.scope.analyst is not None for one in accounts):
+            # Says how to set a budget.
             self.ledger.remaining(table=self.table.name, analyst=self.analyst)
-        return min(over, key=lambda one: len(one.scope.tables or ()) or 10**9).gate
+        return narrowest(accounts).gate
 
 
 def _rows(before: Sequence[Opened | Measured]) -> int | None:
