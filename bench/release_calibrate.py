@@ -142,11 +142,9 @@ def run_all(file, read, only, seeds, keep):
 
 
 def forecasts():
-    from discreet.release import forecast
+    from discreet.release.methods import METHODS
 
-    named = ("direct", "lattice", "adaptive", "pairs", "rounds", "small")
-    found = [getattr(forecast, f"{name}_forecast") for name in named]
-    return dict(zip(("direct", "lattice", "adaptive", "mixture", "mwem", "small_db"), found, strict=True))
+    return {name: method.forecast for name, method in METHODS.items()}
 
 
 def foreseen(rows):

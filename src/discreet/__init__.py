@@ -78,8 +78,8 @@ if TYPE_CHECKING:
         prefixes,
         ranges,
     )
-    from discreet.release import small_db
     from discreet.release.mwem import mwem
+    from discreet.release.smalldb import small_db
     from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema, Unit
     from discreet.session import PMW
     from discreet.source import Table, open
@@ -191,7 +191,8 @@ _HOMES = {
     "once": "ask count histogram",
     "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "
     "monotone_conjunctions point_histogram prefixes ranges",
-    "release": "mwem small_db",
+    "release.mwem": "mwem",
+    "release.smalldb": "small_db",
     "schema": "Bins Boolean Categories Domain Integers Schema Unit",
     "session": "PMW",
     "source": "Table open",

@@ -16,9 +16,10 @@ from discreet.model.dense import Dense
 from discreet.plan.request import Measure
 from discreet.query.linear import Marginal
 from discreet.query.workload import all_subsets, marginals, prefixes, ranges
-from discreet.release.brief import Brief, Forecast
+from discreet.release import methods
+from discreet.release.brief import Brief, Forecast, Limits
 from discreet.release.goal import goal_of
-from discreet.release.methods import METHODS, Limits, foreseen
+from discreet.release.methods import METHODS, plan_release
 from discreet.release.topping import topped
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
@@ -241,6 +242,26 @@ def test_a_method_that_wants_more_than_its_budget_is_refused_though_the_table_ha
 # Plans.
 
 
+@pytest.mark.parametrize(("method", "known", "most"), [("auto", False, 7), ("auto", True, 6), ("direct", False, 1)])
+def test_no_forecast_is_made_twice_for_a_release(tmp_path, monkeypatch, method, known, most):
+    """One is enough to see that something is possible before the rows are counted; then each method has one."""
+    made = []
+
+    def counting(each):
+        def forecast(brief, rows):
+            made.append((each.name, rows))
+            return each.forecast(brief, rows)
+
+        return replace(each, forecast=forecast)
+
+    monkeypatch.setattr(methods, "METHODS", {name: counting(each) for name, each in METHODS.items()})
+    with desk_of(tmp_path, Budget(epsilon=10, delta=1e-6)) as desk:
+        if known:
+            desk.ask("SELECT COUNT(*) FROM data", error=50)
+        desk.release([["age"]], ONE, method=method)
+    assert len(made) == len(set(made)) == most
+
+
 def brief(wanted, units, known=None):
     return Brief(known or Known.nothing(DOMAIN, Unit()), goal_of(wanted, DOMAIN), units)
 
@@ -261,7 +282,7 @@ def test_a_plan_lists_every_method_the_best_first_and_costs_nothing(tmp_path):
 
 @pytest.mark.filterwarnings("error")
 def test_a_plan_for_single_columns_has_a_forecast_for_each_method_that_can():
-    plan = foreseen(brief([["age"], ["city"]], Fraction(1, 10)), rows=1000)
+    plan = plan_release(brief([["age"], ["city"]], Fraction(1, 10)), rows=1000)
     assert {row.method for row in plan if row.possible} >= {"mixture", "adaptive", "lattice", "direct"}
     assert all(0 < row.error <= 2 for row in plan if row.possible)
 
@@ -271,7 +292,7 @@ def test_a_column_of_one_value_does_not_spoil_a_forecast():
     domain = Domain({"one": Categories(["x"], outside="drop", missing="drop"), "ill": Boolean(), "rich": Boolean()})
     known = Known.nothing(domain, Unit())
     goals = [goal_of(scopes, domain) for scopes in ([["ill", "rich"]], [["ill", "rich"], ["one", "ill"]])]
-    plain, spoilt = (foreseen(Brief(known, goal, Fraction(1, 10)), rows=1000) for goal in goals)
+    plain, spoilt = (plan_release(Brief(known, goal, Fraction(1, 10)), rows=1000) for goal in goals)
     assert plain.of("lattice").possible
     assert spoilt.of("lattice").possible
     assert spoilt.of("lattice").error < 2 * plain.of("lattice").error
@@ -287,9 +308,11 @@ def test_a_plan_is_for_as_many_rows_as_are_known_or_said(tmp_path):
 
 
 def test_limits_rule_methods_out_and_what_nothing_keeps_is_refused(tmp_path):
-    plan = foreseen(brief(marginals(DOMAIN, 2), Fraction(1, 10)), rows=1000)
+    plan = plan_release(brief(marginals(DOMAIN, 2), Fraction(1, 10)), rows=1000)
     quick = min(plan, key=lambda row: row.seconds)
-    limited = foreseen(brief(marginals(DOMAIN, 2), Fraction(1, 10)), rows=1000, limits=Limits(seconds=quick.seconds))
+    limited = plan_release(
+        brief(marginals(DOMAIN, 2), Fraction(1, 10)), rows=1000, limits=Limits(seconds=quick.seconds)
+    )
     assert limited.best.seconds <= quick.seconds
     with desk_of(tmp_path, Budget(epsilon=2, delta=1e-6)) as desk:
         before = desk.ledger.head.sequence

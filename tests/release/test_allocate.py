@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 import discreet as dp
 from discreet.errors import BadParameter
+from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.lattice import price_of
 from discreet.known.steps import GaussianResiduals
@@ -21,7 +22,7 @@ from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
 from discreet.query.workload import conjunctions, marginals
 from discreet.release.allocate import ENOUGH, allocate, as_steps
-from discreet.release.energies import asked_marginals, asked_prefixes, asked_questions, asked_ranges, axes_in
+from discreet.release.energies import asked_marginals, asked_prefixes, asked_questions, asked_ranges
 from discreet.release.goal import goal_of
 from discreet.release.market import market_of, terms
 
@@ -244,8 +245,8 @@ def test_prices_are_those_of_the_lattice():
     for unit, sizes in product(UNITS, [(), (2,), (7,), (4, 5), (3, 2, 9), (1, 3)]):
         domain = dp.Domain({name: whole(size, size % 2 == 0) for name, size in zip("abc", (*sizes, 2), strict=False)})
         columns = tuple("abc"[: len(sizes)])
-        price, gain = terms(axes_in(domain, columns), unit, droppable=domain.drops)
-        every = price_of(axes_in(domain, columns), unit, droppable=domain.drops)
+        price, gain = terms(axes_of(domain, columns), unit, droppable=domain.drops)
+        every = price_of(axes_of(domain, columns), unit, droppable=domain.drops)
         np.testing.assert_allclose(price, every[(slice(1, None),) * len(columns)], rtol=1e-12)
         assert price.shape == gain.shape
 

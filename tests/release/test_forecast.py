@@ -17,13 +17,13 @@ from discreet.release.forecast import (
     adaptive_forecast,
     direct_forecast,
     lattice_forecast,
-    pairs_forecast,
-    rounds_forecast,
-    small_forecast,
+    mixture_forecast,
 )
 from discreet.release.goal import goal_of
 from discreet.release.layers import error_of, guessed_shares, layers_of, noise_share, precisions_known, sampled
 from discreet.release.noise_error import guessed_spread, projected_error
+from discreet.release.rounds import mwem_forecast
+from discreet.release.small import small_db_forecast
 from discreet.schema import Unit
 from discreet.schema.column import Categories
 from discreet.schema.domain import Domain
@@ -32,9 +32,9 @@ FORECASTS = {
     "direct": direct_forecast,
     "lattice": lattice_forecast,
     "adaptive": adaptive_forecast,
-    "mixture": pairs_forecast,
-    "mwem": rounds_forecast,
-    "small_db": small_forecast,
+    "mixture": mixture_forecast,
+    "mwem": mwem_forecast,
+    "small_db": small_db_forecast,
 }
 GAUSSIAN = ("direct", "lattice", "adaptive", "mixture")
 SMALL = (2, 3, 2, 4)
@@ -93,7 +93,7 @@ def test_what_is_known_makes_a_release_better(method):
 
 def test_a_person_with_several_rows_costs_accuracy():
     one, three = (brief_of(SMALL, 3, 1, unit=unit) for unit in (Unit(), Unit(key="who", contributions=3)))
-    assert pairs_forecast(three, 1e4).error > 2 * pairs_forecast(one, 1e4).error
+    assert mixture_forecast(three, 1e4).error > 2 * mixture_forecast(one, 1e4).error
 
 
 @pytest.mark.parametrize("method", ["lattice", "adaptive", "mixture"])
@@ -120,15 +120,15 @@ def test_what_is_too_large_is_refused_with_its_number(method):
 
 
 def test_a_mixture_of_too_many_features_is_refused():
-    found = pairs_forecast(brief_of((3000, 3000), 2, 1), 1e5)
+    found = mixture_forecast(brief_of((3000, 3000), 2, 1), 1e5)
     assert not found.possible
     assert "6001" in found.why_not
 
 
 def test_the_lattice_has_the_least_noise_and_the_mixture_wins_where_most_pieces_are_noise():
     rich, poor = brief_of((2,) * 8, 3, 100), brief_of((12, 20, 30, 9, 15), 3, Fraction(1, 1000))
-    assert lattice_forecast(rich, 1e5).error < pairs_forecast(rich, 1e5).error
-    assert pairs_forecast(poor, 1e4).error < 0.8 * lattice_forecast(poor, 1e4).error
+    assert lattice_forecast(rich, 1e5).error < mixture_forecast(rich, 1e5).error
+    assert mixture_forecast(poor, 1e4).error < 0.8 * lattice_forecast(poor, 1e4).error
 
 
 @pytest.mark.parametrize("make", [lambda brief: mixture(brief, 1e4), pieces])

@@ -13,9 +13,9 @@ from discreet.plan.request import Distances, Measure
 from discreet.query.residual import Residual
 from discreet.release import methods
 from discreet.release import trial as module
-from discreet.release.brief import Brief
+from discreet.release.brief import NO_LIMITS, Brief
 from discreet.release.goal import goal_of
-from discreet.release.methods import METHODS, NO_LIMITS, made
+from discreet.release.methods import METHODS, Forecasts, make_release
 from discreet.release.topping import topped
 from discreet.release.trial import MOST, MOST_PAIRS, VERDICT, tree_is_better, worthwhile
 from discreet.schema import Categories, Domain, Unit
@@ -222,7 +222,7 @@ def release(codes, units, monkeypatch, method="auto"):
     idle = {name: replace(each, make=nothing) for name, each in METHODS.items()}
     monkeypatch.setattr(methods, "METHODS", idle)
     oracle = Oracle(DOMAIN, codes, ADD)
-    chosen, _ = run(made(Brief(oracle.known, GOAL, Fraction(units)), method, NO_LIMITS), oracle)
+    chosen, _ = run(make_release(Forecasts(Brief(oracle.known, GOAL, Fraction(units))), method, NO_LIMITS), oracle)
     return chosen.method, left[0], oracle
 
 

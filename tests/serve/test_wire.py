@@ -94,8 +94,8 @@ def test_values_keep_their_kind():
     ],
 )
 def test_a_workload_is_for_the_same_goal_after_a_round_trip(make):
-    from discreet.release.energies import asked_of
     from discreet.release.goal import goal_of
+    from discreet.release.methods import asked_of
 
     domain = dp.Domain({"age": dp.Integers(0, 9), "sex": dp.Categories(["f", "m"]), "hours": dp.Integers(0, 4)})
     wanted = make(domain)

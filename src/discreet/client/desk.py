@@ -22,8 +22,8 @@ from discreet.errors import BadParameter, BadQuery, SourceFailed, did_you_mean
 from discreet.ledger import Budget, Spend
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, confidence_of, positive, text
+from discreet.release.brief import AUTO, ReleasePlan, limits_of
 from discreet.release.goal import Wanted
-from discreet.release.methods import AUTO, ReleasePlan, limits_of
 from discreet.schema.file import parse_schema
 from discreet.source.source import CellBatch, Source
 from discreet.source.table import Table

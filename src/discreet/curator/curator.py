@@ -27,8 +27,8 @@ from discreet.ledger.record import Codec, Told
 from discreet.ledger.transaction import Payment, Transacted
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, confidence_of, text, whole
+from discreet.release.brief import AUTO, ReleasePlan, limits_of
 from discreet.release.goal import Wanted
-from discreet.release.methods import AUTO, ReleasePlan, limits_of
 from discreet.source.table import Table
 
 # So many numbers are told at once.

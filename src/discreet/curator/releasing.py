@@ -28,10 +28,9 @@ from discreet.privacy.event import Event, Gaussian, Nothing, Pure
 from discreet.privacy.gate import Gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss
-from discreet.release.brief import Brief
-from discreet.release.energies import asked_of
+from discreet.release.brief import Brief, Limits, ReleasePlan
 from discreet.release.goal import Goal, Wanted, goal_of
-from discreet.release.methods import AUTO, Limits, ReleasePlan, foreseen, made, require_method, require_possible
+from discreet.release.methods import Forecasts, asked_of, make_release, plan_release, require_method
 
 # So much of a budget is left for the rounding of prices.
 HAIR = Fraction(1, 10**7)
@@ -49,7 +48,7 @@ class Releasing:
         with self.teller.knowing:
             self.teller.refresh()
             brief = self._brief(goal_of(wanted, self.teller.table.domain), wanted, budget, analyst, self.teller.known)
-            return foreseen(brief, rows=supposed, limits=limits)
+            return plan_release(brief, rows=supposed, limits=limits)
 
     def release(
         self,
@@ -69,8 +68,8 @@ class Releasing:
         with teller.knowing:
             teller.refresh()
             brief = self._brief(goal, wanted, budget, analyst, teller.known)
-            plan = foreseen(brief, limits=limits)
-            require_possible(plan.best if method == AUTO else plan.of(method), limits)
+            forecasts = Forecasts(brief)
+            forecasts.require(method, limits)
         paying = Paying(analyst, keyed=None if key is None else _request(key, goal, budget, method, limits))
         with ExitStack() as stack:
             hold = None
@@ -86,9 +85,9 @@ class Releasing:
                 known = teller.known_at(begun.sequence)
             # Copied now: the known grows while the release measures.
             fitted = fitted_to(known, goal)
-            brief = self._brief(goal, wanted, budget, analyst, known)
+            brief = replace(brief, known=known)
             maker = _Maker(teller, brief, replace(paying, hold=hold))
-            forecast, model = run(made(brief, method, limits, tell), maker.answer)
+            forecast, model = run(make_release(forecasts.again_for(brief), method, limits, tell), maker.answer)
         with teller.knowing:
             bill = self._bill(begun, budget, maker, analyst)
         fitted = fitted.with_own(teller.record_of(each).to_bytes() for each in maker.released if each.steps)

@@ -36,7 +36,7 @@ from discreet.privacy.gate import Gate
 from discreet.privacy.wire import event_to_plain
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
-from discreet.release.smalldb import choosing
+from discreet.release.small_table import choosing
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table

@@ -18,8 +18,8 @@ from discreet.parameter import Number, positive
 from discreet.plan.plan import Steps
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
-from discreet.release.energies import Asked, asked_marginals
-from discreet.release.goal import Goal
+from discreet.release.energies import asked_marginals
+from discreet.release.goal import Asked, Goal
 from discreet.release.market import Market, market_of, market_of_block
 from discreet.source.effect import sensitivity_of
 from discreet.types import Columns, Numbers

@@ -4,16 +4,14 @@ The variance of an answer is Σ over its pieces of energy/precision (known/latti
 many answers are added up, a row of a table for each marginal or question. Proofs: allocate.md
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
 
 from discreet.cache import memoize
 from discreet.errors import BadParameter, TooLarge
-from discreet.known.family import energies_of, family_of
+from discreet.known.family import axes_of, energies_of, family_of
 from discreet.known.lattice import inside, subsets
 from discreet.known.reading import read
 from discreet.query.axis import Axis, axis_of
@@ -21,7 +19,7 @@ from discreet.query.cells import column_of
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release.asked import listed
-from discreet.release.goal import Goal, Wanted
+from discreet.release.goal import Asked, Goal
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
@@ -30,79 +28,6 @@ from discreet.types import Columns, Ints, Numbers
 MOST_LISTED, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 1_500
 # So many numbers are worked on at once.
 _AT_ONCE = 2**21
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What is asked, as the lattice sees it: rows of answers, each with a weight, and the energies of their pieces.
-
-    All pieces lie one after the other, block after block (`starts`; the last block ends at `size`), and within a block
-    as the entries of its tensor of parts. Entry i of the table says that the `answers[r]` answers of row r = `rows[i]`
-    have together the energy `energies[i]` in the piece at `places[i]`.
-    """
-
-    domain: Domain
-    starts: dict[Columns, int]
-    size: int
-    weights: Numbers
-    answers: Numbers
-    rows: Ints
-    places: Ints
-    energies: Numbers
-
-    def demand(self, weights: Numbers) -> Numbers:
-        """What a unit of variance of each piece adds to the summed variance of all answers, with a weight for each row.
-
-        It is the v_V of allocate.md.
-        """
-        energies = self.energies * weights[self.rows]
-        return np.bincount(self.places, weights=energies, minlength=self.size).astype(np.float64, copy=False)
-
-    def variances(self, precision: Numbers) -> Numbers:
-        """The summed variance of the answers of each row; infinite if a piece is unknown."""
-        with np.errstate(divide="ignore"):
-            inverse = 1 / precision
-        energies = self.energies * inverse[self.places]
-        return np.bincount(self.rows, weights=energies, minlength=len(self.weights)).astype(np.float64, copy=False)
-
-    def split(self, numbers: Numbers) -> dict[Columns, Numbers]:
-        """Numbers of all pieces as a tensor for each block."""
-        ends = [*self.starts.values(), self.size]
-        shapes = [_shape(axes_in(self.domain, columns)) for columns in self.starts]
-        return {
-            columns: numbers[start:end].reshape(shape)
-            for columns, shape, (start, end) in zip(self.starts, shapes, pairwise(ends), strict=True)
-        }
-
-    def joined(self, blocks: dict[Columns, Numbers], otherwise: float = 0.0) -> Numbers:
-        """The tensors of some blocks as numbers of all pieces; those of other blocks are `otherwise`."""
-        numbers = np.full(self.size, otherwise)
-        for columns, start in self.starts.items():
-            found = blocks.get(columns)
-            if found is not None:
-                numbers[start : start + found.size] = found.ravel()
-        return numbers
-
-
-def asked_of(wanted: Wanted, domain: Domain) -> Asked | None:
-    """What is asked of the lattice, where that is not all cells of some marginals: None if it is.
-
-    >>> from discreet.query.workload import marginals, ranges
-    >>> from discreet.schema.column import Integers
-    >>> people = Domain({"age": Integers(0, 99)})
-    >>> asked_of(marginals(people, 1), people) is None, asked_of(ranges(people, "age"), people).answers.tolist()
-    (True, [5050.0])
-    """
-    if isinstance(wanted, Workload) and wanted.family is not None:
-        kind, column = wanted.family
-        return {"prefixes": asked_prefixes, "ranges": asked_ranges, "subsets": asked_subsets}[kind](domain, column)
-    if isinstance(wanted, Mapping):
-        return None
-    few = not isinstance(wanted, Workload) or wanted.size <= MOST_LISTED
-    questions = [each for each in wanted if isinstance(each, Linear)] if few else []
-    if not questions or (isinstance(wanted, Sequence) and len(questions) < len(wanted)):
-        return None
-    return asked_questions(questions, domain)
 
 
 def asked_marginals(goal: Goal) -> Asked:
@@ -120,7 +45,7 @@ def asked_marginals(goal: Goal) -> Asked:
     tables = [
         (scope, weight, np.array([float(goal.cells(scope))]), _outer([traces(axis) for axis in axes])[None])
         for scope, weight in goal.weights
-        for axes in [axes_in(goal.domain, scope)]
+        for axes in [axes_of(goal.domain, scope)]
     ]
     return _gather(goal.domain, tables)
 
@@ -182,11 +107,6 @@ def asked_subsets(domain: Domain, column: str) -> Asked:
     return _asked_of_column(domain, column, (1 + np.eye(cells)) / 4, 1.0)
 
 
-def axes_in(domain: Domain, columns: Columns) -> tuple[Axis, ...]:
-    """The axes of some columns. To remember them by domain would compare all its columns each time."""
-    return tuple([axis_of(domain[name]) for name in columns])
-
-
 @memoize(4096)
 def traces(axis: Axis) -> Numbers:
     """The energies of the indicators of all cells of a column, added up: for its constants and each of its parts.
@@ -237,7 +157,7 @@ Table = tuple[Columns, "float | Numbers", Numbers, Numbers]
 
 def _tables(scope: Columns, questions: list[Linear], worth: Numbers, domain: Domain, apart: bool) -> Iterator[Table]:
     """The energies of questions on the same columns, for a row of all or a row of each; few at a time."""
-    width = prod(axis.parts for axis in axes_in(domain, scope))
+    width = prod(axis.parts for axis in axes_of(domain, scope))
     widest = max([width, *(domain[name].size for name in scope)])
     several = max(1, _AT_ONCE // widest)
     whole = np.zeros(width)
@@ -258,7 +178,7 @@ def _tables(scope: Columns, questions: list[Linear], worth: Numbers, domain: Dom
 
 def _energies(scope: Columns, questions: Sequence[Linear], domain: Domain) -> Numbers:
     """The energies of each question (rows) in each piece of its columns."""
-    axes = axes_in(domain, scope)
+    axes = axes_of(domain, scope)
     # A question without products weighs nothing.
     found = np.zeros((len(questions), prod(axis.parts for axis in axes)))
     simple = [place for place, question in enumerate(questions) if _is_one_product(question)]
@@ -298,7 +218,7 @@ def _gather(domain: Domain, tables: Sequence[Table]) -> Asked:
     starts, size = {}, 0
     for columns in sorted(blocks, key=lambda each: (len(each), each)):
         starts[columns] = size
-        size += prod(_shape(axes_in(domain, columns)))
+        size += prod(_shape(axes_of(domain, columns)))
     rows, places, energies, first = [], [], [], 0
     for scope, _, _, table in tables:
         here = _places(domain, scope, starts)
@@ -322,7 +242,7 @@ def _gather(domain: Domain, tables: Sequence[Table]) -> Asked:
 
 def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Ints:
     """Where each piece of some columns, constants included, lies among all pieces."""
-    block, within = _layout(tuple([axis.parts for axis in axes_in(domain, scope)]))
+    block, within = _layout(tuple([axis.parts for axis in axes_of(domain, scope)]))
     found: Ints = np.array([starts[chosen] for chosen in subsets(scope)])[block] + within
     return found
 

@@ -8,20 +8,17 @@ on one processor: bench/release_calibrate.py
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb, hypot, inf, log
+from math import inf
 
 import numpy as np
 
 from discreet.model.features import MOST_FEATURES, MOST_TURNS
 from discreet.query.axis import axis_of
-from discreet.release import adaptive, bought, direct, fitting, pairs, rounds, small
-from discreet.release.adaptive import selection_for
+from discreet.release import adaptive, bought, direct, fitting, pairs
 from discreet.release.bought import Bought
 from discreet.release.brief import Brief, Forecast
-from discreet.release.cells import number_of_cells
 from discreet.release.goal import Goal
-from discreet.release.layers import DEVIATIONS, WORST, error_of, guessed, layers_of, sampled, scatter, unevenness
-from discreet.release.mwem import SWEEPS
+from discreet.release.layers import WORST, error_of, layers_of
 from discreet.types import Columns
 
 # Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
@@ -38,19 +35,17 @@ A_STEP, A_PAIR, A_TRIPLE, TAKEN = 1e-4, 1.2e-10, 4e-9, 0.15
 A_NUMBER, A_BLOCK = 1e-6, 1e-3
 # Seconds for a round of `adaptive`, and for each cell of all marginals that it chooses among.
 A_ROUND, A_CANDIDATE = 3e-2, 1e-8
-# Seconds to compare a count in a round of MWEM, and to mend a cell of its model; to look at a count of a small table.
-A_COUNT, A_CELL, A_TABLE = 1e-5, 1.2e-7, 1.2e-9
 
 
-def pairs_forecast(brief: Brief, rows: float) -> Forecast:
+def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     """The main method, which is called "mixture"."""
     goal, many = brief.goal, max(rows, 1.0)
     layers = layers_of(goal)
     if brief.known.pure:
-        return _impossible("mixture", NEEDS_DELTA)
+        return impossible("mixture", NEEDS_DELTA)
     features, numbers = features_of(goal), float(layers.cells[layers.depth == 2].sum())
     if features > MOST_FEATURES or numbers > MOST_NUMBERS:
-        return _impossible(
+        return impossible(
             "mixture",
             f"the single columns have {features} features and the pairs {numbers:.0f} cells; the limits are "
             f"{MOST_FEATURES} and {MOST_NUMBERS}. Leave out columns with many cells, or declare coarser ones.",
@@ -74,7 +69,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
     goal, many = brief.goal, max(rows, 1.0)
     refused = fitting.too_large(goal)
     if refused:
-        return _impossible("direct", refused)
+        return impossible("direct", refused)
     deep = max(map(len, goal.scopes))
     depths = range(1, deep + 1) if brief.known.pure else (deep,)
     found = []
@@ -93,7 +88,7 @@ def lattice_forecast(brief: Brief, rows: float) -> Forecast:
     goal, many = brief.goal, max(rows, 1.0)
     refused = NEEDS_DELTA if brief.known.pure else fitting.too_large(goal)
     if refused:
-        return _impossible("lattice", refused)
+        return impossible("lattice", refused)
     layers = layers_of(goal)
     triples = float(layers.cells[layers.depth > 2].sum())
     work = Work(float(layers.cells.sum()), triples, len(layers.columns), 1.0)
@@ -103,7 +98,7 @@ def lattice_forecast(brief: Brief, rows: float) -> Forecast:
 def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     """A tree that is measured where it is most wrong."""
     if brief.known.pure:
-        return _impossible("adaptive", NEEDS_DELTA)
+        return impossible("adaptive", NEEDS_DELTA)
     goal, many = brief.goal, max(rows, 1.0)
     layers = layers_of(goal)
     names = int((layers.depth == 1).sum())
@@ -115,50 +110,6 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     planned = adaptive.ROUNDS * names * max(known.finer for known in found)
     seconds = BASE_SECONDS + planned * (A_ROUND + A_CANDIDATE * candidates)
     return Forecast("adaptive", error, seconds, BASE_MEMORY + A_HELD * candidates)
-
-
-def rounds_forecast(brief: Brief, rows: float) -> Forecast:
-    """MWEM, which is called "mwem": a model of all cells, mended count by count."""
-    goal, many = brief.goal, max(rows, 1.0)
-    counts = number_of_cells(goal)
-    refused = rounds.too_many(goal)
-    if refused:
-        return _impossible("mwem", refused)
-    number = rounds.number_of_rounds(brief.known, counts, many, brief.units)
-    layers = layers_of(goal)
-    singles = float(layers.freedom[layers.depth == 1].sum())
-    # Half of a round's share measures one count. So many counts as the single columns have tell most of them.
-    share = float(brief.units) / (2 * number)
-    deviation = 2**0.5 / share if brief.known.pure else share**-0.5
-    left, noise, whole, supposed = 0.0, 0.0, 0.0, guessed(goal.domain)
-    for scope, weight in sampled(goal):
-        left += weight * unevenness(supposed.spread(scope))
-        noise += weight * DEVIATIONS * goal.cells(scope) ** 0.5 * deviation / many
-        whole += weight
-    error = hypot(left / (1 + number / singles) ** 2, noise) / whole
-    seconds = BASE_SECONDS + number * (A_COUNT * counts + SWEEPS * number * A_CELL * goal.domain.size / 2)
-    return Forecast("mwem", min(error, WORST), seconds, BASE_MEMORY + 40.0 * goal.domain.size + 4000.0 * counts)
-
-
-def small_forecast(brief: Brief, rows: float) -> Forecast:
-    """SmallDB, which is called "small_db": a table of a few rows."""
-    goal, known, many = brief.goal, brief.known, max(rows, 1.0)
-    refused = small.too_many_tables(goal)
-    if refused:
-        return _impossible("small_db", refused)
-    left = float(brief.units * (1 - small.FIRST))
-    epsilon = left if known.pure else float(selection_for(left))
-    few, _ = small.best_size(goal, known, many, epsilon)
-    tables = comb(goal.domain.size + few - 1, few)
-    error, whole, supposed = 0.0, 0.0, guessed(goal.domain)
-    for scope, weight in sampled(goal):
-        # As far as a sample of so few rows, and as the choice is from the best.
-        choice = goal.cells(scope) ** 0.5 * log(tables) / (epsilon * many)
-        error += weight * hypot(scatter(supposed.spread(scope), few), choice)
-        whole += weight
-    counts = number_of_cells(goal)
-    seconds = BASE_SECONDS + A_TABLE * counts * tables
-    return Forecast("small_db", min(error / whole, WORST), seconds, BASE_MEMORY + 16.0 * counts * goal.domain.size)
 
 
 def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
@@ -208,5 +159,6 @@ def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -
     return Forecast(method, min(error, WORST), BASE_SECONDS + seconds, BASE_MEMORY + held)
 
 
-def _impossible(method: str, why: str) -> Forecast:
+def impossible(method: str, why: str) -> Forecast:
+    """The forecast of a method that cannot be used."""
     return Forecast(method, inf, inf, inf, why)

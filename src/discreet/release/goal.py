@@ -3,16 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 
+import numpy as np
+
 from discreet.errors import BadQuery
+from discreet.known.family import axes_of
 from discreet.parameter import positive
 from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
-from discreet.types import Columns
+from discreet.types import Columns, Ints, Numbers
 
 # Marginals, questions, names of columns; or how much each of some columns matters.
 Wanted = Workload[Marginal] | Workload[Linear] | Sequence[Marginal | Linear | Sequence[str]] | Mapping[Columns, float]
@@ -60,6 +63,58 @@ class Goal:
     def cells(self, columns: Columns) -> int:
         """How many cells some columns have together."""
         return prod(self.domain[name].size for name in columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What is asked, as the lattice sees it: rows of answers, each with a weight, and the energies of their pieces.
+
+    All pieces lie one after the other, block after block (`starts`; the last block ends at `size`), and within a block
+    as the entries of its tensor of parts. Entry i of the table says that the `answers[r]` answers of row r = `rows[i]`
+    have together the energy `energies[i]` in the piece at `places[i]`.
+    """
+
+    domain: Domain
+    starts: dict[Columns, int]
+    size: int
+    weights: Numbers
+    answers: Numbers
+    rows: Ints
+    places: Ints
+    energies: Numbers
+
+    def demand(self, weights: Numbers) -> Numbers:
+        """What a unit of variance of each piece adds to the summed variance of all answers, with a weight for each row.
+
+        It is the v_V of allocate.md.
+        """
+        energies = self.energies * weights[self.rows]
+        return np.bincount(self.places, weights=energies, minlength=self.size).astype(np.float64, copy=False)
+
+    def variances(self, precision: Numbers) -> Numbers:
+        """The summed variance of the answers of each row; infinite if a piece is unknown."""
+        with np.errstate(divide="ignore"):
+            inverse = 1 / precision
+        energies = self.energies * inverse[self.places]
+        return np.bincount(self.rows, weights=energies, minlength=len(self.weights)).astype(np.float64, copy=False)
+
+    def split(self, numbers: Numbers) -> dict[Columns, Numbers]:
+        """Numbers of all pieces as a tensor for each block."""
+        ends = [*self.starts.values(), self.size]
+        shapes = [_shape(self.domain, columns) for columns in self.starts]
+        return {
+            columns: numbers[start:end].reshape(shape)
+            for columns, shape, (start, end) in zip(self.starts, shapes, pairwise(ends), strict=True)
+        }
+
+    def joined(self, blocks: dict[Columns, Numbers], otherwise: float = 0.0) -> Numbers:
+        """The tensors of some blocks as numbers of all pieces; those of other blocks are `otherwise`."""
+        numbers = np.full(self.size, otherwise)
+        for columns, start in self.starts.items():
+            found = blocks.get(columns)
+            if found is not None:
+                numbers[start : start + found.size] = found.ravel()
+        return numbers
 
 
 def goal_of(wanted: Wanted, domain: Domain) -> Goal:
@@ -119,3 +174,8 @@ def _scope(one: Marginal | Linear | Sequence[str]) -> Columns:
     if isinstance(one, Marginal | Linear):
         return one.scope
     return Marginal(tuple(one)).scope
+
+
+def _shape(domain: Domain, columns: Columns) -> tuple[int, ...]:
+    """The shape of the tensor of a block's residuals."""
+    return tuple(axis.parts - 1 for axis in axes_of(domain, columns))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from discreet.cache import memoize
+from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.privacy.sensitivity import residual_sensitivity
 from discreet.query.axis import Axis
-from discreet.release.energies import Asked, axes_in
+from discreet.release.goal import Asked
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Ints, Numbers
 
@@ -106,7 +107,7 @@ def market_of(asked: Asked, known: Known) -> Market:
     price, gain, before = np.zeros(asked.size), np.zeros(asked.size), np.zeros(asked.size)
     alike: dict[tuple[Axis, ...], list[int]] = {}
     for columns, start in asked.starts.items():
-        axes = axes_in(asked.domain, columns)
+        axes = axes_of(asked.domain, columns)
         prices, gains = terms(axes, unit, droppable=droppable)
         end = start + prices.size
         price[start:end], gain[start:end] = prices.ravel(), gains.ravel()
@@ -125,7 +126,7 @@ def market_of(asked: Asked, known: Known) -> Market:
 
 def market_of_block(columns: Columns, known: Known) -> Market:
     """The same for the pieces of one block, as tensors, one by one."""
-    axes = axes_in(known.domain, columns)
+    axes = axes_of(known.domain, columns)
     price, gain = terms(axes, known.lattice.unit, droppable=known.domain.drops)
     block = known.lattice.blocks.get(columns)
     return Market(price, gain, 1 / (12 * gain), np.zeros(gain.shape) if block is None else block.precision)

@@ -1,33 +1,41 @@
-"""The ways to make a release, what each of them would do, and which is best."""
+"""The methods of release, the forecast of each, and the choice between them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
 from math import inf
-from time import thread_time
-from typing import overload
+from typing import Any
 
 from discreet.errors import BadParameter, TooLarge, did_you_mean
 from discreet.model.ensemble import Tell
 from discreet.model.looks import total_of
 from discreet.model.protocol import Model
-from discreet.parameter import Number, positive
 from discreet.plan.request import Procedure
+from discreet.query.linear import Linear
+from discreet.query.workload import Workload
 from discreet.release import forecast
 from discreet.release.adaptive import adaptive
-from discreet.release.brief import Brief, Forecast, Method
+from discreet.release.brief import (
+    AUTO,
+    NO_LIMITS,
+    PREFERENCE,
+    Brief,
+    Forecast,
+    Limits,
+    Method,
+    ReleasePlan,
+    bytes_text,
+)
 from discreet.release.counting import FIRST, counted
 from discreet.release.direct import direct
+from discreet.release.energies import MOST_LISTED, asked_prefixes, asked_questions, asked_ranges, asked_subsets
+from discreet.release.goal import Asked, Wanted
 from discreet.release.lattice import lattice
 from discreet.release.pairs import pairs
-from discreet.release.rounds import rounds
-from discreet.release.small import small
 from discreet.release.trial import tree_is_better, worthwhile
+from discreet.schema.domain import Domain
 
-AUTO = "auto"
-# Forecasts within this factor are taken for equal.
-NEAR = 1.1
-# Without any idea of the number of rows, a plan is made for so many.
+# Without any idea of the number of rows, a plan is made for this number.
 SUPPOSED_ROWS = 10_000.0
 
 
@@ -39,13 +47,22 @@ def _adaptive(brief: Brief, tell: Tell | None) -> Procedure[Model]:
     return (yield from adaptive(brief.known, brief.goal, brief.units, tell=tell))
 
 
+def _loaded_late(module: str, name: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called: textbook methods are no part of the product."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments)
+
+    return call
+
+
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method(
             "mixture",
             "single columns, pairs and small triples, and many mixtures of products fitted to them",
-            forecast.pairs_forecast,
+            forecast.mixture_forecast,
             _mixture,
         ),
         Method(
@@ -64,153 +81,113 @@ METHODS: Mapping[str, Method] = {
         Method(
             "mwem",
             "the counts that a table of all cells is most surprised by, one after the other",
-            forecast.rounds_forecast,
-            rounds,
+            _loaded_late("discreet.release.rounds", "mwem_forecast"),
+            _loaded_late("discreet.release.rounds", "rounds"),
         ),
-        Method("small_db", "one small table, drawn so that a good one is likely", forecast.small_forecast, small),
+        Method(
+            "small_db",
+            "one small table, drawn so that a good one is likely",
+            _loaded_late("discreet.release.small", "small_db_forecast"),
+            _loaded_late("discreet.release.small", "small"),
+        ),
     )
 }
+assert tuple(METHODS) == PREFERENCE
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a release may take: seconds of one processor, and bytes."""
+class Forecasts:
+    """What each method would do for one brief. Each forecast is made when it is first needed, and only once.
 
-    seconds: float = inf
-    memory: float = inf
-
-    def keep(self, row: Forecast) -> bool:
-        """Whether a forecast is within them."""
-        return row.seconds <= self.seconds and row.memory <= self.memory
-
-    def watch(self, tell: Tell | None) -> Tell | None:
-        """Tells the same, and says when the time of a fit is over, which then ends with what it has.
-
-        The clock starts when a fit first tells: how long rows are read must not decide what is made of them.
-        """
-        if self.seconds == inf:
-            return tell
-        begun: list[float] = []
-
-        def told(done: float) -> bool | None:
-            now = thread_time()
-            if not begun:
-                begun.append(now)
-            said = None if tell is None else tell(done)
-            return said if now - begun[0] < self.seconds else False
-
-        return told
-
-
-NO_LIMITS = Limits()
-
-
-def limits_of(seconds: Number | None, memory: Number | None) -> Limits:
-    """The limits that were given; what is left out has none."""
-    return Limits(
-        inf if seconds is None else float(positive("seconds", seconds, next_step="Leave it out for no limit.")),
-        inf if memory is None else float(positive("memory", memory, next_step="Give bytes, say 2e9.")),
-    )
-
-
-@dataclass(frozen=True, repr=False)
-class ReleasePlan(Sequence[Forecast]):
-    """What each method would do for a goal, the best first. Nothing was read and nothing was spent.
-
-    `rows` is how many rows the forecasts are for: as far as they are known, or as they were supposed.
+    `rows` is the number of rows they are made for: as given, as far as it is known, or `supposed`.
     """
 
-    forecasts: tuple[Forecast, ...]
-    goal: str
-    rows: float
-    supposed: bool
-    limits: Limits = NO_LIMITS
-
-    @property
-    def best(self) -> Forecast:
-        """What `method="auto"` would take; raises TooLarge if nothing is possible.
-
-        Of methods whose forecasts hardly differ it is the one that stands first in `METHODS`: forecasts are not sharp.
-        """
-        can = [row for row in self.forecasts if row.possible and self.limits.keep(row)]
-        if can:
-            near = {row.method: row for row in can if row.error <= NEAR * can[0].error}
-            return next(near[method] for method in METHODS if method in near)
-        raise TooLarge(
-            f"no method can make this release within {self._limits}.\n{self}\n    Give more, fewer columns or "
-            "smaller marginals."
-        )
+    def __init__(self, brief: Brief, rows: float | None = None, found: Mapping[str, Forecast] | None = None) -> None:
+        total, variance = total_of(brief.known.lattice)
+        self.brief, self.version, self._found = brief, brief.known.version, dict(found or {})
+        self.supposed = rows is None and variance == inf
+        self.rows = max(1.0, SUPPOSED_ROWS if self.supposed else total if rows is None else rows)
 
     def of(self, method: str) -> Forecast:
         """What one method would do."""
-        return next(row for row in self.forecasts if row.method == method)
+        if method not in self._found:
+            telling = replace(self.brief, goal=self.brief.goal.telling)
+            self._found[method] = METHODS[method].forecast(telling, self.rows)
+        return self._found[method]
 
-    @overload
-    def __getitem__(self, index: int) -> Forecast: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Forecast]: ...
-    def __getitem__(self, index: int | slice) -> Forecast | Sequence[Forecast]:
-        return self.forecasts[index]
+    def plan(self, limits: Limits) -> ReleasePlan:
+        """What every method would do, the best first."""
+        rows = sorted(map(self.of, METHODS), key=lambda row: (not row.possible, not limits.keep(row), row.error))
+        return ReleasePlan(tuple(rows), self.brief.goal.describe, self.rows, self.supposed, limits)
 
-    def __len__(self) -> int:
-        return len(self.forecasts)
+    def require(self, method: str, limits: Limits) -> None:
+        """Refuse what this method, or for "auto" every method, cannot do within the limits."""
+        if method != AUTO:
+            require_possible(self.of(method), limits)
+        elif not any(row.possible and limits.keep(row) for row in map(self.of, METHODS)):
+            _ = self.plan(limits).best
 
-    def __iter__(self) -> Iterator[Forecast]:
-        return iter(self.forecasts)
-
-    def __str__(self) -> str:
-        """A table for people."""
-        lines = [f"{'method':<10} {'error':>8} {'seconds':>8} {'memory':>9}"]
-        for row in self.forecasts:
-            if row.possible:
-                late = "" if self.limits.keep(row) else "  beyond the limits"
-                lines.append(f"{row.method:<10} {row.error:>8.3g} {row.seconds:>8.3g} {_bytes(row.memory):>9}{late}")
-            else:
-                lines.append(f"{row.method:<10} {'–':>8} {'–':>8} {'–':>9}  {row.why_not}")
-        how = "supposed: say about how many there are" if self.supposed else "as far as is known"
-        lines.append(f"For {self.goal}; {self.rows:,.0f} rows, {how}. The error is the mean L1 distance of a marginal.")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    @property
-    def _limits(self) -> str:
-        said = [f"{self.limits.seconds:g} seconds"] if self.limits.seconds < inf else []
-        said += [_bytes(self.limits.memory)] if self.limits.memory < inf else []
-        return " and ".join(said) or "what a machine has"
+    def again_for(self, brief: Brief) -> "Forecasts":
+        """The forecasts for the same task later: the same ones, if nothing was learnt since."""
+        same = self.version == brief.known.version and self.brief.units == brief.units
+        return Forecasts(brief, found=self._found if same else None)
 
 
-def foreseen(brief: Brief, *, rows: float | None = None, limits: Limits = NO_LIMITS) -> ReleasePlan:
-    """What each method would do, by public facts."""
-    told, variance = total_of(brief.known.lattice)
-    supposed = variance == inf
-    number = max(1.0, rows if rows is not None else SUPPOSED_ROWS if supposed else told)
-    telling = replace(brief, goal=brief.goal.telling)
-    found = [method.forecast(telling, number) for method in METHODS.values()]
-    found.sort(key=lambda row: (not row.possible, not limits.keep(row), row.error))
-    return ReleasePlan(tuple(found), brief.goal.describe, number, supposed and rows is None, limits)
+def plan_release(brief: Brief, *, rows: float | None = None, limits: Limits = NO_LIMITS) -> ReleasePlan:
+    """What each method would do, from public facts."""
+    return Forecasts(brief, rows).plan(limits)
 
 
-def made(brief: Brief, method: str, limits: Limits, tell: Tell | None = None) -> Procedure[tuple[Forecast, Model]]:
-    """Make a release by a method, or by the one whose forecast is best; and say what was foreseen."""
-    left = brief.units
-    if method == AUTO and total_of(brief.known.lattice)[1] == inf:
+def make_release(
+    forecasts: Forecasts, method: str, limits: Limits, tell: Tell | None = None
+) -> Procedure[tuple[Forecast, Model]]:
+    """Make a release by a method, or by the one with the best forecast; returns that forecast too."""
+    brief = forecasts.brief
+    if method == AUTO:
+        chosen, brief = yield from _choose(forecasts, limits)
+    else:
+        chosen = forecasts.of(method)
+        require_possible(chosen, limits)
+    return chosen, (yield from METHODS[chosen.method].make(brief, limits.watch(tell)))
+
+
+def _choose(forecasts: Forecasts, limits: Limits) -> Procedure[tuple[Forecast, Brief]]:
+    """The method that "auto" takes, and the brief with what is left of the budget.
+
+    The rows are counted first if their number is unknown. A trial decides for or against "adaptive" where it may be
+    better than its forecast.
+    """
+    brief = forecasts.brief
+    if total_of(brief.known.lattice)[1] == inf:
         # What no method can do is refused before anything is paid.
-        _ = foreseen(brief, limits=limits).best
-        left -= yield from counted(brief.known, left * FIRST)
-    now = Brief(brief.known, brief.goal, left, brief.asked)
-    plan = foreseen(now, limits=limits)
-    chosen = plan.best if method == AUTO else plan.of(method)
-    require_possible(chosen, limits)
-    other = plan.of("adaptive")
-    if method == AUTO and chosen is not other and other.possible and limits.keep(other) and worthwhile(now, plan.rows):
-        better, cost = yield from tree_is_better(now)
-        now = replace(now, units=now.units - cost)
-        chosen = other if better else chosen
-    return chosen, (yield from METHODS[chosen.method].make(now, limits.watch(tell)))
+        forecasts.require(AUTO, limits)
+        brief = replace(brief, units=brief.units - (yield from counted(brief.known, brief.units * FIRST)))
+        forecasts = Forecasts(brief)
+    chosen, other = forecasts.plan(limits).best, forecasts.of("adaptive")
+    if chosen is other or not other.possible or not limits.keep(other) or not worthwhile(brief, forecasts.rows):
+        return chosen, brief
+    better, cost = yield from tree_is_better(brief)
+    return other if better else chosen, replace(brief, units=brief.units - cost)
+
+
+def asked_of(wanted: Wanted, domain: Domain) -> Asked | None:
+    """What is asked of the residuals, where that is not all cells of some marginals: None if it is.
+
+    >>> from discreet.query.workload import marginals, ranges
+    >>> from discreet.schema.column import Integers
+    >>> people = Domain({"age": Integers(0, 99)})
+    >>> asked_of(marginals(people, 1), people) is None, asked_of(ranges(people, "age"), people).answers.tolist()
+    (True, [5050.0])
+    """
+    if isinstance(wanted, Workload) and wanted.family is not None:
+        kind, column = wanted.family
+        return {"prefixes": asked_prefixes, "ranges": asked_ranges, "subsets": asked_subsets}[kind](domain, column)
+    if isinstance(wanted, Mapping):
+        return None
+    few = not isinstance(wanted, Workload) or wanted.size <= MOST_LISTED
+    questions = [each for each in wanted if isinstance(each, Linear)] if few else []
+    if not questions or (isinstance(wanted, Sequence) and len(questions) < len(wanted)):
+        return None
+    return asked_questions(questions, domain)
 
 
 def require_method(method: str) -> None:
@@ -227,10 +204,6 @@ def require_possible(row: Forecast, limits: Limits) -> None:
         raise TooLarge(f'the method "{row.method}" cannot make this release: {row.why_not} Take method="auto".')
     if not limits.keep(row):
         raise TooLarge(
-            f'the method "{row.method}" would take about {row.seconds:.3g} seconds and {_bytes(row.memory)}, which is '
-            'beyond the limits. Give more, or take method="auto".'
+            f'the method "{row.method}" would take about {row.seconds:.3g} seconds and {bytes_text(row.memory)}, which '
+            'is beyond the limits. Give more, or take method="auto".'
         )
-
-
-def _bytes(number: float) -> str:
-    return f"{number / 1e9:.3g} GB" if number >= 1e9 else f"{number / 1e6:.3g} MB"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import hypot
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from discreet.plan.request import Choose, Measure, Procedure
 from discreet.query.linear import Linear
 from discreet.release.adaptive import selection_for
 from discreet.release.batch import Batch
-from discreet.release.brief import Brief
+from discreet.release.brief import Brief, Forecast
 from discreet.release.cells import cells_of_goal, number_of_cells
 from discreet.release.counting import counted, gaussian_noise, laplace_noise, paid
+from discreet.release.forecast import BASE_MEMORY, BASE_SECONDS, impossible
 from discreet.release.goal import Goal
-from discreet.release.mwem import Learner, expected_rows
+from discreet.release.layers import DEVIATIONS, WORST, guessed, layers_of, sampled, unevenness
+from discreet.release.mwem import SWEEPS, Learner, expected_rows
 from discreet.source.effect import sensitivity_of
 
 # A model of more cells is not made, and no more counts are compared in a round.
@@ -36,6 +39,8 @@ LEAST = 0.01
 # The number of rounds grows with how well rows stand out of the noise, by this factor and power (the second where delta
 # is 0, and the noise of a round grows with their number and not its root), within these limits.
 FACTOR, POWER, POWER_PURE, FEWEST, MOST = 2.0, 0.4, 0.32, 5, 100
+# Seconds to compare a count in a round, and to mend a cell of the model (bench/release_calibrate.py).
+SECONDS_A_COUNT, SECONDS_A_CELL = 1e-5, 1.2e-7
 
 
 def too_many(goal: Goal, questions: int | None = None) -> str:
@@ -114,6 +119,30 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
         if tell is not None:
             tell((turn + 1) / number)
     return learner.result()
+
+
+def mwem_forecast(brief: Brief, rows: float) -> Forecast:
+    """MWEM, which is called "mwem": a model of all cells, mended count by count."""
+    goal, many = brief.goal, max(rows, 1.0)
+    counts = number_of_cells(goal)
+    refused = too_many(goal)
+    if refused:
+        return impossible("mwem", refused)
+    number = number_of_rounds(brief.known, counts, many, brief.units)
+    layers = layers_of(goal)
+    singles = float(layers.freedom[layers.depth == 1].sum())
+    # Half of a round's share measures one count. So many counts as the single columns have tell most of them.
+    share = float(brief.units) / (2 * number)
+    deviation = 2**0.5 / share if brief.known.pure else share**-0.5
+    left, noise, whole, supposed = 0.0, 0.0, 0.0, guessed(goal.domain)
+    for scope, weight in sampled(goal):
+        left += weight * unevenness(supposed.spread(scope))
+        noise += weight * DEVIATIONS * goal.cells(scope) ** 0.5 * deviation / many
+        whole += weight
+    error = hypot(left / (1 + number / singles) ** 2, noise) / whole
+    mending = SWEEPS * number * SECONDS_A_CELL * goal.domain.size / 2
+    seconds = BASE_SECONDS + number * (SECONDS_A_COUNT * counts + mending)
+    return Forecast("mwem", min(error, WORST), seconds, BASE_MEMORY + 40.0 * goal.domain.size + 4000.0 * counts)
 
 
 def started(known: Known, rows: float) -> Dense:

@@ -1,7 +1,7 @@
 """SmallDB as a procedure: a table of a few rows, chosen so that good ones are likely."""
 
 from fractions import Fraction
-from math import comb, inf, log, prod, sqrt
+from math import comb, hypot, inf, log, prod, sqrt
 
 from discreet.errors import TooLarge
 from discreet.known.known import Known
@@ -11,16 +11,21 @@ from discreet.model.looks import total_of
 from discreet.model.protocol import Model
 from discreet.plan.request import Procedure, SmallTable
 from discreet.release.adaptive import selection_for
-from discreet.release.brief import Brief
+from discreet.release.brief import Brief, Forecast
 from discreet.release.cells import cells_of_goal, number_of_cells
 from discreet.release.counting import counted
+from discreet.release.forecast import BASE_MEMORY, BASE_SECONDS, impossible
 from discreet.release.goal import Goal
-from discreet.release.smalldb import MOST_EFFECTS, MOST_IMBALANCES, rows_of
+from discreet.release.layers import WORST, guessed, sampled, scatter
+from discreet.release.small_table import MOST_EFFECTS, MOST_IMBALANCES
+from discreet.release.smalldb import rows_of
 
 # The number of rows, where it is not public, gets this part of the budget.
 FIRST = Fraction(1, 20)
 # Tables times questions that are looked at: some seconds.
 MOST_WORK = 2**31
+# Seconds to look at a count of a small table (bench/release_calibrate.py).
+SECONDS_A_TABLE = 1.2e-9
 
 
 def too_many_tables(goal: Goal) -> str:
@@ -81,6 +86,27 @@ def small(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     if tell is not None:
         tell(1.0)
     return rows_of(goal.domain, cells, scale=rows / few)
+
+
+def small_db_forecast(brief: Brief, rows: float) -> Forecast:
+    """SmallDB, which is called "small_db": a table of a few rows."""
+    goal, known, many = brief.goal, brief.known, max(rows, 1.0)
+    refused = too_many_tables(goal)
+    if refused:
+        return impossible("small_db", refused)
+    left = float(brief.units * (1 - FIRST))
+    epsilon = left if known.pure else float(selection_for(left))
+    few, _ = best_size(goal, known, many, epsilon)
+    tables = comb(goal.domain.size + few - 1, few)
+    error, whole, supposed = 0.0, 0.0, guessed(goal.domain)
+    for scope, weight in sampled(goal):
+        # As far as a sample of so few rows, and as the choice is from the best.
+        choice = goal.cells(scope) ** 0.5 * log(tables) / (epsilon * many)
+        error += weight * hypot(scatter(supposed.spread(scope), few), choice)
+        whole += weight
+    counts = number_of_cells(goal)
+    seconds = BASE_SECONDS + SECONDS_A_TABLE * counts * tables
+    return Forecast("small_db", min(error / whole, WORST), seconds, BASE_MEMORY + 16.0 * counts * goal.domain.size)
 
 
 def _possible(goal: Goal, few: int) -> bool:

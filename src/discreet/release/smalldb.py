@@ -8,26 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.errors import BadParameter, TooLarge
+from discreet.errors import BadParameter
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
-from discreet.mechanism.protocol import Mechanism
-from discreet.mechanism.smalldb import answers, small_table
 from discreet.model.rows import Rows
 from discreet.parameter import Number, positive, probability, whole
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release.asked import listed, require_table
-from discreet.release.paid import EVERYONE, Plain, paid, public_total
+from discreet.release.paid import Plain, paid, public_total
+from discreet.release.small_table import choosing, require_held
 from discreet.schema.domain import Domain
-from discreet.schema.unit import Unit
-from discreet.source.effect import sensitivity_of
 from discreet.source.table import Table
 
 Notes = Literal["001", "003"]
-
-# Queries times cells: the matrix is held in memory, eight bytes each. Each imbalance is a question to the source.
-MOST_EFFECTS, MOST_IMBALANCES = 2**25, 2**16
 
 
 def small_db(
@@ -73,24 +67,6 @@ def small_db(
     why = f"a table of {few} rows for {len(asked)} queries (SmallDB)"
     plain = paid(ledger, choose.event, why, release, table=table, asked=asked, analyst=analyst, key=key)
     return rows_of(table.domain, plain["cells"], scale=1.0 if plain["total"] is None else plain["total"] / few)
-
-
-def choosing(
-    queries: Sequence[Linear], domain: Domain, unit: Unit, *, epsilon: Number, rows: int
-) -> tuple[Mechanism[tuple[int, ...]], list[Linear]]:
-    """The mechanism that chooses a table of so many rows, and what it reads: the imbalances of all queries.
-
-    Raises TooLarge if there are too many tables to walk through, answers to ask for, or weights to hold.
-    """
-    _require_held(len(queries), domain)
-    effects = np.array([query.table(domain, sorted(domain)).ravel() for query in queries])
-    # What cannot be listed is refused before its imbalances are made.
-    small_table(effects, epsilon=epsilon, sensitivity=1, rows=rows)
-    _require_few(sum(len(answers(weights, rows)) for weights in effects), rows)
-    pairs = zip(queries, effects, strict=True)
-    imbalances = [rows * query - a * EVERYONE for query, weights in pairs for a in answers(weights, rows)]
-    moves = sensitivity_of(imbalances, domain, unit)
-    return small_table(effects, epsilon=epsilon, sensitivity=moves, rows=rows), imbalances
 
 
 def rows_of(domain: Domain, cells: "Sequence[int] | NDArray[np.int64]", *, scale: float) -> Rows:
@@ -160,26 +136,10 @@ def _read_rows(rows: int | None, alpha: Number | None, queries: int) -> int:
     )
 
 
-def _require_few(imbalances: int, rows: int) -> None:
-    if imbalances > MOST_IMBALANCES:
-        raise TooLarge(
-            f"{rows} rows can give {imbalances} different answers, each of which is a question to the table; the limit "
-            f"is {MOST_IMBALANCES}. Take fewer rows, or ask for less."
-        )
-
-
 def _read_queries(queries: "Sequence[Linear] | Workload[Linear]", table: Table) -> list[Linear]:
     """The queries as a list, if their matrix can be held."""
     require_table(table)
     # A workload that is too long is not listed.
     few = queries if isinstance(queries, Workload) else listed(queries)
-    _require_held(few.size if isinstance(few, Workload) else len(few), table.domain)
+    require_held(few.size if isinstance(few, Workload) else len(few), table.domain)
     return listed(few)
-
-
-def _require_held(queries: int, domain: Domain) -> None:
-    if queries * domain.size > MOST_EFFECTS:
-        raise TooLarge(
-            f"{queries} queries on {domain.size} cells are a matrix of {8 * queries * domain.size} bytes; the limit is "
-            f"{8 * MOST_EFFECTS}. Ask for less, or open the table with fewer columns."
-        )

@@ -12,8 +12,7 @@ from discreet.curator.free import Free
 from discreet.curator.promise import Plan
 from discreet.ledger import Budget, Spend
 from discreet.privacy.wire import event_from_plain, event_to_plain
-from discreet.release.brief import Forecast
-from discreet.release.methods import Limits, ReleasePlan
+from discreet.release.brief import Forecast, Limits, ReleasePlan
 
 Plain = dict[str, Any]
 

@@ -12,7 +12,7 @@ from discreet.ledger import Budget, Ledger
 from discreet.model.weights import updated
 from discreet.page.plot import Line, plot
 from discreet.query.workload import monotone_conjunctions
-from discreet.release import small_db
+from discreet.release.smalldb import small_db
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.schema import Boolean, Domain, Unit
 from discreet.session import PMW

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from discreet.curator import Curator
 from discreet.ledger import Budget
 from discreet.query import monotone_conjunctions
-from discreet.release import small_db
 from discreet.release.mwem import mwem
-from discreet.release.smalldb import sample_size
+from discreet.release.smalldb import sample_size, small_db
 from discreet.reproduce.claim import Claim, Finding, Outcome
 from discreet.reproduce.conjunctions import answers_to_conjunctions, histogram_of_classes
 from discreet.schema import Boolean, Domain, Unit
