@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 from discreet.errors import BadParameter
 from discreet.model import ensemble as module
 from discreet.model.alone import product_of
-from discreet.model.ensemble import CLEARLY, DOUBTFUL, fit_ensemble
+from discreet.model.ensemble import TUNING, fit_ensemble
 from discreet.model.features import features_of
 from discreet.model.mixture import Mixture
 from discreet.model.protocol import Look
@@ -188,7 +188,11 @@ def test_what_columns_on_their_own_explain_stays_a_product(spread):
 def in_doubt(truth, spread, seeds):
     """Looks of which the product of the single columns is off by more than their noise, but not by much more."""
     every = (looks_at(truth, spread=spread, seed=seed) for seed in seeds)
-    return [looks for looks in every if 1 < fit_ensemble(DOMAIN, looks, total=TOTAL, components=1).misfit < DOUBTFUL]
+    return [
+        looks
+        for looks in every
+        if 1 < fit_ensemble(DOMAIN, looks, total=TOTAL, components=1).misfit < TUNING.doubtful_misfit
+    ]
 
 
 def times_that_something_is_learnt(doubtful):
@@ -200,7 +204,7 @@ def test_noise_is_not_learnt_though_a_product_is_off_by_more(spread, monkeypatch
     alone = product_of(DOMAIN, looks_at(table(), columns=(1,), spread=1.0), total=TOTAL)
     doubtful = in_doubt(alone, spread, range(80))
     # Noise is borne out by two deviations in one case of forty; that a few more are is next to impossible.
-    most = binom.isf(1e-9, len(doubtful), norm.sf(CLEARLY))
+    most = binom.isf(1e-9, len(doubtful), norm.sf(TUNING.trial_deviations))
     assert len(doubtful) > 2 * most
     assert times_that_something_is_learnt(doubtful) <= most
     # Power: if nobody asks whether it is borne out, noise is learnt.

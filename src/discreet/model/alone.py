@@ -11,8 +11,8 @@ from discreet.query.axis import Axis, axis_of
 from discreet.schema.domain import Domain
 from discreet.types import Numbers
 
-# So many times noise is added, and as often taken away; its seed is that of no member of an ensemble.
-TIMES, _SEED = 64, 2**21
+# How often noise is added, and as often taken away; its seed is that of no member of an ensemble.
+RESAMPLES, _SEED = 64, 2**21
 
 
 def product_of(domain: Domain, looks: Iterable[Look], *, total: float, soft: bool = False) -> Mixture:
@@ -69,7 +69,7 @@ def softened(shares: Numbers, deviation: float) -> Numbers:
     """
     if not deviation:
         return nearest(shares)
-    noise = normal((TIMES, len(shares)), seed=_SEED)
+    noise = normal((RESAMPLES, len(shares)), seed=_SEED)
     found = _nearest(shares + deviation * np.concatenate([noise, -noise]))
     mean, middle = found.mean(axis=0), np.median(found, axis=0)
     return np.asarray((mean + middle / middle.sum()) / 2 if middle.any() else mean)

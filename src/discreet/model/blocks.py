@@ -3,10 +3,14 @@
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.types import Reals
+
+Real = TypeVar("Real", bound=np.floating[Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,15 +37,15 @@ class Block:
     def means(self, means: Reals, weights: Reals) -> Reals:
         """The mean of each product, for the means of the features in each component."""
         *first, last = (means[place] for place in self.places)
-        return np.asarray((reduce(_crossed, first) * weights) @ last.T)
+        return np.asarray((reduce(crossed, first) * weights) @ last.T)
 
     def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals, times: float) -> float:
         """Add so many times the slopes along the means of the features (over w) and along the weights; the loss."""
         *first, last = (means[place] for place in self.places)
-        crossed = reduce(_crossed, first)
-        residual = total * ((crossed * weights) @ last.T) - self.values
+        products = reduce(crossed, first)
+        residual = total * ((products * weights) @ last.T) - self.values
         scale = np.float32(times * total * self.weight)
-        slopes[self.places[-1]] += scale * (residual.T @ crossed)
+        slopes[self.places[-1]] += scale * (residual.T @ products)
         rest = (scale * (residual @ last)).reshape(*(len(each) for each in first), -1)
         for place, each in enumerate(first):
             # The slope along one column: the others are multiplied in and summed over.
@@ -58,7 +62,7 @@ class Block:
         return self.weight * float(np.vdot(residual, residual)) / 2
 
 
-def _crossed(first: Reals, second: Reals) -> Reals:
+def crossed(first: NDArray[Real], second: NDArray[Real]) -> NDArray[Real]:
     """The products of every two rows, the second varying faster."""
     return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
 

@@ -7,12 +7,13 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.model.blocks import crossed
 from discreet.types import Numbers, Reals
 
 # Products are taken of all features, also of those that nobody measured together: up to so many for each number.
 WASTE = 64
 # The values and the weights of all products of three features: 64 MB each.
-MOST_FEATURES = 2**8
+MOST_CUBED = 2**8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ class Cube:
     def means(self, means: Reals, weights: Reals) -> Reals:
         """The mean of each product, for the means of the features in each component."""
         chosen = means[self.places]
-        return np.asarray(_crossed(chosen * weights, chosen) @ chosen.T)
+        return np.asarray(crossed(chosen * weights, chosen) @ chosen.T)
 
     def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals) -> float:
         """Add the slopes along the means of the features (over w) and along the weights; the loss."""
@@ -67,7 +68,7 @@ def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | N
         sorted({each for here, _, _ in looks for place in here for each in range(place.start, place.stop)})
     )
     size = len(places)
-    if size > MOST_FEATURES or size**3 > WASTE * sum(seen.size for _, seen, _ in looks):
+    if size > MOST_CUBED or size**3 > WASTE * sum(seen.size for _, seen, _ in looks):
         return None
     values, weight = np.zeros((size, size, size)), np.zeros((size, size, size))
     for here, seen, precision in looks:
@@ -76,7 +77,3 @@ def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | N
             at = tuple(inside[each] for each in order)
             values[at], weight[at] = seen.transpose(order), precision
     return Cube(places, values.reshape(size * size, size), weight.reshape(size * size, size))
-
-
-def _crossed(first: Reals, second: Reals) -> Reals:
-    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))

@@ -20,13 +20,29 @@ from discreet.model.layout import Layout
 from discreet.model.passes import compiled
 from discreet.types import Numbers
 
-# A step is solved to this part of what it would gain, in at most so many walks; δ moves by this factor.
-_SOLVED, _MOST_WALKS, _FACTOR = 0.1, 60, 2.0
-# A step that gains less than this part of its forecast is cut, and not below the shortest.
-_WORTH, _CUT, _SHORTEST = 0.1, 0.4, 1e-3
-# So many forecasts in a row of too little to gain are the end.
-_QUIET = 2
-_FURTHEST = 5.0
+
+@dataclass(frozen=True, slots=True)
+class FitTuning:
+    """Set by hand; no sweep is recorded. bench/tree.py measures how long fits take with them."""
+
+    # Conjugate gradients solve a step to this part of what it would gain, in at most this many walks.
+    solve_tolerance: float = 0.1
+    solve_walks: int = 60
+    # The damping δ is multiplied or divided by this.
+    damping_factor: float = 2.0
+    # Line search: a step that gains less than this part of its forecast is multiplied by `shrink`, down to `shortest`.
+    sufficient_gain: float = 0.1
+    shrink: float = 0.4
+    shortest: float = 1e-3
+    # A step that gains more than this part of its forecast lowers the damping.
+    good_gain: float = 0.6
+    # The fit ends after this many forecasts in a row of too little to gain.
+    patience: int = 2
+    # The farthest that a residual of one standard deviation moves a logarithm in a step.
+    farthest: float = 5.0
+
+
+FIT = FitTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +111,13 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
         return _State(potentials, directed, beliefs, residual, 0.5 * float(residual @ residual))
 
     # Until a step had to be cut, δ falls fast: a warm start is near the end.
-    now, damping, easing = state(potentials), 0.0, _FACTOR**2
+    now, damping, easing = state(potentials), 0.0, FIT.damping_factor**2
     enough = 0.5 * tolerance**2 * evidence.wanted.size
-    # With δ no less than this, a residual of one deviation moves no logarithm further than _FURTHEST in a step: cells
+    # With δ no less than this, a residual of one deviation moves no logarithm further than `farthest` in a step: cells
     # that are measured below zero get rare, and not so rare that later looks could not bring them back.
-    least = evidence.steepest / _FURTHEST
-    quiet, taken = 0 if evidence.wanted.size else _QUIET, 0
-    while taken < steps and quiet < _QUIET:
+    least = evidence.steepest / FIT.farthest
+    quiet, taken = 0 if evidence.wanted.size else FIT.patience, 0
+    while taken < steps and quiet < FIT.patience:
         taken += 1
         curved = _curvature(walker, evidence, total, now)
         damping = damping or _stiffness(curved, now.residual)
@@ -109,14 +125,14 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
         tried, length, forecast = _try(state, now, evidence.back(numbers), image)
         gained = now.loss - tried.loss
         if length < 1.0 or gained <= 0:
-            damping, easing = damping * _FACTOR, _FACTOR
-        elif gained > 0.6 * forecast:
+            damping, easing = damping * FIT.damping_factor, FIT.damping_factor
+        elif gained > FIT.good_gain * forecast:
             damping = max(damping / easing, least)
         # What rounding leaves is not to be gained.
         quiet = quiet + 1 if forecast <= max(enough, 1e-13 * now.loss) else 0
         if gained > 0:
             now = tried
-    return Fit(now.potentials, now.directed, now.beliefs, now.loss, quiet == _QUIET, taken)
+    return Fit(now.potentials, now.directed, now.beliefs, now.loss, quiet == FIT.patience, taken)
 
 
 def _stiffness(curved: Callable[[Numbers], Numbers], residual: Numbers) -> float:
@@ -141,9 +157,9 @@ def _try(state: Callable[[Numbers], _State], now: _State, step: Numbers, image: 
     while True:
         forecast = now.loss - 0.5 * float(np.sum((now.residual + length * image) ** 2))
         tried = state(now.potentials + length * step)
-        if now.loss - tried.loss >= _WORTH * forecast or length < _SHORTEST:
+        if now.loss - tried.loss >= FIT.sufficient_gain * forecast or length < FIT.shortest:
             return tried, length, whole
-        length *= _CUT
+        length *= FIT.shrink
 
 
 def _solve(curved: Callable[[Numbers], Numbers], wanted: Numbers, damping: float) -> tuple[Numbers, Numbers]:
@@ -157,8 +173,8 @@ def _solve(curved: Callable[[Numbers], Numbers], wanted: Numbers, damping: float
     bent = curved(left)
     direction, ahead = left.copy(), bent.copy()
     size = float(left @ bent)
-    enough = size * _SOLVED**2
-    for _ in range(_MOST_WALKS):
+    enough = size * FIT.solve_tolerance**2
+    for _ in range(FIT.solve_walks):
         if size <= enough or size <= 0.0:
             break
         pace = size / (float(ahead @ ahead) + damping * float(direction @ ahead))

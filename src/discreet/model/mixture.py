@@ -1,7 +1,7 @@
-"""A mixture of products: components in each of which the columns are independent. It has no limit of width.
+"""A mixture of product distributions: in each component the columns are independent. It has no limit of width.
 
-Pairs of columns alone do not tell a mixture: many agree on them and differ on eight columns. So several are fitted,
-from different starting points, and their mean is the model: it is a mixture too, and less wrong than they are.
+Pairs of columns do not determine a mixture: many agree on them and differ on eight columns. So several are fitted from
+different starting points, and their mean is the model: it is a mixture too, and less wrong than they are.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.jit import on_one_processor
+from discreet.model.blocks import crossed
 from discreet.model.features import Features, features_of
 from discreet.model.protocol import Coded, Look, shape_of
 from discreet.model.uniform import roots_of_primes, uniform
@@ -22,18 +23,27 @@ from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals
 
-# How far from the product of the single columns the components start, in logarithms.
-SPREAD = 1.0
-# A cell starts with at least this part of an equal share: from nothing nothing can grow.
-LEAST = 0.01
-# Steps for the first component, which only has to find the single columns.
-FIRST_STEPS = 60
 # Numbers that are multiplied at once when many questions are answered: 8 MB.
 AT_ONCE = 2**20
 # Cells of a column that are looked through one by one.
 FEW = 64
-# Up to so many cells of a column are compared one after the other, before a search is faster.
+# Up to this many cells of a column are compared one after the other, before a search is faster.
 FEW_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureTuning:
+    """Set by hand; no sweep is recorded."""
+
+    # How far from the product of the single columns the components start, in logarithms.
+    start_spread: float = 1.0
+    # A cell starts with at least this part of an equal share: from nothing nothing can grow.
+    start_floor: float = 0.01
+    # Steps for the first component, which only has to find the single columns.
+    first_steps: int = 60
+
+
+MIXTURE = MixtureTuning()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,9 +83,8 @@ class Mixture:
         tables = [self.tables[self._places[name]] for name in columns]
         # Two halves of about as many cells, so that one matrix product does nearly all the work.
         half = min(range(len(shape) + 1), key=lambda at: prod(shape[:at]) + prod(shape[at:]))
-        first, second = (
-            reduce(_crossed, part, np.ones((1, len(self.weights)))) for part in (tables[:half], tables[half:])
-        )
+        ones: Numbers = np.ones((1, len(self.weights)))
+        first, second = reduce(crossed, tables[:half], ones), reduce(crossed, tables[half:], ones)
         return self.total * ((first * self.weights) @ second.T).reshape(shape)
 
     def answer(self, query: Linear) -> float:
@@ -192,15 +201,15 @@ def fit_mixture(
     start: Mixture | None = None,
     misfit: float = 1.0,
 ) -> Mixture:
-    """The mean of several mixtures of so many components, each fitted to all looks until it is off by their noise.
+    """The mean of several mixtures, each fitted to all looks until it is off by their noise.
 
     Each minimises Σ weight/2 ‖M m − values‖² over all looks by quasi-Newton steps, and stops when that is `misfit`/2
-    for each number: with the true table the mean is 1/2, and whoever goes below learns the noise. It stops after so
-    many steps anyway. With `start` the mixture given is fitted further, as one. Nothing is drawn: the same looks give
-    the same mixture.
+    for each number (the true table has a mean of 1/2; a fit that goes below learns the noise) or after `steps`. With
+    `start` the given mixture is fitted further, as one. Nothing is drawn at random: the same looks give the same
+    mixture.
 
-    All looks on one and two columns cost one matrix product a step; those on more are multiplied one by one, and a few
-    are worth much: they tell apart mixtures that agree on all pairs.
+    All looks on one and two columns cost one matrix product a step; those on more are multiplied one by one. A few of
+    them are worth much: they tell apart mixtures that agree on all pairs.
 
     where M is the measuring matrix of a look and m the marginal of its columns.
     """
@@ -228,14 +237,14 @@ def _starts(domain: Domain, features: Features, total: float, components: int, f
     """Components around the product of the single columns, each cell moved along a sequence of its own."""
     sizes = np.array(domain.shape)
     equal = np.repeat(1.0 / sizes, sizes)[:, None]
-    single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=FIRST_STEPS)
-    centre = np.log((single + LEAST * equal) / (1 + LEAST))
+    single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=MIXTURE.first_steps)
+    centre = np.log((single + MIXTURE.start_floor * equal) / (1 + MIXTURE.start_floor))
     # Multiples of square roots of primes, modulo 1: evenly spread in every few dimensions (Kronecker's sequence).
     roots = roots_of_primes(len(centre))[:, None]
     starts = []
     for each in range(fits):
         index = np.arange(1, components + 1) + each * components
-        moved = centre + SPREAD * np.sqrt(3.0) * (2.0 * (roots * index % 1.0) - 1.0)
+        moved = centre + MIXTURE.start_spread * np.sqrt(3.0) * (2.0 * (roots * index % 1.0) - 1.0)
         starts.append((_softmax(moved, domain.shape), np.full(components, 1.0 / components)))
     return starts
 
@@ -285,8 +294,3 @@ def _softmax_slope(tables: Numbers, along: Reals, shape: tuple[int, ...]) -> Num
     owner = np.repeat(np.arange(len(shape)), shape)
     weighed = tables * along
     return np.asarray(weighed - tables * np.add.reduceat(weighed, starts, axis=0)[owner])
-
-
-def _crossed(first: Numbers, second: Numbers) -> Numbers:
-    """The products of every two rows, the second varying faster."""
-    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))

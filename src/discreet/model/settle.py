@@ -25,19 +25,32 @@ from discreet.parameter import whole
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 
-# Cells of all pairs, and of all scopes with the triples: eight bytes each, and few enough to stay near the processor.
-MOST_OF_PAIRS, MOST_CELLS = 2**22, 2**21
-# Triples are looked at if at least this part of them fits.
-ENOUGH = 0.25
-# Rows are exchanged with one of so many that come after them.
-NEAR = 64
-# So many scopes are looked up at most: about four seconds.
-MOST_LOOKED_UP = 400_000_000
-# The search ends when a round of all columns would lower the distance by less than this part, or when it is so small
-# for each cell.
-PAYS, SMALL = 0.0005, 0.001
-# A round of all columns looks up at least so many: fewer would not tell whether it pays.
-LEAST_LOOKED_UP = 10_000_000
+
+@dataclass(frozen=True, slots=True)
+class SearchTuning:
+    """Set by hand; no sweep is recorded. bench/release.py measures the rows of releases.
+
+    One has a recorded reason: with `most_lookups`, rows of Adult at rich budgets are within 5 % of the model.
+    """
+
+    # Cells of all pairs, and of all scopes with the triples: eight bytes each, few enough for the processor's cache.
+    most_cells_of_pairs: int = 2**22
+    most_cells: int = 2**21
+    # Triples are used if at least this part of them fits, and if there are at most this many columns.
+    enough_triples: float = 0.25
+    most_columns_of_triples: int = 64
+    # A row exchanges values with one of this many rows after it.
+    neighborhood: int = 64
+    # At most this many scopes are looked up in all: about four seconds. A round of all columns looks up at least the
+    # second number: fewer would not show whether it pays.
+    most_lookups: int = 400_000_000
+    least_lookups: int = 10_000_000
+    # The search ends when a round would lower the distance by less than this part, or a cell's distance is small.
+    least_gain: float = 0.0005
+    small_distance: float = 0.001
+
+
+SEARCH = SearchTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,13 +148,15 @@ def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64
         return
     paid = np.where(per_column > 0, np.inf, 0.0)
     usual = np.zeros(cells.shape[1], dtype=np.float32)
-    exchange, near = swaps.machine_code(swaps.exchange), min(NEAR, len(cells) - 1)
+    exchange, near = swaps.machine_code(swaps.exchange), min(SEARCH.neighborhood, len(cells) - 1)
     # Every column has its turn a few times.
     proposals = max(
-        LEAST_LOOKED_UP // len(scopes.terms), min(len(cells) // 2, MOST_LOOKED_UP // 4 // len(scopes.terms))
+        SEARCH.least_lookups // len(scopes.terms), min(len(cells) // 2, SEARCH.most_lookups // 4 // len(scopes.terms))
     )
-    distance, left = scopes.distance, MOST_LOOKED_UP
-    while left > 0 and distance > SMALL * len(scopes.state) and paid.sum() > PAYS * distance:
+    distance, left = scopes.distance, SEARCH.most_lookups
+    while (
+        left > 0 and distance > SEARCH.small_distance * len(scopes.state) and paid.sum() > SEARCH.least_gain * distance
+    ):
         column = int(np.argmax(paid))
         paid[column] = exchange(
             cells, column, scopes.begins, scopes.terms, scopes.state, usual, counter, proposals, near
@@ -178,10 +193,10 @@ def _chosen(domain: Domain) -> list[Columns]:
     """The pairs, and the triples if enough of them fit; the smallest first."""
     several = [name for name, column in domain.columns if column.size > 1]
     chosen: list[Columns] = []
-    room = MOST_OF_PAIRS
-    for order, most in ((2, MOST_OF_PAIRS), (3, MOST_CELLS)):
+    room = SEARCH.most_cells_of_pairs
+    for order, most in ((2, SEARCH.most_cells_of_pairs), (3, SEARCH.most_cells)):
         room = min(room, most)
-        if order == 3 and len(several) > 64:
+        if order == 3 and len(several) > SEARCH.most_columns_of_triples:
             break
         sized = sorted(
             (prod(domain[name].size for name in scope), at, scope)
@@ -189,7 +204,7 @@ def _chosen(domain: Domain) -> list[Columns]:
         )
         ends = np.cumsum([size for size, _, _ in sized])
         fits = int(np.searchsorted(ends, room, side="right"))
-        if fits >= ENOUGH * len(sized):
+        if fits >= SEARCH.enough_triples * len(sized):
             chosen += [scope for _, _, scope in sized[:fits]]
             room -= int(ends[fits - 1]) if fits else 0
     return chosen

@@ -30,16 +30,16 @@ State = NDArray[np.void]
 GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
-# A value that is in the way is offered to so many other rows.
-PARTNERS = 8
-# After one scope in so many an exchange is given up if its cost so far, times this, is more than what it gains.
-EARLY, HOPE = 5, np.float32(2)
-# How quickly the usual gain of taking a value away is learned.
-LEARNED = np.float32(0.02)
+# A value that is in excess is offered to this many other rows.
+CANDIDATES = 8
+# After one scope in so many, an exchange is given up if its cost so far, times the optimism, is more than its gain.
+EARLY_SHARE, OPTIMISM = 5, np.float32(2)
+# Of the running mean of what taking a value away gains.
+LEARNING_RATE = np.float32(0.02)
 # Rows that are counted at a time.
-PIECE = 4096
-# The best of so many moves is made.
-MOVES = 32
+BATCH = 4096
+# The best of this many random moves is made.
+TRIALS = 32
 
 
 def drawn(counter: Words) -> np.uint64:
@@ -74,9 +74,9 @@ def change_with(cell: Any) -> float:
 
 def count(cells: Ints32, owners: Ints, terms: Terms, state: State) -> None:
     """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
-    for start in range(0, cells.shape[0], PIECE):
+    for start in range(0, cells.shape[0], BATCH):
         # A few rows and one scope at a time, so that both stay near the processor.
-        stop = min(start + PIECE, cells.shape[0])
+        stop = min(start + BATCH, cells.shape[0])
         for at in range(len(owners)):
             column, term = owners[at], terms[at]
             for row in range(start, stop):
@@ -100,7 +100,7 @@ def exchange(
     """
     rows, lowered, made = cells.shape[0], 0.0, 0
     places = np.empty(terms.shape[0], dtype=np.int32)
-    early = begins[column] + 1 + (begins[column + 1] - begins[column]) // EARLY
+    early = begins[column] + 1 + (begins[column + 1] - begins[column]) // EARLY_SHARE
     while made < proposals:
         row = below(drawn(counter) & LOW, rows)
         mine, leave = cells[row, column], np.float32(0)
@@ -108,10 +108,10 @@ def exchange(
         for at in range(begins[column], begins[column + 1]):
             places[at] = offset(cells, row, terms[at])
             leave += change_without(state[places[at] + mine * terms[at].stride])
-        usual[column] += LEARNED * (leave - usual[column])
+        usual[column] += LEARNING_RATE * (leave - usual[column])
         if leave > usual[column]:
             continue
-        for _ in range(PARTNERS):
+        for _ in range(CANDIDATES):
             other = (row + 1 + below(drawn(counter) & LOW, near)) % rows
             theirs = cells[other, column]
             if mine == theirs:
@@ -119,7 +119,7 @@ def exchange(
             made += 1
             change = leave
             for at in range(begins[column], begins[column + 1]):
-                if at == early and leave + HOPE * (change - leave) > 0:
+                if at == early and leave + OPTIMISM * (change - leave) > 0:
                     change = np.float32(np.inf)
                     break
                 place = places[at]
@@ -167,7 +167,7 @@ def move(
     left = len(many)
     while left > 0:
         best, chosen, source, target = np.float32(np.inf), 0, 0, 0
-        for _ in range(MOVES):
+        for _ in range(TRIALS):
             word = drawn(counter)
             giver, taker = below(word & LOW, left), below(word >> HALF, left)
             old, new = many[giver], few[taker]
