@@ -1,4 +1,4 @@
-"""Looks gathered by scope, in units of their noise: B μ − b, where μ are the marginals of all scopes in a row.
+"""Looks gathered by scope, in units of their noise: B μ − b, where μ holds the marginals of all scopes.
 
 Each number is divided by the standard deviation of its noise, so noise explains a residual of 1, and the loss is
 ½‖Bμ − b‖². Looks at the same thing are first made one: precisions add.
@@ -84,49 +84,45 @@ class Evidence:
 
 def gather(domain: Domain, looks: Iterable[Look], axes: dict[Columns, Columns] | None = None) -> Evidence:
     """The evidence of some looks; `axes` gives the order in which the columns of a scope lie."""
-    from scipy.sparse import block_diag, csr_array, diags_array
+    from scipy.sparse import block_diag, csr_array, vstack
 
     merged = _merge(domain, looks)
     scopes = tuple(sorted({columns for columns, _ in merged}))
     kinds = tuple(tuple(parts for columns, parts in merged if columns == scope) for scope in scopes)
-    starts, blocks, large, wanted = [0], [], [], []
+    starts, blocks, large, wanted = [0], [], list[_Large](), []
     row = 0
     for scope, parts_of in zip(scopes, kinds, strict=True):
-        order = scope if axes is None else axes[scope]
-        turn = [scope.index(name) for name in order]
-        cells = prod(domain[name].size for name in scope)
+        turn = [scope.index(name) for name in (scope if axes is None else axes[scope])]
+        place = slice(starts[-1], starts[-1] + prod(domain[name].size for name in scope))
         rows: list[Any] = []
         for parts in parts_of:
             values, weight = merged[scope, parts]
-            scale = sqrt(weight)
-            wanted.append(scale * values.transpose(turn).reshape(-1))
-            size = values.size
-            if parts is None:
-                rows.append(diags_array(np.full(cells, scale), format="csr"))
+            wanted.append(sqrt(weight) * values.transpose(turn).reshape(-1))
+            factors = None if parts is None else _factors(domain, scope, parts, turn)
+            if factors is not None and prod(np.count_nonzero(factor) for factor in factors) > MOST_ENTRIES:
+                large.append(_Large(place, slice(row, row + values.size), factors, sqrt(weight)))
+                rows.append(csr_array((values.size, place.stop - place.start)))
             else:
-                factors = tuple(axis_of(domain[scope[at]]).measure(parts[at]).astype(np.float64) for at in turn)
-                if prod(np.count_nonzero(factor) for factor in factors) <= MOST_ENTRIES:
-                    rows.append(scale * _kronecker(factors))
-                else:
-                    place = slice(starts[-1], starts[-1] + cells)
-                    large.append(_Large(place, slice(row, row + size), factors, scale))
-                    rows.append(csr_array((size, cells)))
-            row += size
-        from scipy.sparse import vstack
-
+                rows.append(_scaled(factors, place.stop - place.start, sqrt(weight)))
+            row += values.size
         blocks.append(vstack(rows, format="csr"))
-        starts.append(starts[-1] + cells)
+        starts.append(place.stop)
     sparse = csr_array(block_diag(blocks, format="csr")) if blocks else csr_array((0, 0))
     sparse.sum_duplicates()
-    return Evidence(
-        scopes,
-        kinds,
-        tuple(starts),
-        sparse,
-        csr_array(sparse.T),
-        tuple(large),
-        np.concatenate(wanted) if wanted else np.zeros(0),
-    )
+    joined = np.concatenate(wanted) if wanted else np.zeros(0)
+    return Evidence(scopes, kinds, tuple(starts), sparse, csr_array(sparse.T), tuple(large), joined)
+
+
+def _factors(domain: Domain, scope: Columns, parts: tuple[int, ...], order: list[int]) -> tuple[Numbers, ...]:
+    """The measuring matrix of each column of a scope, in the order of its axes."""
+    return tuple(axis_of(domain[scope[at]]).measure(parts[at]).astype(np.float64) for at in order)
+
+
+def _scaled(factors: tuple[Numbers, ...] | None, cells: int, scale: float) -> Any:
+    """The rows of B for one look: the identity or the Kronecker product of its factors, over the noise."""
+    from scipy.sparse import diags_array
+
+    return diags_array(np.full(cells, scale), format="csr") if factors is None else scale * _kronecker(factors)
 
 
 def _kronecker(factors: Sequence[Numbers]) -> Any:

@@ -8,15 +8,12 @@ tables have the same bits in every process and on every machine.
 
 from collections.abc import Callable
 from math import exp, log
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from discreet import jit
 from discreet.cache import memoize
 from discreet.model.layout import Walk
-
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
+from discreet.types import Floats
 
 
 class Passes(NamedTuple):
@@ -27,7 +24,7 @@ class Passes(NamedTuple):
     differentiate: Callable[..., None]
 
 
-def hand_up(walk: Walk, node: int, messages: Numbers, cells: Numbers) -> None:
+def hand_up(walk: Walk, node: int, messages: Floats, cells: Floats) -> None:
     """Add what a node says of each state of its separator to the cells of its parent; a root has none."""
     parent = walk.parent[node]
     if parent >= 0:
@@ -44,7 +41,7 @@ def hand_up(walk: Walk, node: int, messages: Numbers, cells: Numbers) -> None:
             cell += length
 
 
-def hand_down(walk: Walk, node: int, cells: Numbers, shares: Numbers) -> None:
+def hand_down(walk: Walk, node: int, cells: Floats, shares: Floats) -> None:
     """Add the cells of a node's parent up to the states of its separator; a root has none."""
     parent = walk.parent[node]
     if parent >= 0:
@@ -62,7 +59,7 @@ def hand_down(walk: Walk, node: int, cells: Numbers, shares: Numbers) -> None:
             cell += length
 
 
-def direct(walk: Walk, logs: Numbers, directed: Numbers, messages: Numbers) -> None:
+def direct(walk: Walk, logs: Floats, directed: Floats, messages: Floats) -> None:
     """From log-potentials (which are overwritten) to conditionals: upward, p(rest | separator) of every node."""
     for node in range(walk.parent.size):
         start, states, rest = walk.start[node], walk.states[node], walk.rest[node]
@@ -89,7 +86,7 @@ def direct(walk: Walk, logs: Numbers, directed: Numbers, messages: Numbers) -> N
         hand_up(walk, node, messages, logs)
 
 
-def spread(walk: Walk, directed: Numbers, beliefs: Numbers, shares: Numbers) -> None:
+def spread(walk: Walk, directed: Floats, beliefs: Floats, shares: Floats) -> None:
     """From conditionals to marginals: downward, p(separator) of every node times its conditionals."""
     shares[:] = 0.0
     for node in range(walk.parent.size - 1, -1, -1):
@@ -109,7 +106,7 @@ def spread(walk: Walk, directed: Numbers, beliefs: Numbers, shares: Numbers) -> 
 
 
 def differentiate(
-    walk: Walk, directed: Numbers, beliefs: Numbers, moved: Numbers, means: Numbers, change: Numbers, shares: Numbers
+    walk: Walk, directed: Floats, beliefs: Floats, moved: Floats, means: Floats, change: Floats, shares: Floats
 ) -> None:
     """How the marginals change when the log-potentials move (`moved`, which is overwritten): their covariances with it.
 

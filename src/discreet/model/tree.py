@@ -13,11 +13,11 @@ import numpy as np
 
 from discreet.cache import LruCache
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.model import entropic
 from discreet.model.ancestral import draw
 from discreet.model.cliques import Shape, triangulate
 from discreet.model.contraction import Web, contraction, weave
 from discreet.model.elimination import marginal
+from discreet.model.entropic import fit
 from discreet.model.evidence import Evidence, check, gather
 from discreet.model.layout import Layout, lay_out
 from discreet.model.protocol import Coded, Look
@@ -195,22 +195,11 @@ def fit_tree(
     for look in listed:
         check(domain, look)
     measured = sorted({look.columns for look in listed})
-    sizes = {name: domain[name].size for look in listed for name in look.columns}
-    given = measured if scopes is None else [tuple(sorted(scope)) for scope in scopes]
-    sizes |= {name: domain[name].size for scope in given for name in scope}
-    shape = triangulate(given, sizes)
-    if shape.cells > MOST_CELLS:
-        raise TooLarge(
-            f"the cliques of these looks have {shape.cells} cells; the limit is {MOST_CELLS}. Leave out scopes: "
-            "`cliques.fits` says beforehand which can be added."
-        )
-    for scope in measured:
-        if shape.place(scope) < 0:
-            raise BadQuery(f"a look is at {scope}, which no clique holds. Name it among the scopes.")
+    shape = _shape(domain, measured, measured if scopes is None else [tuple(sorted(scope)) for scope in scopes])
     layout = lay_out(shape, measured)
     evidence = gather(domain, listed, {scope: layout.columns[layout.places[scope]] for scope in measured})
     begin = _carry(start, evidence, layout, domain)
-    found = entropic.fit(layout, evidence, float(total), begin, steps=steps, tolerance=tolerance)
+    found = fit(layout, evidence, float(total), begin, steps=steps, tolerance=tolerance)
     cliques = lay_out(shape)
     nodes = [layout.slice(layout.places[tuple(sorted(columns))]) for columns in cliques.columns]
     return Tree(
@@ -225,6 +214,21 @@ def fit_tree(
         np.concatenate([found.directed[node] for node in nodes] or [np.zeros(0)]),
         np.concatenate([found.beliefs[node] for node in nodes] or [np.zeros(0)]),
     )
+
+
+def _shape(domain: Domain, measured: list[Columns], scopes: list[Columns]) -> Shape:
+    """The cliques for some scopes, which must hold all that was measured; refuses those that are too large."""
+    sizes = {name: domain[name].size for scope in (*measured, *scopes) for name in scope}
+    shape = triangulate(scopes, sizes)
+    if shape.cells > MOST_CELLS:
+        raise TooLarge(
+            f"the cliques of these looks have {shape.cells} cells; the limit is {MOST_CELLS}. Leave out scopes: "
+            "`cliques.fits` says beforehand which can be added."
+        )
+    for scope in measured:
+        if shape.place(scope) < 0:
+            raise BadQuery(f"a look is at {scope}, which no clique holds. Name it among the scopes.")
+    return shape
 
 
 def _order(scope: Columns, layout: Layout) -> list[int]:
