@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from discreet.learn import Holdout, KMeans, Leaderboard
     from discreet.ledger import Budget, Ledger
     from discreet.meaning import explain
-    from discreet.model import multiplicative_weights
+    from discreet.model.weights import multiplicative_weights
     from discreet.once import ask, count, histogram
     from discreet.query import (
         Linear,
@@ -187,7 +187,7 @@ _HOMES = {
     "learn": "Holdout KMeans Leaderboard",
     "ledger": "Budget Ledger",
     "meaning": "explain",
-    "model": "multiplicative_weights",
+    "model.weights": "multiplicative_weights",
     "once": "ask count histogram",
     "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "
     "monotone_conjunctions point_histogram prefixes ranges",

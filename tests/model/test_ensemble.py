@@ -208,7 +208,7 @@ def test_noise_is_not_learnt_though_a_product_is_off_by_more(spread, monkeypatch
     assert len(doubtful) > 2 * most
     assert times_that_something_is_learnt(doubtful) <= most
     # Power: if nobody asks whether it is borne out, noise is learnt.
-    monkeypatch.setattr(module, "_telling", lambda *_: True)
+    monkeypatch.setattr(module, "_learns_more_than_noise", lambda *_: True)
     assert times_that_something_is_learnt(doubtful) == len(doubtful)
 
 
@@ -273,13 +273,13 @@ def test_it_tells_how_much_is_done_and_can_be_stopped(looks):
 @pytest.mark.parametrize("dependent", [True, False])
 def test_it_tells_of_a_trial_as_of_a_part_of_the_work(dependent, truth, monkeypatch):
     doubtful = in_doubt(truth, 200.0, range(20))[0]
-    right, said = module._telling, []
+    right, said = module._learns_more_than_noise, []
 
     def telling(*arguments):
         said.append(right(*arguments))
         return dependent
 
-    monkeypatch.setattr(module, "_telling", telling)
+    monkeypatch.setattr(module, "_learns_more_than_noise", telling)
     heard = []
     fit_ensemble(DOMAIN, doubtful, total=TOTAL, **SMALL, tell=heard.append)
     assert len(said) == 1

@@ -85,5 +85,11 @@ def read_integers(values: Sequence[Any] | NDArray[np.int64], name: str = "values
 def require_size(exact: Exact, least: int, most: int | None = None, *, what: str = "values") -> None:
     """Refuse a vector of the wrong length. The schema decides lengths, so they are public."""
     if isinstance(exact, Exact) and (exact.size < least or (most is not None and exact.size > most)):
-        rule = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
+        match most:
+            case None:
+                rule = f"at least {least}"
+            case _ if most == least:
+                rule = f"{least}"
+            case _:
+                rule = f"{least} to {most}"
         raise BadParameter(f"there are {exact.size} {what}; this mechanism takes {rule}. Check the measurement.")

@@ -8,12 +8,11 @@ import numpy as np
 
 from discreet import noise
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import read_integers
 from discreet.mechanism.exponential import exponential
 from discreet.mechanism.gaussian import gaussian, half_width
-from discreet.mechanism.parts import opened_parts, read_moves, read_parts, read_public
+from discreet.mechanism.parts import FARTHEST, opened_parts, read_moves, read_parts, read_public, true_integers
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.mechanism.surprise import FARTHEST, surprises
+from discreet.mechanism.surprise import surprises
 from discreet.parameter import Number, positive
 from discreet.privacy.event import Selection
 from discreet.privacy.sensitivity import Sensitivity
@@ -53,7 +52,7 @@ def noisy_distances(
         return half_width(spread, confidence, joint=joint)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        here, *others = [distances(_true(table, middle), middle, sizes).tolist() for table in (values, *beside)]
+        here, *others = [distances(true_integers(table, middle), middle, sizes).tolist() for table in (values, *beside)]
         return add.law(here, beside=others)
 
     return Mechanism(add.event, release, error, law)
@@ -105,7 +104,7 @@ def farthest(
         return choose.error(confidence, candidates=len(sizes))
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        return choose.law(distances(_true(values, middle), middle, sizes) - behind)
+        return choose.law(distances(true_integers(values, middle), middle, sizes) - behind)
 
     return Mechanism(Selection(loss), release, error, law)
 
@@ -129,13 +128,3 @@ def _distance_moves(calibrated: Sequence[Sensitivity]) -> Sensitivity:
     """How far one person moves the vector of distances: each by at most the L1 of its part, up or down."""
     each = [moves.l1 for moves in calibrated]
     return Sensitivity(l1=sum(each, Fraction(0)), l2_squared=sum((l1**2 for l1 in each), Fraction(0)), linf=max(each))
-
-
-def _true(values: Sequence[int], expected: Ints) -> Ints:
-    exact = read_integers(values)
-    if len(exact) != expected.size:
-        raise BadParameter(
-            f"there are {len(exact)} values and {expected.size} expected ones; there must be one for each. "
-            "Give the true integers of all parts, one after the other."
-        )
-    return np.array([max(-FARTHEST, min(FARTHEST, value)) for value in exact], dtype=np.int64)

@@ -7,11 +7,13 @@ import numpy as np
 
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism.calibration import opened, read_integers, read_sensitivity
-from discreet.mechanism.surprise import FARTHEST
 from discreet.parameter import Number
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
 from discreet.types import Ints
+
+# Within these no difference of a value, an expected one and a handicap leaves 64 bits.
+FARTHEST = 2**60
 
 
 class Parts(Exact):
@@ -108,3 +110,14 @@ def read_public(values: "Sequence[int] | Ints", name: str) -> Ints:
     if exact.max() > FARTHEST or exact.min() < -FARTHEST:
         raise BadParameter(f"{name} has a value beyond 2^60; it must hold smaller integers. Give counts of rows.")
     return exact
+
+
+def true_integers(values: Sequence[int], expected: Ints) -> Ints:
+    """The true integers of which a law is asked, clamped as those of a table are."""
+    exact = read_integers(values)
+    if len(exact) != expected.size:
+        raise BadParameter(
+            f"there are {len(exact)} values and {expected.size} expected ones; there must be one for each. "
+            "Give the true integers of all parts, one after the other."
+        )
+    return np.array([max(-FARTHEST, min(FARTHEST, value)) for value in exact], dtype=np.int64)

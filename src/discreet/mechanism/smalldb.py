@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Imbalances beyond this are cut off there, so that none is the one integer that has no absolute value.
-FARTHEST = 2**62
+FARTHEST_IMBALANCE = 2**62
 MOST_IMBALANCES, MOST_ROWS = 2**24, 2**20
 
 
@@ -109,7 +109,7 @@ def answers(weights: "Ints | tuple[int, int]", rows: int) -> range:
 
 def levels(imbalances: Ints, effects: Ints, rows: int) -> tuple[Look, list[int]]:
     """Every distance that a query can have from its true value, numbered from the nearest: the levels of the scores."""
-    clamped = np.clip(imbalances, -FARTHEST, FARTHEST)
+    clamped = np.clip(imbalances, -FARTHEST_IMBALANCE, FARTHEST_IMBALANCE)
     distances, ranks = np.unique(np.abs(clamped), return_inverse=True)
     starts = np.array(_starts(effects, rows)[:-1]) - rows * effects.min(axis=1)
     return Look(ranks.ravel().astype(np.int32), starts.astype(np.int32), distances.size), distances.tolist()

@@ -7,18 +7,16 @@ import numpy as np
 
 from discreet import noise
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import opened, read_integers, read_sensitivity, require_size
+from discreet.mechanism.calibration import opened, read_sensitivity, require_size
 from discreet.mechanism.exponential import exponential
 from discreet.mechanism.gaussian import gaussian, half_width
+from discreet.mechanism.parts import FARTHEST, read_public, true_integers
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.privacy.event import Selection
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.source.exact import Exact
 from discreet.types import Ints
-
-# Within these no difference of a value, an expected one and a handicap leaves 64 bits.
-FARTHEST = 2**60
 
 
 def largest_surprise(
@@ -50,8 +48,8 @@ def largest_surprise(
     """
     loss = positive("epsilon", epsilon)
     calibrated = _both_ways(read_sensitivity(sensitivity, "linf"))
-    middle = _public(expected, "expected")
-    behind = np.zeros_like(middle) if handicaps is None else _public(handicaps, "handicaps")
+    middle = _frozen(expected, "expected")
+    behind = np.zeros_like(middle) if handicaps is None else _frozen(handicaps, "handicaps")
     if behind.size != middle.size:
         raise BadParameter(
             f"there are {behind.size} handicaps and {middle.size} expected values; there must be one for each. "
@@ -68,7 +66,7 @@ def largest_surprise(
         return choose.error(confidence, candidates=middle.size)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        return choose.law(surprises(_true(values, middle), middle) - behind)
+        return choose.law(surprises(true_integers(values, middle), middle) - behind)
 
     return Mechanism(Selection(loss), release, error, law)
 
@@ -93,7 +91,7 @@ def surprise_quantile(
     proof: surprise.md
     """
     calibrated = _both_ways(read_sensitivity(sensitivity, "linf"))
-    middle = _public(expected, "expected")
+    middle = _frozen(expected, "expected")
     place = _place(rank, middle.size)
     one = calibrated.linf
     add = gaussian(sigma=sigma, sensitivity=Sensitivity(l1=one, l2_squared=one**2, linf=one))
@@ -107,7 +105,7 @@ def surprise_quantile(
         return half_width(spread, confidence)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        here, *others = [[_smallest(_true(table, middle), middle, place)] for table in (values, *beside)]
+        here, *others = [[_smallest(true_integers(table, middle), middle, place)] for table in (values, *beside)]
         vector = add.law(here, beside=others)
         return Law({outcome[0]: mass for outcome, mass in vector.probabilities.items()}, vector.rest)
 
@@ -142,24 +140,8 @@ def _place(rank: int, count: int) -> int:
     return signed - 1 if signed > 0 else count + signed
 
 
-def _public(values: "Sequence[int] | Ints", name: str) -> Ints:
-    """Public integers, one for each true value."""
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.size and values.dtype == np.int64:
-        exact = values.copy()
-    else:
-        listed = read_integers(values, name)
-        exact = np.array([max(-FARTHEST - 1, min(FARTHEST + 1, value)) for value in listed], dtype=np.int64)
-    if exact.max() > FARTHEST or exact.min() < -FARTHEST:
-        raise BadParameter(f"{name} has a value beyond 2^60; it must hold smaller integers. Give counts of rows.")
+def _frozen(values: "Sequence[int] | Ints", name: str) -> Ints:
+    """Public integers, one for each true value, that nobody can change any more."""
+    exact = read_public(values, name).copy()
     exact.setflags(write=False)
     return exact
-
-
-def _true(values: Sequence[int], expected: Ints) -> Ints:
-    exact = read_integers(values)
-    if len(exact) != expected.size:
-        raise BadParameter(
-            f"there are {len(exact)} values and {expected.size} expected ones; there must be one for each. "
-            "Give the true integers that the mechanism was built for."
-        )
-    return np.array([max(-FARTHEST, min(FARTHEST, value)) for value in exact], dtype=np.int64)

@@ -6,11 +6,9 @@ from discreet.model.mixture import Mixture, fit_mixture
 from discreet.model.protocol import Look, Model
 from discreet.model.rows import Rows
 from discreet.model.tree import Tree, fit_tree
-from discreet.model.weights import Learned, most_updates, multiplicative_weights
 
 __all__ = [
     "Dense",
-    "Learned",
     "Look",
     "Mixture",
     "Model",
@@ -19,7 +17,5 @@ __all__ = [
     "fit_mixture",
     "fit_tree",
     "looks_of",
-    "most_updates",
-    "multiplicative_weights",
     "total_of",
 ]

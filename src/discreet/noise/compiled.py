@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet import jit
-from discreet.noise import kernel
+from discreet.noise.kernel import evaluate, quantile, split, split_by_bits
 from discreet.noise.table import Table
 from discreet.types import Ints
 
@@ -30,8 +30,8 @@ def _plain(loop: Callable[..., None], words: Ints, table: Table, *rest: Any) -> 
 
 def compiled(loop: Callable[..., None]) -> Callable[..., None]:
     """A loop of kernel.py as machine code."""
-    jit.inline(kernel.quantile)
-    jit.inline(kernel.evaluate)
-    jit.substitute(kernel.split, kernel.split_by_bits)
+    jit.inline(quantile)
+    jit.inline(evaluate)
+    jit.substitute(split, split_by_bits)
     # A fused multiply-add omits a rounding, so the error budget of the kernel covers it.
     return jit.compiled(loop, fused=True)

@@ -17,7 +17,7 @@ from discreet.noise.table import exponential_table, normal_table
 from discreet.parameter import positive, whole
 from discreet.types import Ints
 
-_CHUNK = 1 << 15
+_PROPOSALS = 1 << 15
 
 # At most this, so that every draw fits 64 bits with room to spare.
 LARGEST_SCALE = Fraction(2**50)
@@ -69,7 +69,7 @@ def _discrete_gaussian(sigma: Fraction, count: int) -> Ints:
     parts, wanting = [], count
     while wanting > 0:
         # About three in four are accepted, so for a few draws a second round is rare.
-        parts.append(_accepted(sigma, min(wanting + wanting // 2 + 4, _CHUNK)))
+        parts.append(_accepted(sigma, min(wanting + wanting // 2 + 4, _PROPOSALS)))
         wanting -= parts[-1].size
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])[:count]
 

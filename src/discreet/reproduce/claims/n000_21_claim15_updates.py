@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import draw
-from discreet.model import multiplicative_weights
-from discreet.model.weights import Learned, most_updates
+from discreet.model.weights import Learned, most_updates, multiplicative_weights
 from discreet.page.plot import Line, plot
 from discreet.reproduce.claim import Claim, Finding, Outcome
 
