@@ -451,12 +451,12 @@ def test_power_a_kind_whose_bars_are_half_as_wide_is_caught_by_its_own_count():
 
 def test_power_a_curator_with_small_bars_is_caught_on_a_real_table(people, tmp_path, monkeypatch):
     """The bars of the curator itself, made a third narrower."""
-    from discreet.known import bars
+    from discreet.known import gaussian
 
     narrow = lambda confidence, joint=1: quantile(confidence, joint) * 0.6
     table, true = people
     contrasts = orthogonal_contrasts(table.domain, ["city", "age", "smoker", "pay"])
-    monkeypatch.setattr(bars, "quantile", narrow)
+    monkeypatch.setattr(gaussian, "quantile", narrow)
     # Asked for three fifths of the error, it measures as before and says less.
     _, pool = runs(table, [], contrasts, true, QUICK, tmp_path)
     assert wrong_width(pool)

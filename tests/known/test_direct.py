@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.known.bars import number_bars
 from discreet.known.direct import MOST_DIRECTS
 from discreet.known.known import Known, quantile
 from discreet.known.steps import GaussianQuery, GaussianResiduals
@@ -74,10 +73,10 @@ def response(releases, questions):
         unit = np.zeros(count, dtype=np.int64)
         unit[place] = 1
         known = releases.learnt(unit)
-        columns.append(np.concatenate([known.estimate(known.family(each)).values.ravel() for each in questions]))
+        columns.append(np.concatenate([known.estimate_family(known.family(each)).values.ravel() for each in questions]))
     # Sometimes nothing was released at all.
     known = releases.learnt(np.zeros(count, dtype=np.int64))
-    cells = sum(known.estimate(known.family(each)).values.size for each in questions)
+    cells = sum(known.estimate_family(known.family(each)).values.size for each in questions)
     return np.array(columns).reshape(count, cells).T
 
 
@@ -89,7 +88,7 @@ def test_a_variance_is_that_of_the_error_as_a_linear_map_of_all_noises(seed):
     questions = [question for question, _ in releases.directs] + [random_question(rng, space.domain) for _ in range(3)]
     questions = [each for each in questions if isinstance(each, Marginal) or each.products]
     known = releases.learnt(np.zeros(len(releases.variances), dtype=np.int64))
-    found = np.concatenate([known.estimate(known.family(each)).variances.ravel() for each in questions])
+    found = np.concatenate([known.estimate_family(known.family(each)).variances.ravel() for each in questions])
     coefficients = response(releases, questions)
     asked = np.vstack([space.queries(each) for each in questions])
     bias = coefficients @ releases.design[:, space.declared] - asked
@@ -113,7 +112,7 @@ def test_with_all_pieces_known_every_variance_is_finite(seed):
 
 def bar(question, known):
     """The half-width at 95 %, of the estimate and of what was told together."""
-    return float(number_bars(question, known, 0.95).errors.max())
+    return float(known.intervals(question, 0.95).errors.max())
 
 
 @law(60)
@@ -244,7 +243,7 @@ def test_past_the_limit_directs_are_still_remembered_by_themselves():
     known = directly(*[place * WOMEN for place in range(1, MOST_DIRECTS + 3)])
     last = (MOST_DIRECTS + 2) * WOMEN
     assert last in known.told
-    assert len(known.groups[("sex",)].directs) == MOST_DIRECTS
+    assert len(known.directs.groups[("sex",)].directs) == MOST_DIRECTS
 
 
 def test_a_direct_with_a_large_weight_says_nothing_about_a_small_unknown_beside_it():
@@ -333,6 +332,6 @@ def test_power_a_direct_put_into_the_wrong_block_would_be_noticed(seed):
     """The linear map of an estimate that ignores a direct's noise fails the comparison of variances."""
     rng = np.random.default_rng(seed)
     known = directly(OLD_WOMEN, sigma=random_sigma(rng, least=5))
-    noise = known.groups[("age", "sex")].directs[0].variance
+    noise = known.directs.groups[("age", "sex")].directs[0].variance
     assert found(known, OLD_WOMEN)[1] == pytest.approx(noise, rel=1e-6)
     assert found(known, OLD_WOMEN)[1] != pytest.approx(noise * 1.001, rel=1e-5)

@@ -107,7 +107,7 @@ def test_estimates_and_variances_are_those_of_generalised_least_squares(seed):
     for _ in range(4):
         question = random_question(rng, space.domain)
         family = known.family(question)
-        found = known.estimate(family)
+        found = known.estimate_family(family)
         padded = space.queries(question) @ space.pad.T
         scale = np.abs(padded).max() + 1e-300
         can = np.abs(padded @ estimable - padded).max(axis=1) < 1e-7 * scale
@@ -118,7 +118,7 @@ def test_estimates_and_variances_are_those_of_generalised_least_squares(seed):
         dense = np.einsum("qi,ij,qj->q", padded, covariance, padded)
         assert found.variances.ravel()[can] == pytest.approx(dense[can], rel=1e-6, abs=1e-9 * scale**2)
         assert found.values.ravel()[can] == pytest.approx((padded @ best)[can], rel=1e-7, abs=1e-6 * scale)
-        assert known.variance(family) == pytest.approx(float(found.variances.max()))
+        assert known.largest_variance(family) == pytest.approx(float(found.variances.max()))
 
 
 @law(40)
@@ -132,7 +132,7 @@ def test_without_noise_every_answer_is_the_truth(seed):
     known = releases.learnt(np.rint(releases.design @ padded).astype(np.int64))
     question = random_question(rng, space.domain)
     truth = space.queries(question) @ counts
-    assert known.estimate(known.family(question)).values.ravel() == pytest.approx(truth, abs=1e-6, rel=1e-9)
+    assert known.estimate_family(known.family(question)).values.ravel() == pytest.approx(truth, abs=1e-6, rel=1e-9)
 
 
 @law(40)
@@ -185,7 +185,7 @@ def test_precisions_add_in_any_order(seed):
     shuffled = Releases(space, [releases.measurements[place] for place in order], [])
     again = shuffled.learnt(np.concatenate([numbers[starts[place] : starts[place + 1]] for place in order]))
     known, question = releases.learnt(numbers), random_question(rng, space.domain)
-    one, other = known.estimate(known.family(question)), again.estimate(again.family(question))
+    one, other = known.estimate_family(known.family(question)), again.estimate_family(again.family(question))
     assert one.values == pytest.approx(other.values, abs=1e-7 * (np.abs(one.values).max() + 1))
     assert one.variances == pytest.approx(other.variances)
 
@@ -200,7 +200,7 @@ def test_measuring_more_never_makes_a_variance_larger(seed):
     question = random_question(rng, space.domain)
     numbers = np.zeros(len(more.variances), dtype=np.int64)
     before, after = fewer.learnt(numbers), more.learnt(numbers)
-    one, other = before.estimate(before.family(question)), after.estimate(after.family(question))
+    one, other = before.estimate_family(before.family(question)), after.estimate_family(after.family(question))
     assert np.all(other.variances <= one.variances * (1 + 1e-9))
 
 
@@ -228,8 +228,8 @@ def known_of(*residuals, total=None, domain=DOMAIN):
 
 def test_of_nothing_nothing_is_known_and_the_empty_question_is():
     known = Known.nothing(DOMAIN, Unit())
-    assert known.variance(known.family(Linear([Product(())]))) == np.inf
-    assert known.variance(known.family(Marginal(("city",)))) == np.inf
+    assert known.largest_variance(known.family(Linear([Product(())]))) == np.inf
+    assert known.largest_variance(known.family(Marginal(("city",)))) == np.inf
     values, variances = estimate(Linear([]), known)
     assert (values.tolist(), variances.tolist()) == ([0.0], [0.0])
 
@@ -237,10 +237,10 @@ def test_of_nothing_nothing_is_known_and_the_empty_question_is():
 def test_what_is_not_asked_need_not_be_known():
     known = known_of((), (("sex", 1),))
     sex = Linear([box_of(sex=[1])])
-    assert known.variance(known.family(sex)) < np.inf
+    assert known.largest_variance(known.family(sex)) < np.inf
     # Men and women of all ages: age is constant.
-    assert known.variance(known.family(Linear([box_of(sex=[1]), box_of(sex=[0])]))) < np.inf
-    assert known.variance(known.family(Linear([box_of(sex=[1], age=[0])]))) == np.inf
+    assert known.largest_variance(known.family(Linear([box_of(sex=[1]), box_of(sex=[0])]))) < np.inf
+    assert known.largest_variance(known.family(Linear([box_of(sex=[1], age=[0])]))) == np.inf
 
 
 LITTLE = Linear([box_of(sex=[1])])
@@ -250,7 +250,7 @@ EVERYONE = Linear([Product(())])
 @pytest.mark.parametrize("times", [1, 1000, 2**21])
 def test_a_little_of_what_is_unknown_is_unknown_however_much_of_the_known_is_beside_it(times):
     known = known_of(total=1000)
-    assert known.variance(known.family(times * EVERYONE + LITTLE)) == np.inf
+    assert known.largest_variance(known.family(times * EVERYONE + LITTLE)) == np.inf
 
 
 @pytest.mark.parametrize("top", [100, 99_999])
@@ -264,7 +264,7 @@ def test_a_sum_of_a_wide_column_is_unknown_while_the_number_of_its_rows_is(top):
     known = known_of((), *pieces, domain=domain)
     women = box({"sex": np.array([False, True])})
     centred = Linear([women.times("gain", np.arange(top + 1) - top // 2 + 1)])
-    assert known.variance(known.family(centred)) == np.inf
+    assert known.largest_variance(known.family(centred)) == np.inf
 
 
 def test_a_cell_in_which_the_weights_cancel_is_known_to_be_zero():
@@ -302,7 +302,7 @@ def test_power_a_wrong_gain_or_a_wrong_mean_of_the_padding_is_noticed(seed):
     zeros = np.zeros(len(space.declared))
     zeros[space.declared] = space.queries(query)[0]
     wrong = zeros @ covariance @ zeros
-    assert known.variance(known.family(query)) != pytest.approx(wrong, rel=1e-3)
+    assert known.largest_variance(known.family(query)) != pytest.approx(wrong, rel=1e-3)
 
 
 def test_padding_with_the_mean_is_never_worse_than_with_zeros_for_one_column():

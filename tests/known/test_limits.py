@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from discreet.curator.fitted import fitted_from_plain, fitted_to, fitted_to_plain
 from discreet.errors import TooLarge
-from discreet.known import bars, whole
-from discreet.known.bars import _cell, _one_bar, number_bars
+from discreet.known import laplace, whole
 from discreet.known.chernoff import chernoff_half_width
 from discreet.known.known import Known
+from discreet.known.laplace import _cell, _one_bar
 from discreet.known.steps import LaplaceMarginal, LaplaceQuery
 from discreet.known.tail import half_width
 from discreet.plan import fill
@@ -73,7 +73,7 @@ WEIGHT = Linear([Product((Factor(("city",), np.array([1, 2, 5, 3][: SMALL["city"
 )
 def test_cells_that_look_alike_have_the_bars_they_would_have_alone(question):
     known = told()
-    found = number_bars(question, known, 0.95).errors
+    found = known.intervals(question, 0.95).errors
     alone = [_one_bar(_cell(question, known, place), known, 0.95) for place in range(question.size(SMALL))]
     np.testing.assert_allclose(found, alone, rtol=0.02)
     assert np.isfinite(found).all()
@@ -82,16 +82,16 @@ def test_cells_that_look_alike_have_the_bars_they_would_have_alone(question):
 def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
     """Its value is that of the marginal, its error that of its noise alone: wider, and never too narrow."""
     known, question = told(), Marginal(("city", "sex"))
-    usual = number_bars(question, known, 0.95)
+    usual = known.intervals(question, 0.95)
     monkeypatch.setattr(whole, "MOST_WEIGHED", 0)
-    found = number_bars(question, known, 0.95)
+    found = known.intervals(question, 0.95)
     best = next(each for each in known.wholes if each.columns == ("age", "city", "sex"))
     np.testing.assert_array_equal(found.values, best.values.reshape(best.shape).sum(axis=0).ravel())
     expected = half_width(np.ones(1), np.array([9.0]), np.array([SMALL["age"].size]), confidence=0.95)
     assert set(found.errors.tolist()) == {expected}
     assert usual.errors.max() <= expected
     one = count(SMALL, (col("city") == "a") & (col("sex") == True))  # noqa: E712
-    cell = number_bars(one, told(), 0.95)
+    cell = told().intervals(one, 0.95)
     assert cell.errors.tolist() == [expected]
     assert cell.values[0] in found.values
 
@@ -127,16 +127,16 @@ def test_cells_that_are_too_large_as_questions_of_their_own_have_the_bar_of_one_
     first = (np.arange(30) < 10).astype(np.int64)
     weight = Linear([Product((Factor((name,), first),), sign * 2**21) for name, sign in (("a", 1), ("b", -1))])
     for question in (Marginal(("g",), weight), Marginal(("a", "g"), weight), weight):
-        found = number_bars(question, known, 0.95)
+        found = known.intervals(question, 0.95)
         assert found.errors.min() > 2**21
 
 
 def test_very_many_different_weights_are_bounded(monkeypatch):
     known, question = told(), count(SMALL, (col("age") >= 3) & (col("sex") == True))  # noqa: E712
-    exact = number_bars(question, known, 0.95).errors
-    monkeypatch.setattr(bars, "MOST_FACTORS", 0)
-    monkeypatch.setattr(bars, "_WIDTHS", type(bars._WIDTHS)(2**20))
-    found = number_bars(question, told(), 0.95).errors
+    exact = known.intervals(question, 0.95).errors
+    monkeypatch.setattr(laplace, "MOST_FACTORS", 0)
+    monkeypatch.setattr(laplace, "_WIDTHS", type(laplace._WIDTHS)(2**20))
+    found = told().intervals(question, 0.95).errors
     assert exact < found < 2 * exact
 
 
@@ -144,7 +144,7 @@ def test_cells_of_one_name_in_two_tables_are_told_apart():
     """What is kept between requests is kept for one shape: another table may call other columns the same."""
     weight = Linear([Product((Factor(("sex",), np.array([1, 3, 1][: SMALL["sex"].size])),))])
     other = Domain({**{name: SMALL[name] for name in SMALL}, "city": Categories(["a", "b", "c", "d", "e"])})
-    found = [bars._kinds(Marginal(("city",), weight), told(domain)) for domain in (SMALL, other)]
+    found = [laplace._kinds(Marginal(("city",), weight), told(domain)) for domain in (SMALL, other)]
     assert [each.which.size for each in found] == [SMALL["city"].size, other["city"].size]
 
 
@@ -155,7 +155,7 @@ def test_the_noises_of_a_wide_column_take_room_like_its_cells():
     known.learn(LaplaceMarginal(("income",), Fraction(9), 0.0), np.zeros(10_000, dtype=np.int64))
     tracemalloc.start()
     try:
-        bars.number_bars(Linear([Product((Factor(("income",), np.arange(10_000)),))]), known, 0.95)
+        known.intervals(Linear([Product((Factor(("income",), np.arange(10_000)),))]), 0.95)
         assert tracemalloc.get_traced_memory()[1] < 60e6
     finally:
         tracemalloc.stop()
@@ -244,6 +244,6 @@ def test_a_release_is_as_sure_of_its_columns_as_what_it_was_fitted_to(names):
         for columns in (chosen for size in range(len(names) + 1) for chosen in combinations(names, size)):
             weight = Linear([Product([Factor((each,), np.arange(SMALL[each].size)) for each in columns])])
             for question in (Marginal(columns), weight, Marginal(columns[:1], weight)):
-                there, here = (number_bars(question, each, 0.95) for each in (found.known(schema), known))
+                there, here = (each.intervals(question, 0.95) for each in (found.known(schema), known))
                 np.testing.assert_allclose(there.values, here.values, rtol=1e-9, atol=1e-9)
                 np.testing.assert_allclose(there.errors, here.errors, rtol=1e-9)

@@ -8,7 +8,6 @@ import pytest
 from discreet import load_adult
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.known.bars import number_bars
 from discreet.known.known import Known, quantile
 from discreet.known.steps import GaussianQuery, LaplaceMarginal
 from discreet.ledger import Budget
@@ -82,7 +81,7 @@ def require_true(known, price):
     """
     for question in QUESTIONS:
         for confidence in (0.95, SURE):
-            bar = number_bars(question, known, confidence)
+            bar = known.intervals(question, confidence)
             error, missed = float(bar.errors[0]), abs(float(bar.values[0]) - float(exact(question)[0]))
             # A whole noise is within t as soon as the noise before rounding is within t + 1/2.
             assert error >= quantile(confidence) * price**-0.5 * (1 - 1e-6) - 0.5
@@ -122,7 +121,7 @@ def test_a_negligible_direct_is_told_but_not_joined(faint_first):
     pair = [(QUESTIONS[0], 10**9), (QUESTIONS[1], 10)]
     for question, sigma in pair if faint_first else reversed(pair):
         known.learn(GaussianQuery(question, plan_module.Fraction(sigma), 0.0), np.array([1000]))
-    assert [known.is_joined(question) for question, _ in pair] == [False, True]
+    assert [known.directs.has(question, question.scope) for question, _ in pair] == [False, True]
     assert set(known.told) == {question for question, _ in pair}
 
 
@@ -153,7 +152,7 @@ def test_what_is_left_of_products_that_cancel_has_its_own_value_and_bar(grouped,
     sums = [Product((Factor(("city",), city), Factor(("smoker",), smoker)), sign) for city, smoker, sign in large]
     plain = [Product((Factor(("smoker",), weights),))]
     questions = [Marginal(grouped, Linear(each)) if grouped else Linear(each) for each in (sums, plain)]
-    found, expected = (number_bars(each, known, 0.95) for each in questions)
+    found, expected = (known.intervals(each, 0.95) for each in questions)
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.errors, expected.errors, rtol=0.02)
     assert found.errors.min() > 1

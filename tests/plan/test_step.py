@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from discreet.known.bars import number_bars
 from discreet.known.known import Known, quantile
 from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
@@ -69,7 +68,8 @@ def state(known):
         if block.version
     }
     groups = {
-        columns: [(each.value, each.variance) for each in group.directs] for columns, group in known.groups.items()
+        columns: [(each.value, each.variance) for each in group.directs]
+        for columns, group in known.directs.groups.items()
     }
     told = {question: (each.values.tolist(), each.variance, each.sigma) for question, each in known.told.items()}
     return deepcopy((blocks, groups, told, known.paid, known.lattice.used))
@@ -77,7 +77,7 @@ def state(known):
 
 def error_of(question, target, known):
     """The half-width with which a question is known."""
-    return float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    return float(known.intervals(question, target.confidence, target.joint).errors.max())
 
 
 def random_target(rng):
@@ -246,7 +246,7 @@ def test_what_is_known_never_makes_a_question_dearer(seed):
     )
     known.lattice.used.clear()
     known.paid.clear()
-    known.groups.clear()
+    known.directs.groups.clear()
     before, after = step_for(question, target, empty), step_for(question, target, known)
     if (
         isinstance(before, GaussianResiduals)

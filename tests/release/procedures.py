@@ -12,6 +12,7 @@ import pytest
 
 import discreet.release.fitting
 from discreet.curator.teller import Teller
+from discreet.known.laplace import estimator_for
 from discreet.ledger import Budget, Ledger
 from discreet.model.ensemble import fit_ensemble
 from discreet.plan.build import run
@@ -114,7 +115,7 @@ def desk_of(folder, *, unit=ADD, pure=False, table=None):
     with Ledger(folder / f"{uuid4().hex}.sqlite") as ledger:
         teller = Teller(table_of(unit) if table is None else table, ledger)
         teller.watch.open(PURE if pure else GAUSSIAN, "anyone")
-        teller.known.pure = pure
+        teller.known = estimator_for("pure" if pure else "gaussian", teller.table.domain, teller.table.unit)
         teller.tell_total()
         yield Desk(teller)
 

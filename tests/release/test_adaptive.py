@@ -340,7 +340,7 @@ def test_the_noise_of_a_look_is_as_forecast(rows, scope):
 def known_marginal(known, scope):
     from discreet.query.linear import Marginal
 
-    return known.estimate(known.family(Marginal(scope))).values
+    return known.estimate_family(known.family(Marginal(scope))).values
 
 
 def test_pieces_that_are_known_better_are_left_alone(rows):

@@ -278,7 +278,7 @@ def test_steps_reach_the_precisions_and_answers_have_the_forecast_variances(seed
         np.testing.assert_allclose(known.lattice.block(columns).precision, precision, rtol=1e-8)
     forecast = asked.variances(asked.joined(wanted))
     for scope, variance in zip(goal.scopes, forecast.tolist(), strict=True):
-        variances = known.estimate(known.family(Marginal(scope))).variances
+        variances = known.estimate_family(known.family(Marginal(scope))).variances
         assert variances.sum() == pytest.approx(variance, rel=1e-8)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import TooLarge
+from discreet.known.gaussian import GaussianLattice
 from discreet.known.known import Known
 from discreet.known.steps import GaussianQuery, LaplaceMarginal
 from discreet.model.looks import total_of
@@ -162,10 +163,10 @@ def test_whole_marginals_and_pieces_are_joined_without_loss(tmp_path):
             desk.answer(Measure(Steps((GaussianQuery(Marginal(columns), sigma, 16.0),)), "a marginal"))
         found = joined(desk.known, TRIPLES)
         assert total_of(found)[0] == pytest.approx(ROWS, abs=6)
-        seen = Known(found)
+        seen = GaussianLattice(found)
         for columns in (("age", "rich"), ("age", "city", "ill"), ("city", "ill"), ("age",)):
             family = seen.family(Marginal(columns))
-            assert np.abs(seen.estimate(family).values - counts_of(columns)).max() < 6
+            assert np.abs(seen.estimate_family(family).values - counts_of(columns)).max() < 6
         # What the teller knows is as it was.
         assert desk.known.lattice.blocks.get(("age", "rich")) is None
 

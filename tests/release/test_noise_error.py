@@ -138,7 +138,7 @@ def test_a_lattice_error_is_that_of_the_answers():
         known.learn(step)
     errors = lattice_errors(goal, precisions, 1000)
     for scope, error in zip(goal.scopes, errors.tolist(), strict=True):
-        variances = known.estimate(known.family(dp.query.Marginal(scope))).variances
+        variances = known.estimate_family(known.family(dp.query.Marginal(scope))).variances
         assert error == pytest.approx(np.sqrt(2 / pi * variances).sum() / 1000, rel=1e-6)
     projected = lattice_errors(goal, precisions, 1000, projected=True)
     assert np.all(projected < errors)

@@ -10,7 +10,6 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from discreet.known import bars
 from discreet.known.known import Known
 from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.query import Linear, Marginal
@@ -162,7 +161,7 @@ class Releases:
 
 def estimate(question, known):
     """The values and the variances of a question, as they are laid out."""
-    found = bars.estimate(question, known)
+    found = known.estimate(question)
     return found.values, found.variances
 
 

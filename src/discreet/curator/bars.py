@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.answer import means_of
 from discreet.curator.asked import Part
-from discreet.known.bars import Bars, estimate, number_bars, with_told
+from discreet.known.bars import Bars
 from discreet.known.known import Known, quantile
 from discreet.known.steps import Question
 from discreet.query.linear import Linear, Marginal
@@ -17,7 +17,7 @@ from discreet.query.linear import Linear, Marginal
 def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
     """The answer to a part, as good as it is known: infinite errors where it is not."""
     if part.values is None:
-        return number_bars(part.total, known, confidence, joint)
+        return known.intervals(part.total, confidence, joint)
     return _mean_bars(part, part.values, known, confidence, joint)
 
 
@@ -41,7 +41,7 @@ def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, j
 
 def _apart(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
     both = 1 - (1 - confidence) / 2
-    totals, values = (number_bars(each, known, both, joint) for each in (part.total, counted))
+    totals, values = (known.intervals(each, both, joint) for each in (part.total, counted))
     return separate_mean_bars(part, totals, values)
 
 
@@ -58,14 +58,14 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
     The true mean R has total − R · values = 0, and the error of that is Gaussian for each R; so R is within the bar if
     (total − R · values)² ≤ z² · variance(total − R · values).
     """
-    total, count = estimate(part.total, known), estimate(counted, known)
-    sum_variances = estimate(_sum(part.total, counted), known).variances
-    total, kept_total = with_told(part.total, total, known)
-    count, kept_count = with_told(counted, count, known)
+    total, count = known.estimate(part.total), known.estimate(counted)
+    sum_variances = known.estimate(_sum(part.total, counted)).variances
+    total, kept_total = known.with_direct(part.total)
+    count, kept_count = known.with_direct(counted)
     totals, total_variances = total.values, total.variances
     values, value_variances = count.values, count.variances
     with np.errstate(invalid="ignore"):
-        before = estimate(part.total, known).variances + estimate(counted, known).variances
+        before = known.estimate(part.total).variances + known.estimate(counted).variances
         # What was told has noise of its own, so only what both still have of the lattice is shared.
         shared = np.where(kept_total * kept_count > 0, kept_total * kept_count * (sum_variances - before) / 2, 0.0)
     z = quantile(confidence, joint)

@@ -21,6 +21,7 @@ from discreet.curator.reply import laid
 from discreet.curator.teller import Teller
 from discreet.curator.wish import read_wish
 from discreet.errors import BadParameter
+from discreet.known.laplace import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.record import Codec, Told
@@ -82,7 +83,7 @@ class Curator(Asking):
         self._releasing = Releasing(self._teller)
         try:
             self._teller.watch.open(budget, self.analyst)
-            self._known.pure = self._gate().kind == "pure"
+            self._teller.known = estimator_for(self._gate().kind, table.domain, table.unit)
             with self._teller.turn():
                 self._teller.tell_total()
         except BaseException:

@@ -6,7 +6,6 @@ from math import prod
 
 import numpy as np
 
-from discreet.known.bars import largest_error
 from discreet.known.known import Known
 from discreet.query.linear import Marginal
 from discreet.types import Columns
@@ -35,7 +34,7 @@ def free_now(known: Known, confidence: float) -> list[Free]:
     largest = sorted(whole - covered)
     for columns in largest:
         if known.family(Marginal(columns)) is not None:
-            error = largest_error(Marginal(columns), known, confidence, among=len(largest))
+            error = known.largest_error(Marginal(columns), confidence, among=len(largest))
             cells = prod(known.domain[name].size for name in columns)
             found.append(Free(columns, cells, error, confidence))
     return sorted(found, key=lambda one: (one.error, one.columns))

@@ -15,7 +15,7 @@ from discreet.curator.fitted import Fitted
 from discreet.curator.layout import laid_out
 from discreet.curator.wish import read_wish
 from discreet.errors import BadQuery, TooLarge
-from discreet.known.bars import Bars, number_bars
+from discreet.known.bars import Bars
 from discreet.known.known import Known, quantile
 from discreet.known.steps import Question
 from discreet.ledger import Budget
@@ -149,7 +149,7 @@ class Release:
         if self._card is not None:
             return self._card
         schema, bill = self.schema, self.bill
-        total, private = number_bars(Marginal(()), self.known, 0.95), total_of(self.known.lattice)[1] > 0
+        total, private = self.known.intervals(Marginal(()), 0.95), total_of(self.known.lattice)[1] > 0
         return Card(
             table=schema.table,
             columns=columns_of(self.domain),
@@ -211,7 +211,7 @@ class Release:
         return separate_mean_bars(part, totals, values), one and other
 
     def _numbers(self, question: Question, confidence: float, joint: int) -> tuple[Bars, bool]:
-        values, known = self._values(question), number_bars(question, self.known, confidence, joint)
+        values, known = self._values(question), self.known.intervals(question, confidence, joint)
         if np.isfinite(known.errors).all():
             return Bars(values, np.abs(values - known.values) + known.errors), True
         # As independent errors would: the chance of each is the joint one, shared out.

@@ -11,7 +11,6 @@ from discreet.cache import memoize
 from discreet.curator.asked import Part, Reading, single
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.known.bars import estimate, number_bars, with_told
 from discreet.known.known import Known, quantile
 from discreet.known.steps import Question
 from discreet.parameter import Number, confidence_of, positive
@@ -137,13 +136,13 @@ def _for_mean(
             raise BudgetExceeded(few_rows(wish))
         return [(whole, target(variance))]
     rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
-    values, value_variances = estimate(counted, known).values, estimate(counted, known).variances
-    total = estimate(part.total, known)
+    values, value_variances = known.estimate(counted).values, known.estimate(counted).variances
+    total = known.estimate(part.total)
     large = values >= min(rows, float(values.max()))
     errors = bars_of(part, known, wish.confidence, joint).errors[large]
     spread = _half_range(part)
     # What is known of the total may say no more than the ends of the column do: as good as nothing.
-    vague = z**2 * float(with_told(part.total, total, known)[0].variances.max()) >= (spread * rows) ** 2
+    vague = z**2 * float(known.with_direct(part.total)[0].variances.max()) >= (spread * rows) ** 2
     if vague or not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
         if known.pure:
             # Each part has its own bar; together they give a little more than the sum of both over the rows.
@@ -170,7 +169,7 @@ def _whole(counted: Question) -> Question:
 
 def _rows(counted: Question, known: Known) -> tuple[float, float]:
     """How many that are, and the standard deviation of what is known of it."""
-    bar = number_bars(_whole(counted), known, 0.95)
+    bar = known.intervals(_whole(counted), 0.95)
     return float(bar.values[0]), float(bar.errors[0]) / quantile(0.95)
 
 
@@ -204,7 +203,7 @@ def least_events(reading: Reading, wish: Wish, known: Known) -> Iterator[Event]:
             continue
         rows, spread = _rows(part.values, known)
         moves = sensitivity_of(part.total, known.domain, known.lattice.unit).l2_squared
-        variance = float(estimate(part.total, known).variances[0])
+        variance = float(known.estimate(part.total).variances[0])
         sigma = wish.error * max(rows + _ROUGH * spread, 1.0) / quantile(wish.confidence)
         if spread < inf and sigma**2 < variance / 2 and moves:
             # Half of the precision may be known already.

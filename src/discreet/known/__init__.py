@@ -1,6 +1,8 @@
-"""What has been revealed, as a lattice: estimate and variance of any query."""
+"""The estimators: what was released, and the estimate and interval of any query that follow from it."""
 
-from discreet.known.bars import Bars, estimate, number_bars
+from discreet.known.bars import Bars
+from discreet.known.gaussian import GaussianLattice
 from discreet.known.known import Estimate, Known
+from discreet.known.laplace import LaplaceMarginals, estimator_for
 
-__all__ = ["Bars", "Estimate", "Known", "estimate", "number_bars"]
+__all__ = ["Bars", "Estimate", "GaussianLattice", "Known", "LaplaceMarginals", "estimator_for"]

@@ -10,24 +10,29 @@ measured these pieces, the direct is parted with; what it said itself stays told
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from math import inf, prod
+from typing import Any
 
 import numpy as np
 
-from discreet.cache import memoize
-from discreet.known.family import Family
+from discreet.cache import LruCache, memoize
+from discreet.known.family import MOST_TABLE, Family, energies_of
+from discreet.known.lattice import MOST_NUMBERS, Lattice, among, weighed_energies
 from discreet.known.reading import Listed, Reading, as_listed
 from discreet.types import Columns, Numbers
 
 # So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
 MOST_DIRECTS = 16
-# How little is known, against a direct measurement, of what was never measured: nothing, but for rounding.
-FAINT = 1e-9
-# What rounding leaves of the unknown, relative to itself, when a direct has explained it.
-DOUBT = 3e-13
+# The precision of what was never measured, relative to the faintest direct: 0, but for rounding.
+UNKNOWN = 1e-9
+# What rounding leaves of the unknown variance, relative to itself, when directs have explained all of it.
+EXPLAINED = 3e-13
 # A direct that says less than this share of what the best one does is not joined: it would only cost digits.
 NEGLIGIBLE = 1e-10
 # What rounding may do to a variance, relative to the numbers of which it is the difference: it is added.
 ROUNDING = 2.0**-42
+# So many sets of columns with directs, and so many directs, are taken into one answer.
+MOST_GROUPS, MOST_JOINED = 64, 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,3 +268,121 @@ def unmeasured(pile: Pile, missing: Numbers) -> list[int]:
 def _top_of(shape: tuple[int, ...]) -> list[int]:
     grid = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1))
     return np.flatnonzero((grid > 0).all(axis=0)).tolist()
+
+
+class Directs:
+    """The direct measurements that are joined to a lattice, in groups by their columns."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        self.lattice = lattice
+        self.groups: dict[Columns, Group] = {}
+        # The precision that stands for "unknown": far below that of every direct.
+        self._unknown = inf
+        self._solutions: LruCache[tuple[Columns, ...], tuple[object, Solution]] = LruCache(MOST_NUMBERS)
+        self._products: LruCache[tuple[Columns, Columns], tuple[object, Numbers]] = LruCache(MOST_NUMBERS)
+
+    def join(self, question: Hashable, family: Family, value: float, variance: float, *, version: int) -> None:
+        """Join a direct measurement if it says something new; if there are too many already it is left out."""
+        strength = self._new(family) / variance if family.columns else 0.0
+        if not strength or not make_room(self.groups, strength, version=version):
+            return
+        group = self.groups.get(family.columns) or Group(family.columns)
+        products = family.products + sum(direct.family.products for direct in group.directs)
+        pieces = prod(axis.parts for axis in family.axes)
+        if len(group.directs) < MOST_DIRECTS and pieces * products**2 <= MOST_TABLE:
+            self.groups[family.columns] = group
+            group.add(Direct(question, family, value, variance, strength), version=version)
+            every = (each.strength for group in self.groups.values() for each in group.directs)
+            self._unknown = UNKNOWN * min(every)
+
+    def drop_implied(self, columns: Columns, *, version: int) -> None:
+        """Drop direct measurements whose residuals the lattice has measured by now; their own answers stay."""
+        for chosen in among(self.groups, columns) if self.groups else ():
+            keep(self.groups, chosen, lambda direct: self._new(direct.family) > 0, version=version)
+
+    def has(self, question: Hashable, columns: Columns) -> bool:
+        """Whether a direct measurement of this question is joined."""
+        group = self.groups.get(columns)
+        return group is not None and any(direct.question == question for direct in group.directs)
+
+    def groups_for(self, family: Family) -> tuple[Columns, ...]:
+        """The groups of directs from which the answers of a family are learnt.
+
+        What is known is public, so we may leave some out, and do where it would be too much work: those on the fewest
+        columns first, which say least. If there are too many cells, all.
+        """
+        groups = among(self.groups, family.columns)
+        kept: list[Columns] = []
+        directs, work, every, most = 0, 0, 0, 1
+        for columns in reversed(groups[-MOST_GROUPS:]):
+            group = self.groups[columns]
+            products = sum(direct.family.products for direct in group.directs)
+            pieces = prod(axis.parts for axis in group.directs[0].family.axes)
+            directs, every, most = directs + len(group.directs), every + products, max(most, pieces)
+            work += max(pieces * products * family.products * family.size, directs * family.size)
+            if directs > MOST_JOINED or work > MOST_TABLE or most * every**2 > 8 * MOST_TABLE:
+                break
+            kept.append(columns)
+        return tuple(reversed(kept))
+
+    def applied(self, family: Family, groups: tuple[Columns, ...]) -> tuple[Numbers, Numbers]:
+        """By how much directs move each value, and the variance then: that of the lattice less what they explain."""
+        solution = self._solution(groups)
+        pile = pile_of(family)
+        count = len(solution.gain)
+        reach, known, unknown = (np.zeros((family.size, count)) for _ in range(3))
+        for there, top, members in zip(solution.piles, solution.tops, solution.members, strict=True):
+            pieces = products_of_pieces(pile, there)
+            inverse, missing = self._inverses(there.columns)
+            known[:, members] = np.tensordot(inverse, pieces, 1)
+            unknown[:, members] = np.tensordot(missing, pieces, 1)
+            reach[:, members] = pieces[top].sum(axis=0)
+        moves = reach @ solution.gain
+        view = self.lattice.viewed(family.columns)
+        before, missing = (
+            weighed_energies(family, each).reshape(-1) for each in (view.inverse, view.unknown / self._unknown)
+        )
+        certain = before - 2 * (moves * known).sum(axis=1) + ((moves @ solution.spread) * moves).sum(axis=1)
+        doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
+        # A difference of large numbers: what rounding may have taken from it is added, so a bar is only ever wider.
+        terms = np.sqrt(before) + np.abs(moves) @ np.sqrt(np.diag(solution.spread))
+        certain = np.maximum(certain, 0.0) + ROUNDING * terms**2
+        variances = np.where(doubt > 1e-3 * certain + EXPLAINED * missing, inf, certain)
+        return reach @ solution.moves, variances.reshape(family.cells)
+
+    def _new(self, family: Family) -> float:
+        """How much of a query lies in pieces of all its columns that were never measured."""
+        top: Any = (slice(1, None),) * len(family.columns)
+        energies = energies_of(family).reshape(tuple(axis.parts for axis in family.axes))
+        return float((energies * self.lattice.viewed(family.columns).unknown)[top].sum())
+
+    def _solution(self, groups: tuple[Columns, ...]) -> Solution:
+        """How the directs of some groups move the estimate now; smaller sets of columns come first."""
+        members = [self.groups[columns] for columns in groups]
+        stamp = self._unknown, *((group.version, self.lattice.viewed(group.columns).stamp) for group in members)
+        found = self._solutions.get(groups)
+        if found is None or found[0] != stamp:
+            surprise = np.concatenate([self._surprise(group) for group in members])
+            found = stamp, solve(members, self._inverses, self._pieces, surprise)
+            self._solutions.put(groups, found, size=8 * found[1].gain.size + 1000)
+        return found[1]
+
+    def _surprise(self, group: Group) -> Numbers:
+        """What was released less what the lattice says, of each direct."""
+        vectors = [group.pile.listed(place).vectors for place in range(len(group.columns))]
+        said = values_of(group.pile, vectors, self.lattice.gathered(self.lattice.viewed(group.columns)))
+        return np.array([direct.value for direct in group.directs]) - said
+
+    def _pieces(self, left: Group, right: Group) -> Numbers:
+        """The inner products of two groups do not depend on what is known, so they are kept."""
+        key = left.columns, right.columns
+        stamp = left.version, right.version
+        found = self._products.get(key)
+        if found is None or found[0] != stamp:
+            found = stamp, products_of_pieces(left.pile, right.pile)
+            self._products.put(key, found, size=found[1].size + 1000)
+        return found[1]
+
+    def _inverses(self, columns: Columns) -> tuple[Numbers, Numbers]:
+        view = self.lattice.viewed(columns)
+        return view.inverse.ravel(), view.unknown.ravel() / self._unknown

@@ -1,62 +1,39 @@
-"""Everything that has been revealed, and what follows from it: the estimate and the variance of any query."""
+"""What has been released of one table, and what follows from it: an estimate and an interval for any query.
 
+`Known` is the estimator. What it has learnt is the same whatever the noise was; there is one kind of estimator for
+Gaussian noise (`gaussian.py`) and one for discrete Laplace noise (`laplace.py`), which differ in how errors are
+distributed, in what a budget buys, and in how questions are planned.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from math import expm1, inf, log1p, prod
+from math import expm1, inf, log1p
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet.cache import LruCache, memoize
-from discreet.known.direct import (
-    DOUBT,
-    FAINT,
-    MOST_DIRECTS,
-    ROUNDING,
-    Direct,
-    Group,
-    Solution,
-    keep,
-    make_room,
-    pile_of,
-    products_of_pieces,
-    solve,
-    values_of,
-)
-from discreet.known.family import MOST_TABLE, Family, energies_of, family_of, room_of
-from discreet.known.lattice import (
-    MOST_NUMBERS,
-    Lattice,
-    View,
-    among,
-    largest_variance,
-    variance_of,
-    variances_of,
-    weighed_energies,
-)
-from discreet.known.steps import (
-    GaussianQuery,
-    GaussianResiduals,
-    LaplaceMarginal,
-    LaplaceQuery,
-    Question,
-    Step,
-)
+from discreet.known.bars import Bars, weighs_nothing
+from discreet.known.direct import Directs
+from discreet.known.family import Family, family_of, room_of
+from discreet.known.lattice import MOST_NUMBERS, Lattice, largest_variance, variance_of, variances_of
+from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, Question, Step
 from discreet.known.whole import Whole, laplace_variance
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
-from discreet.query.linear import Linear
+from discreet.privacy.event import Event
+from discreet.privacy.sensitivity import Sensitivity
+from discreet.query.linear import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Ints, Numbers
 
-# So many sets of columns with directs, and so many directs, are taken into one answer.
-MOST_GROUPS, MOST_JOINED = 64, 512
 _CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
 
 
@@ -105,52 +82,48 @@ def quantile(confidence: float, joint: int = 1) -> float:
 
 
 @dataclass(eq=False)
-class Known:
-    """What has been revealed of one table: a lattice, directs joined to it, and directs kept as they are."""
+class Known(ABC):
+    """An estimator of one table: a lattice of residuals, direct measurements joined to it, and direct answers.
+
+    `told` has the direct answers as they were released, `wholes` the marginals that were measured with Laplace noise.
+    """
 
     lattice: Lattice
-    pure: bool = False
-    groups: dict[Columns, Group] = field(default_factory=dict)
     told: dict[Hashable, Told] = field(default_factory=dict)
     wholes: list[Whole] = field(default_factory=list)
     paid: dict[Columns, float] = field(default_factory=dict)
     cost: float = 0.0
     version: int = 0
+    directs: Directs = field(init=False)
     _estimates: LruCache[Hashable, tuple[int, Estimate]] = field(default_factory=_CACHE)
     _families: LruCache[Hashable, tuple[Family | None]] = field(default_factory=_CACHE)
-    _solutions: LruCache[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=_CACHE)
-    _products: LruCache[tuple[Columns, Columns], tuple[object, Numbers]] = field(default_factory=_CACHE)
-    _faint: float = inf
 
-    @classmethod
-    def nothing(cls, domain: Domain, unit: Unit, *, pure: bool = False) -> "Known":
-        """What is known before the first question. `pure` says that all noise is discrete Laplace."""
-        return cls(Lattice(domain, unit), pure)
+    # How units of the budget are counted: squared mu, or epsilon where delta is 0.
+    accounting: ClassVar[Literal["gaussian", "pure"]]
+    # Whether residuals are measured one by one, as models and most methods of release need it.
+    measures_residuals: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        self.directs = Directs(self.lattice)
+
+    @staticmethod
+    def nothing(domain: Domain, unit: Unit, *, pure: bool = False) -> "Known":
+        """What is known before the first question."""
+        from discreet.known.laplace import estimator_for
+
+        return estimator_for("pure" if pure else "gaussian", domain, unit)
+
+    @property
+    def pure(self) -> bool:
+        """Whether delta is 0."""
+        return self.accounting == "pure"
 
     @property
     def domain(self) -> Domain:
         """The domain of the table."""
         return self.lattice.domain
 
-    def remembered(self, question: Question) -> Estimate | None:
-        """The estimate of a question that was estimated since something was last learnt."""
-        found = self._estimates.get(question)
-        return found[1] if found is not None and found[0] == self.version else None
-
-    def remember(self, question: Question, found: Estimate) -> Estimate:
-        """Keep an estimate until something is learnt."""
-        self._estimates.put(question, (self.version, found), size=2 * found.values.size + room_of(question))
-        return found
-
-    def family(self, question: Question) -> Family | None:
-        """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
-        if self.lattice.view(question.scope) is None:
-            return None
-        found = self._families.get(question)
-        if found is None:
-            found = (family_of(question, self.domain),)
-            self._families.put(question, found, size=room_of(question) + (found[0].room if found[0] else 0))
-        return found[0]
+    # Learning.
 
     def learn(self, step: Step, values: Ints | None = None) -> None:
         """Learn what a step has measured; without values only how well it is known, to plan ahead."""
@@ -182,9 +155,7 @@ class Known:
             self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
             start = end
         self.lattice.use(measurement.columns)
-        # Drop direct measurements that the residuals imply by now; their own answers stay.
-        for chosen in self._groups_in(measurement.columns):
-            keep(self.groups, chosen, lambda direct: self._new(direct.family) > 0, version=self.version)
+        self.directs.drop_implied(measurement.columns, version=self.version)
 
     def _learn_gaussian(self, question: Question, sigma: Fraction, values: Ints | None) -> None:
         """Learn a direct answer with Gaussian noise: as it is, and joined to the lattice where that can be."""
@@ -197,15 +168,8 @@ class Known:
             weight = before.variance / (before.variance + variance)
             self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
         family = self.family(question) if isinstance(question, Linear) else None
-        strength = 0.0 if family is None or not family.columns else self._new(family) / variance
-        if family is None or not strength or not make_room(self.groups, strength, version=self.version):
-            return
-        group = self.groups.setdefault(family.columns, Group(family.columns))
-        products = family.products + sum(direct.family.products for direct in group.directs)
-        pieces = prod(axis.parts for axis in family.axes)
-        if len(group.directs) < MOST_DIRECTS and pieces * products**2 <= MOST_TABLE:
-            group.add(Direct(question, family, float(numbers[0]), variance, strength), version=self.version)
-            self._faint = FAINT * min(each.strength for group in self.groups.values() for each in group.directs)
+        if family is not None:
+            self.directs.join(question, family, float(numbers[0]), variance, version=self.version)
 
     def _learn_marginal(self, columns: Columns, scale: Fraction, values: Ints | None) -> None:
         """Learn a whole marginal with discrete Laplace noise in every cell: every residual of its columns at once."""
@@ -221,127 +185,124 @@ class Known:
             numbers = np.zeros(1) if values is None else values.astype(np.float64)
             self.told[question] = Told(numbers, laplace_variance(scale), scale=scale)
 
+    # Estimates.
+
+    def family(self, question: Question) -> Family | None:
+        """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
+        if self.lattice.view(question.scope) is None:
+            return None
+        found = self._families.get(question)
+        if found is None:
+            found = (family_of(question, self.domain),)
+            self._families.put(question, found, size=room_of(question) + (found[0].room if found[0] else 0))
+        return found[0]
+
     def surely_unknown(self, question: Linear) -> bool:
         """Whether nothing can be known of a question, quickly: it has a piece of all its columns, never measured.
 
         If this is false, it may still be unknown.
         """
         columns = question.scope
-        if len(question.products) != 1 or question in self.told or columns in self.groups or not columns:
+        if len(question.products) != 1 or question in self.told or columns in self.directs.groups or not columns:
             return False
         block = self.lattice.blocks.get(columns)
         return block is None or not block.precision.any()
 
-    def is_joined(self, question: Question) -> bool:
-        """Whether the estimate has learnt from a direct measurement of this question."""
-        group = self.groups.get(question.scope)
-        return group is not None and any(direct.question == question for direct in group.directs)
+    def estimate(self, question: Question) -> Estimate:
+        """Values and variances, in the order in which a marginal is laid out."""
+        found = self._estimates.get(question)
+        if found is None or found[0] != self.version:
+            found = self.version, self._estimate(question)
+            self._estimates.put(question, found, size=2 * found[1].values.size + room_of(question))
+        return found[1]
 
-    def _new(self, family: Family) -> float:
-        """How much of a query lies in pieces of all its columns that were never measured."""
-        top: Any = (slice(1, None),) * len(family.columns)
-        energies = energies_of(family).reshape(tuple(axis.parts for axis in family.axes))
-        return float((energies * self._view(family.columns).unknown)[top].sum())
+    def _estimate(self, question: Question) -> Estimate:
+        size = question.size(self.domain) if isinstance(question, Marginal) else 1
+        if weighs_nothing(question):
+            return Estimate(np.zeros(size), np.zeros(size))
+        family = self.family(question)
+        if family is None:
+            return Estimate(np.zeros(size), np.full(size, inf))
+        found = self.estimate_family(family)
+        if not isinstance(question, Marginal):
+            return Estimate(found.values.reshape(1), found.variances.reshape(1))
+        order = [family.columns.index(name) for name in question.columns]
+        others = [axis for axis in range(len(family.columns)) if axis not in order]
 
-    def estimate(self, family: Family) -> Estimate:
-        """The value and the variance of each question."""
-        view = self._view(family.columns)
-        groups = self._joined(family)
+        def laid_out(numbers: Numbers) -> Numbers:
+            return numbers.reshape(family.cells).transpose([*order, *others]).ravel()
+
+        return Estimate(laid_out(found.values), laid_out(found.variances))
+
+    def estimate_family(self, family: Family) -> Estimate:
+        """The value and the variance of each question of a family."""
+        view = self.lattice.viewed(family.columns)
+        groups = self.directs.groups_for(family) if self.directs.groups else ()
         if family.size == family.products == 1 and not groups:
             return Estimate(*self.lattice.estimate_one(family, view))
         values = self.lattice.values(family, view)
         if not groups:
             return Estimate(values, variances_of(family, view))
-        moved, variances = self._with_directs(family, self._solution(groups))
+        moved, variances = self.directs.applied(family, groups)
         return Estimate(values + moved.reshape(values.shape), variances)
 
-    def variance(self, family: Family) -> float:
+    def largest_variance(self, family: Family) -> float:
         """The largest variance of the questions of a family."""
-        groups = self._joined(family)
+        groups = self.directs.groups_for(family) if self.directs.groups else ()
         if groups:
-            return float(self._with_directs(family, self._solution(groups))[1].max())
-        return largest_variance(family, self._view(family.columns))
+            return float(self.directs.applied(family, groups)[1].max())
+        return largest_variance(family, self.lattice.viewed(family.columns))
 
-    def _with_directs(self, family: Family, solution: Solution) -> tuple[Numbers, Numbers]:
-        """By how much directs move each value, and the variance then: that of the lattice less what they explain."""
-        pile = pile_of(family)
-        count = len(solution.gain)
-        reach, known, unknown = (np.zeros((family.size, count)) for _ in range(3))
-        for there, top, members in zip(solution.piles, solution.tops, solution.members, strict=True):
-            pieces = products_of_pieces(pile, there)
-            inverse, missing = self._inverses(there.columns)
-            known[:, members] = np.tensordot(inverse, pieces, 1)
-            unknown[:, members] = np.tensordot(missing, pieces, 1)
-            reach[:, members] = pieces[top].sum(axis=0)
-        moves = reach @ solution.gain
-        view = self._view(family.columns)
-        before, missing = (
-            weighed_energies(family, each).reshape(-1) for each in (view.inverse, view.unknown / self._faint)
-        )
-        certain = before - 2 * (moves * known).sum(axis=1) + ((moves @ solution.spread) * moves).sum(axis=1)
-        doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
-        # A difference of large numbers: what rounding may have taken from it is added, so a bar is only ever wider.
-        terms = np.sqrt(before) + np.abs(moves) @ np.sqrt(np.diag(solution.spread))
-        certain = np.maximum(certain, 0.0) + ROUNDING * terms**2
-        variances = np.where(doubt > 1e-3 * certain + DOUBT * missing, inf, certain)
-        return reach @ solution.moves, variances.reshape(family.cells)
+    def with_direct(self, question: Question) -> tuple[Estimate, Numbers]:
+        """The estimate together with a direct answer that it has not learnt from, and the weight the estimate keeps."""
+        found, told = self.estimate(question), self.told.get(question)
+        if told is None or self.directs.has(question, question.scope):
+            return found, np.ones(found.values.shape)
+        with np.errstate(invalid="ignore"):
+            kept = np.where(np.isinf(found.variances), 0.0, told.variance / (found.variances + told.variance))
+        return combined(found, told), kept
 
-    def _view(self, columns: Columns) -> View:
-        view = self.lattice.view(columns)
-        assert view is not None, "a family has a view"
-        return view
+    # What differs between the two kinds.
 
-    def _groups_in(self, columns: Columns) -> tuple[Columns, ...]:
-        """The sets of columns with directs, smaller ones first."""
-        return tuple(among(self.groups, columns)) if self.groups else ()
+    @abstractmethod
+    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
+        """The answer to one question, as good as it is known: infinite errors where it is not.
 
-    def _joined(self, family: Family) -> tuple[Columns, ...]:
-        """The groups of directs from which the answers of a family are learnt.
-
-        What is known is public, so we may leave some out, and do where it would be too much work: those on the fewest
-        columns first, which say least. If there are too many cells, all.
+        The work that may be done for it is shared by so many questions `among` which it is one.
         """
-        groups = self._groups_in(family.columns)
-        kept: list[Columns] = []
-        directs, work, every, most = 0, 0, 0, 1
-        for columns in reversed(groups[-MOST_GROUPS:]):
-            group = self.groups[columns]
-            products = sum(direct.family.products for direct in group.directs)
-            pieces = prod(axis.parts for axis in group.directs[0].family.axes)
-            directs, every, most = directs + len(group.directs), every + products, max(most, pieces)
-            work += max(pieces * products * family.products * family.size, directs * family.size)
-            if directs > MOST_JOINED or work > MOST_TABLE or most * every**2 > 8 * MOST_TABLE:
-                break
-            kept.append(columns)
-        return tuple(reversed(kept))
 
-    def _solution(self, groups: tuple[Columns, ...]) -> Solution:
-        """How the directs of some groups move the estimate now; smaller sets of columns come first."""
-        members = [self.groups[columns] for columns in groups]
-        stamp = self._faint, *((group.version, self._view(group.columns).stamp) for group in members)
-        found = self._solutions.get(groups)
-        if found is None or found[0] != stamp:
-            surprise = np.concatenate([self._surprise(group) for group in members])
-            found = stamp, solve(members, self._inverses, self._pieces, surprise)
-            self._solutions.put(groups, found, size=8 * found[1].gain.size + 1000)
-        return found[1]
+    @abstractmethod
+    def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
+        """The largest error of the cells of a GROUP BY."""
 
-    def _surprise(self, group: Group) -> Numbers:
-        """What was released less what the lattice says, of each direct."""
-        vectors = [group.pile.listed(place).vectors for place in range(len(group.columns))]
-        said = values_of(group.pile, vectors, self.lattice.gathered(self._view(group.columns)))
-        return np.array([direct.value for direct in group.directs]) - said
+    @abstractmethod
+    def units_for(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """The units that a budget of (epsilon, delta) has."""
 
-    def _pieces(self, left: Group, right: Group) -> Numbers:
-        """The inner products of two groups do not depend on what is known, so they are kept."""
-        key = left.columns, right.columns
-        stamp = left.version, right.version
-        found = self._products.get(key)
-        if found is None or found[0] != stamp:
-            found = stamp, products_of_pieces(left.pile, right.pile)
-            self._products.put(key, found, size=found[1].size + 1000)
-        return found[1]
+    @abstractmethod
+    def event_for(self, units: Fraction) -> Event:
+        """The event that costs so many units."""
 
-    def _inverses(self, columns: Columns) -> tuple[Numbers, Numbers]:
-        view = self._view(columns)
-        return view.inverse.ravel(), view.unknown.ravel() / self._faint
+    @abstractmethod
+    def variance_for(self, moves: Sensitivity, units: float) -> float:
+        """About the variance of noise that costs so many units, on numbers that a person moves so far."""
+
+    @abstractmethod
+    def selection_for(self, units: Fraction) -> Fraction:
+        """The epsilon of a selection that costs so many units."""
+
+
+def combined(found: Estimate, told: Told) -> Estimate:
+    """An estimate and a direct answer whose noises are independent."""
+    with np.errstate(invalid="ignore"):
+        weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + told.variance))
+    return Estimate(found.values + weights * (told.values - found.values), weights * told.variance)
+
+
+def better(bars: Bars, told: Told | None, confidence: float, joint: int) -> Bars:
+    """These, or the direct answer by the exact law of its noise, if that is better by itself."""
+    if told is None:
+        return bars
+    error = told.error(confidence, joint=joint)
+    # A sum of a whole noise and hardly anything else is better described by the law of the whole noise.
+    return bars if float(bars.errors.max()) < 0.95 * error else Bars(told.values, np.full(told.values.shape, error))

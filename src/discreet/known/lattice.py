@@ -152,6 +152,12 @@ class Lattice:
         self.views.put(columns, view, size=room)
         return view
 
+    def viewed(self, columns: Columns) -> View:
+        """The view of columns that have one: those of a family."""
+        view = self.view(columns)
+        assert view is not None, "a family has a view"
+        return view
+
     def uses_of(self, columns: Columns) -> Numbers:
         """How many questions have paid for each piece of a view, now: those on all columns in which it varies."""
         axes = axes_of(self.domain, columns)

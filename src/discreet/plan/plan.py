@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.errors import TooLarge
-from discreet.known.bars import number_bars, weighs_nothing
+from discreet.known.bars import weighs_nothing
 from discreet.known.family import Family, axes_of
 from discreet.known.known import Known, quantile
 from discreet.known.lattice import MOST_PIECES, among
@@ -144,7 +144,7 @@ def _within(question: Question, target: Target, known: Known) -> Target:
     most *= float(moves.l1) if known.pure else float(moves.l2_squared) ** 0.5
     if most == 0 or target.error <= most:
         return target
-    error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    error = float(known.intervals(question, target.confidence, target.joint).errors.max())
     return target if error <= target.error else replace(target, error=most)
 
 
@@ -175,7 +175,7 @@ def _pure_steps(asked: Sequence[tuple[Question, Target]], known: Known, ahead: b
     """One step for each question that is not known; questions that the same marginal serves share it."""
     steps: dict[object, Step] = {}
     for question, target in asked:
-        if number_bars(question, known, target.confidence, target.joint).errors.max() <= target.error:
+        if known.intervals(question, target.confidence, target.joint).errors.max() <= target.error:
             continue
         step = pure_step(question, target, known, ahead=ahead)
         if step is None:

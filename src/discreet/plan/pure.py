@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.cache import memoize
-from discreet.known.bars import by_group
 from discreet.known.family import axes_of
 from discreet.known.known import Known
+from discreet.known.laplace import by_group
 from discreet.known.lattice import is_viewed
 from discreet.known.steps import LaplaceMarginal, LaplaceQuery, Question
 from discreet.known.tail import half_width

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.known.bars import number_bars, weighs_nothing
+from discreet.known.bars import weighs_nothing
 from discreet.known.family import TINY, Family, axes_of, energies_of
 from discreet.known.known import Known
 from discreet.known.lattice import numbers_in
@@ -37,7 +37,7 @@ def step_for(
     """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
     if weighs_nothing(question):
         return None
-    error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    error = float(known.intervals(question, target.confidence, target.joint).errors.max())
     if error <= target.error * (1 + HAIR):
         return None
     direct = _directly(question, target, known, error)
@@ -51,7 +51,7 @@ def step_for(
 
 def direct_step(question: Question, target: Target, known: Known) -> GaussianQuery | None:
     """A direct measurement that meets the target together with what is known; None if there is nothing to measure."""
-    error = float(number_bars(question, known, target.confidence, target.joint).errors.max())
+    error = float(known.intervals(question, target.confidence, target.joint).errors.max())
     return _directly(question, target, known, error)
 
 

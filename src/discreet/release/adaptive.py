@@ -269,7 +269,7 @@ def looks_at(known: Known, scope: Columns) -> list[Look]:
     if family is None or block is None or not block.precision.all():
         return [look for look in looks_of(known.lattice, [scope]) if look.columns == scope]
     weight = min(float(block.precision.min(initial=inf)), LARGEST_WEIGHT)
-    return [Look(scope, None, known.estimate(family).values, weight)] if block.precision.size else []
+    return [Look(scope, None, known.estimate_family(family).values, weight)] if block.precision.size else []
 
 
 def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:
