@@ -15,6 +15,7 @@ from discreet.known.known import Known
 from discreet.known.steps import GaussianResiduals
 from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive
+from discreet.plan.fill import water_level
 from discreet.plan.plan import Steps
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -111,24 +112,13 @@ def _filled(demand: Numbers, market: Market, budget: float) -> Numbers:
     """The weights that minimise Σ demand/precision for a price of the budget: water filling.
 
     A weight is (t √(demand/price) − known)/(1 + known · rounding), between 0 and `most`, with the one t that spends it
-    all. What is spent is linear in t between the levels at which a piece begins to be bought and at which it is full.
+    all.
     """
     wanted = (demand > 0) & (market.price > 0) & (market.known < np.inf)
     price, most, known = market.price[wanted], market.most[wanted], market.known[wanted]
-    divisor = 1 + known * market.rounding[wanted]
-    share = np.sqrt(demand[wanted] / price)
+    divisor, share = 1 + known * market.rounding[wanted], np.sqrt(demand[wanted] / price)
+    level = water_level(share, price, known, budget, most=most, divisor=divisor)
     result = np.zeros_like(demand)
-    if float(price @ most) <= budget:
-        result[wanted] = most
-        return result
-    slope = price * share / divisor
-    levels = np.concatenate([known / share, (most * divisor + known) / share])
-    order = np.argsort(levels, kind="stable")
-    levels = levels[order]
-    slopes = np.maximum(np.cumsum(np.concatenate([slope, -slope])[order]), 0.0)
-    spent = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(levels))])
-    last = min(int(np.searchsorted(spent, budget, side="left")), len(spent) - 1) - 1
-    level = levels[last] + (budget - spent[last]) / slopes[last]
     result[wanted] = np.clip((level * share - known) / divisor, 0.0, most)
     return result
 
