@@ -20,7 +20,7 @@ from discreet.release import methods
 from discreet.release.brief import Brief, Forecast, Limits
 from discreet.release.goal import goal_of
 from discreet.release.methods import METHODS, plan_release
-from discreet.release.topping import topped
+from discreet.release.topping import steps_within
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -225,7 +225,7 @@ def test_a_method_that_wants_more_than_its_budget_is_refused_though_the_table_ha
 ):
     def greedy(brief, tell):
         for part in (0.5, times - 0.5):
-            yield Measure(topped(brief.known, {("age",): 1.0}, part * float(brief.units)), "more and more")
+            yield Measure(steps_within(brief.known, {("age",): 1.0}, part * float(brief.units)), "more and more")
         return Dense(brief.goal.domain, total=1.0)
 
     monkeypatch.setitem(METHODS, "lattice", replace(METHODS["lattice"], make=greedy))

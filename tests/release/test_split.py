@@ -16,7 +16,7 @@ from discreet.query.residual import Residual
 from discreet.release import split as module
 from discreet.release.pairs import _distances
 from discreet.release.split import PARTS, Apart, Seen, apart_of, best_split
-from discreet.release.topping import topped
+from discreet.release.topping import steps_within
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
 
@@ -53,7 +53,7 @@ def looked(codes, units, seed=0):
     """What is known once rows and single columns were measured, and a look at all pairs."""
     oracle = Oracle(DOMAIN, codes, Unit(), seed=seed)
     for wanted, part in (({(): 1.0}, 0.01), ({(name,): 1.0 for name in NAMES}, 0.1)):
-        oracle(Measure(topped(oracle.known, wanted, part * units), "a look"))
+        oracle(Measure(steps_within(oracle.known, wanted, part * units), "a look"))
     rows = max(1.0, total_of(oracle.known.lattice)[0])
     return oracle.known, run(_distances(oracle.known, list(PAIRS), rows, 0.02 * units), oracle), rows
 
@@ -156,8 +156,8 @@ def test_what_was_known_as_well_before_is_told_too():
     assert set(FEW) <= first < set(PAIRS)
     # Now two others are known far better, and one a little.
     oracle, (*_, little, better, good) = Oracle(DOMAIN, codes, Unit(), known=known), sorted(set(PAIRS) - first)
-    oracle(Measure(topped(known, {good: 1.0, better: 2.0}, 10.0), "much"))
-    oracle(Measure(topped(known, {little: 1.0}, 1e-4), "little"))
+    oracle(Measure(steps_within(known, {good: 1.0, better: 2.0}, 10.0), "much"))
+    oracle(Measure(steps_within(known, {little: 1.0}, 1e-4), "little"))
     split = split_of(known, seen, rows)
     assert set(split.weights) == first
     assert set(split.told) == {*first, good, better}

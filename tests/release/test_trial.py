@@ -16,7 +16,7 @@ from discreet.release import trial as module
 from discreet.release.brief import NO_LIMITS, Brief
 from discreet.release.goal import goal_of
 from discreet.release.methods import METHODS, Forecasts, make_release
-from discreet.release.topping import topped
+from discreet.release.topping import steps_within
 from discreet.release.trial import MOST, MOST_PAIRS, VERDICT, tree_is_better, worthwhile
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
@@ -85,7 +85,7 @@ class Trial:
         if unit.neighbors == "replace_one":
             self.oracle.known.learn_total(ROWS)
         elif known is None:
-            self.oracle(Measure(topped(self.oracle.known, {(): 1.0}, 0.002 * float(units)), "the number of rows"))
+            self.oracle(Measure(steps_within(self.oracle.known, {(): 1.0}, 0.002 * float(units)), "the number of rows"))
         self.before, begun = len(self.oracle.requests), self.oracle.spent
         self.brief = Brief(self.oracle.known, goal, self.units)
         self.better, self.cost = run(tree_is_better(self.brief), self.oracle)

@@ -26,7 +26,7 @@ from discreet.privacy.loss import loss
 from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
 from discreet.release.rise import noise_after, rising_step
-from discreet.release.topping import topped
+from discreet.release.topping import steps_within
 from discreet.types import Columns, Ints
 
 # The number of rows is counted with this part of the budget, and with the larger one if it is not known to a hundredth.
@@ -129,7 +129,9 @@ class _Work:
             total, variance = total_of(self.known.lattice)
             if sqrt(variance) > WELL_KNOWN * total:
                 units = (1 - HAIR) * part * float(self.units)
-                yield from self.look(topped(self.known, {(): 1.0}, units).steps, "the number of rows, for a release")
+                yield from self.look(
+                    steps_within(self.known, {(): 1.0}, units).steps, "the number of rows, for a release"
+                )
 
     def singles(self) -> Procedure[None]:
         """Measure the single columns; with all there is, if nothing else is to be measured or can be."""
@@ -146,7 +148,7 @@ class _Work:
             float((block.price * np.maximum(each * wanted[scope] - block.precision, 0.0)).sum())
             for scope, block in blocks.items()
         )
-        steps = topped(self.known, wanted, (1 - HAIR) * missing).steps
+        steps = steps_within(self.known, wanted, (1 - HAIR) * missing).steps
         yield from self.look(steps, "single columns, for a release")
         # Pairs that were looked at before, and that singles do not explain, are in the tree from the beginning.
         found, self.tree = joined(self.known, self.columns)

@@ -8,11 +8,11 @@ import numpy as np
 from discreet.known.known import Known
 from discreet.known.lattice import subsets
 from discreet.model.looks import total_of
+from discreet.plan.fill import fill_to_budget
 from discreet.privacy.sensitivity import Sensitivity, histogram_sensitivity
 from discreet.release import adaptive, direct, pairs
 from discreet.release.brief import Brief
 from discreet.release.layers import DEVIATIONS, Layers, layers_of, precisions_known
-from discreet.release.topping import raised
 from discreet.types import Columns, Numbers
 
 # Rounds in which the split of the lattice is mended for absolute errors.
@@ -53,7 +53,7 @@ def mixture(brief: Brief, rows: float) -> Bought:
         if part > 0 and where.any():
             size = layers.cells if where is alone else layers.freedom
             wanted = (importance * size**power)[where]
-            found[where] = raised(found[where], wanted, pays[where], part * units)
+            found[where] = fill_to_budget(wanted, pays[where], found[where], part * units)
     return Bought(found)
 
 
@@ -70,7 +70,7 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
         total += adaptive.MORE_TOTAL
     for part, where in ((total, deep == 0), (min(single, 1 - total), deep == 1)):
         if part > 0:
-            found[where] = raised(found[where], np.sqrt(layers.cells[where]), pays[where], part * units)
+            found[where] = fill_to_budget(np.sqrt(layers.cells[where]), pays[where], found[where], part * units)
     left = (1 - adaptive.SELECTING) * (1 - min(1.0, single + total)) * units
     if left <= 0:
         return Bought(found)
@@ -115,7 +115,7 @@ def pieces(brief: Brief) -> Bought:
     for _ in range(_ROUNDS):
         demand = layers.summed(energy * weights[layers.rows])
         wanted = np.sqrt(np.divide(demand, pays, out=np.zeros_like(demand), where=pays > 0))
-        found = raised(before, wanted, pays, float(brief.units))
+        found = fill_to_budget(wanted, pays, before, float(brief.units))
         noise, known = np.zeros_like(energy), found[layers.places]
         # A column of one value has pieces without any energy, which nobody pays for.
         with np.errstate(divide="ignore"):

@@ -27,7 +27,7 @@ from discreet.plan.request import Measure, Procedure
 from discreet.release.far import distances_for
 from discreet.release.goal import Goal
 from discreet.release.split import Seen, best_split
-from discreet.release.topping import topped
+from discreet.release.topping import steps_within
 from discreet.types import Columns
 
 # Parts of the budget: for a first look at the number of rows, if it is not public; for single columns, if the budget is
@@ -150,7 +150,7 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
     # The pairs that are told, if not all of them are, and whether they stand out of their noise; what a look told.
     some: tuple[Columns, ...] = ()
     clear, seen = False, None
-    steps = topped(known, singles, left if only else shares.singles * whole)
+    steps = steps_within(known, singles, left if only else shares.singles * whole)
     left -= yield from _measure(steps, "single columns, for a release")
     if not only:
         scopes = _of_size(goal, 2)
@@ -169,10 +169,10 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
             weights = split.weights
             some, clear = () if len(split.told) == len(scopes) else split.told, split.clear
             left -= yield from _measure(
-                topped(known, singles, (1 - split.part) * left), "single columns, for a release"
+                steps_within(known, singles, (1 - split.part) * left), "single columns, for a release"
             )
         triples = left * shares.triples / (shares.pairs + shares.triples)
-        left -= yield from _measure(topped(known, weights, left - triples), "pairs of columns, for a release")
+        left -= yield from _measure(steps_within(known, weights, left - triples), "pairs of columns, for a release")
         if shares.triples:
             small = [
                 each
@@ -181,10 +181,10 @@ def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -
                 and (not some or sum(pair in some for pair in combinations(each, 2)) > 1)
             ]
             weights = {each: importance[each] ** BY_WEIGHT * _freedom(goal, each) ** 0.5 for each in small}
-            left -= yield from _measure(topped(known, weights, left), "triples of columns, for a release")
+            left -= yield from _measure(steps_within(known, weights, left), "triples of columns, for a release")
         if left > CRUMB * units:
             # Pairs of which one column has one value say no more than the other.
-            left -= yield from _measure(topped(known, singles, left), "single columns, for a release")
+            left -= yield from _measure(steps_within(known, singles, left), "single columns, for a release")
     tree = _tree_of(known, goal, some) if clear else None
     return fitted(known, goal, units, seen, tell) if tree is None else tree
 
@@ -193,7 +193,7 @@ def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
     """Count the rows, again and again until they are known as well as so many are worth; what that cost."""
     spent, wanted = 0.0, FIRST
     while spent < (1 - CRUMB) * wanted * units:
-        steps = topped(known, {(): 1.0}, wanted * units - spent)
+        steps = steps_within(known, {(): 1.0}, wanted * units - spent)
         if not steps.steps:
             break
         spent += yield from _measure(steps, "the number of rows, for a release")

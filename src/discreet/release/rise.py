@@ -10,6 +10,7 @@ from discreet.cache import memoize
 from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.steps import GaussianResiduals
+from discreet.plan.fill import water_level
 from discreet.plan.step import lattice_step
 from discreet.query.axis import Axis
 from discreet.schema.domain import Domain
@@ -86,28 +87,11 @@ def _risen(known: Known, scope: Columns, units: float) -> Numbers:
     pieces = pieces_of(known.domain, scope)
     height = (view.precision * pieces.spread).ravel()[1:]
     width = (view.price / pieces.spread).ravel()[1:]
-    level = _level(height, width, units)
+    level = water_level(np.ones_like(height), width, height, units)
     risen = np.maximum(view.precision, level / pieces.spread)
     risen = np.minimum(risen, view.precision + pieces.most)
     risen.reshape(-1)[0] = view.precision.reshape(-1)[0]
     return risen
-
-
-def _level(height: Numbers, width: Numbers, units: float) -> float:
-    """How high water rises that is poured onto steps of these heights and widths.
-
-    >>> _level(np.array([0.0, 1.0, 5.0]), np.array([1.0, 1.0, 1.0]), 3.0)
-    2.0
-    """
-    order = np.argsort(height, kind="stable")
-    height, width = height[order], width[order]
-    # Steps that are known exactly are never under water, and infinite times 0 is no number.
-    height, width = height[np.isfinite(height)], width[np.isfinite(height)]
-    if not height.size:
-        return 0.0
-    levels = (units + np.cumsum(height * width)) / np.cumsum(width)
-    above = np.append(height[1:], np.inf)
-    return float(levels[np.argmax(levels <= above)])
 
 
 def _freedom(axis: Axis, part: int) -> int:

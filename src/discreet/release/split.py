@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from discreet.known.known import Known
 from discreet.model.mixture import Mixture
+from discreet.plan.fill import fill_to_budget
 from discreet.release.layers import KEPT, Shares, crossed, noise_share, scatter
-from discreet.release.topping import raised
 from discreet.types import Bools, Columns, Numbers
 
 # The parts of a budget for pairs that are compared.
@@ -125,10 +125,12 @@ def best_split(
     matters = np.array([importance[pair] for pair in seen.pairs])
     found = []
     for part in PARTS:
-        precision = raised(table.singles.precision, singles, table.singles.price, (1 - part) * units)
+        precision = fill_to_budget(singles, table.singles.price, table.singles.precision, (1 - part) * units)
         below = (table.singles.noise(precision, rows)[table.columns] ** 2).sum(axis=1)
         for chosen in (np.ones_like(apart.stand), apart.stand):
-            precision = raised(table.both.precision, np.where(chosen, weights, 0.0), table.both.price, part * units)
+            precision = fill_to_budget(
+                np.where(chosen, weights, 0.0), table.both.price, table.both.precision, part * units
+            )
             noise = table.both.noise(precision, rows)
             here = _told(precision, weights, chosen)
             found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, here, apart.clear(noise)))

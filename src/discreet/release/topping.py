@@ -1,4 +1,8 @@
-"""Raising what is known of many columns at once, on one budget: what is known already is not paid again."""
+"""Measurements that a budget buys: all residuals of some columns rise to one multiple of their shares.
+
+What is known already is not paid again. The level is `plan.fill.water_level`; here it becomes steps with noise that can
+be drawn, whose joint price is what the budget allows.
+"""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -8,86 +12,53 @@ import numpy as np
 from discreet.known.known import Known
 from discreet.known.lattice import Block
 from discreet.known.steps import GaussianResiduals
+from discreet.plan.fill import water_level
 from discreet.plan.plan import Steps
 from discreet.plan.step import lattice_step
 from discreet.types import Columns, Numbers
 
-# What is bought costs between this much less than the budget, in parts of it, and the budget. The noise of a piece is
-# rounded, to a short fraction and then to whole numbers, so it costs a little more than its precision.
-_HAIR = 1e-7
-_TRIES, _HALVINGS, _FEW_HALVINGS = 20, 100, 50
-# A budget of which no more than this part is left is used up.
-_NEAR = 1e-5
-# A budget that cannot be used up is not tried with more than this many times as much.
-_MOST = 64.0
+# The noise of a residual is rounded, to a short fraction and then to whole numbers, so it costs a little more than its
+# precision: the next try aims this much lower.
+_ROUNDING_MARGIN = 1e-7
+# The search for a level ends after this many tries, when at most this part of the budget is left, or when it has aimed
+# at this many times the budget without using it up.
+_TRIES, _LEFT_OVER, _LARGEST_AIM = 20, 1e-5, 64.0
 
 
-def topped(known: Known, wanted: Mapping[Columns, float], units: float) -> Steps:
-    """Steps that raise every piece of all the columns of each scope to the same multiple of what is `wanted` of it.
+def steps_within(known: Known, wanted: Mapping[Columns, float], units: float) -> Steps:
+    """Steps that raise every residual of all the columns of each scope to the same multiple of its `wanted` share.
 
-    The multiple is as large as so many `units` (of squared mu) allow; a piece that is known better stays as it is.
+    The multiple is as large as `units` (of squared mu) allow; a residual that is known better stays as it is.
     """
-    scopes = [columns for columns, precision in wanted.items() if precision > 0]
-    blocks = [known.lattice.block(columns) for columns in scopes]
+    scopes = [columns for columns, share in wanted.items() if share > 0]
     if not scopes or units <= 0:
         return Steps(())
+    blocks = [known.lattice.block(columns) for columns in scopes]
     price = np.concatenate([block.price.ravel() for block in blocks])
     before = np.concatenate([block.precision.ravel() for block in blocks])
-    most = np.concatenate([_most(block).ravel() for block in blocks])
-    share = np.concatenate(
-        [np.full(block.price.size, wanted[columns]) for columns, block in zip(scopes, blocks, strict=True)]
-    )
+    room = np.concatenate([_largest_rise(block).ravel() for block in blocks])
+    sizes = [block.price.size for block in blocks]
+    shares = np.repeat([wanted[columns] for columns in scopes], sizes)
     aim, best = units, Steps(())
     for _ in range(_TRIES):
-        times = _multiple(price, before, most, share, aim)
-        steps = [_raised(known, columns, times * wanted[columns]) for columns in scopes]
+        level = water_level(shares, price, before, aim, most=room)
+        steps = [_raised(known, columns, level * wanted[columns]) for columns in scopes]
         found = Steps(tuple(step for step in steps if step is not None))
         if best.price < found.price <= units:
             best = found
-        # Pieces together may cost less than one by one (where persons are replaced), or a hair more.
-        if not found.price or (1 - _NEAR) * units <= found.price <= units or aim == _MOST * units:
+        # Together residuals may cost less than one by one (where persons are replaced), or a little more.
+        used_up = (1 - _LEFT_OVER) * units <= found.price <= units
+        if not found.price or used_up or aim == _LARGEST_AIM * units:
             break
-        aim = min(aim * (1 - _HAIR) * units / found.price, _MOST * units)
+        aim = min(aim * (1 - _ROUNDING_MARGIN) * units / found.price, _LARGEST_AIM * units)
     return best
 
 
-def raised(before: Numbers, wanted: Numbers, price: Numbers, units: float) -> Numbers:
-    """Precisions raised to one multiple of what is wanted, for so many units; what is known better stays as it is.
-
-    >>> raised(np.array([0.0, 3.0]), np.ones(2), np.ones(2), 2.0).round(6).tolist()
-    [2.0, 3.0]
-    """
-    payable = (price > 0) & (wanted > 0) & np.isfinite(before)
-    if not payable.any():
-        return before
-    cost, start, share = price[payable], before[payable], wanted[payable]
-    low, high = 0.0, float((units / cost + start).max() / share.min())
-    for _ in range(_FEW_HALVINGS):
-        middle = (low + high) / 2
-        enough = float(cost @ np.maximum(0.0, middle * share - start)) > units
-        low, high = (low, middle) if enough else (middle, high)
-    return np.where(payable, np.maximum(before, low * wanted), before)
-
-
-def _most(block: Block) -> Numbers:
-    """The precision beyond which a piece is not raised at once: its noise would be less than rounding allows."""
+def _largest_rise(block: Block) -> Numbers:
+    """How far one measurement can raise each residual: with more precision its noise would be below rounding."""
     gains = [np.array([axis.gain(part) for part in range(1, axis.parts)]) for axis in block.axes]
-    found: Numbers = reduce(np.multiply.outer, gains, np.ones(())) * (12 / 13) * (1 - _HAIR) + block.precision
+    found: Numbers = reduce(np.multiply.outer, gains, np.ones(())) * (12 / 13) * (1 - _ROUNDING_MARGIN)
     return found
-
-
-def _multiple(price: Numbers, before: Numbers, most: Numbers, share: Numbers, units: float) -> float:
-    """The multiple of the shares at which what is missing costs so many units."""
-    payable = np.isfinite(before) & (price > 0)
-    price, before, most, share = price[payable], before[payable], most[payable], share[payable]
-    if not price.size:
-        return 0.0
-    low, high = 0.0, float((units / price + before).max() / share.min())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        cost = float(price @ np.maximum(0.0, np.minimum(middle * share, most) - before))
-        low, high = (middle, high) if cost <= units else (low, middle)
-    return low
 
 
 def _raised(known: Known, columns: Columns, precision: float) -> GaussianResiduals | None:
@@ -96,5 +67,6 @@ def _raised(known: Known, columns: Columns, precision: float) -> GaussianResidua
         return None
     precisions = view.precision.copy()
     top = (slice(1, None),) * len(columns)
-    precisions[top] = np.maximum(precisions[top], np.minimum(precision, _most(known.lattice.block(columns))))
+    block = known.lattice.block(columns)
+    precisions[top] = np.maximum(precisions[top], np.minimum(precision, block.precision + _largest_rise(block)))
     return lattice_step(known, columns, precisions)

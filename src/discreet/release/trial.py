@@ -27,7 +27,7 @@ from discreet.release.far import deviation_for, distances_for
 from discreet.release.goal import Goal
 from discreet.release.layers import sampled
 from discreet.release.pairs import FEW, clarity, components_of
-from discreet.release.topping import topped
+from discreet.release.topping import steps_within
 from discreet.types import Columns, Numbers
 
 # The first look is as good as makes rows stand out of the noise by this much (`pairs.clarity`), for at most and at
@@ -70,7 +70,7 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     spent = Fraction(0)
     for size, share in ((1, SINGLES), (2, 1 - SINGLES)):
         wanted = {scope: _freedom(goal, scope) ** BY_FREEDOM for scope in goal.below if len(scope) == size}
-        steps = topped(known, wanted, share * part * units)
+        steps = steps_within(known, wanted, share * part * units)
         if steps.steps:
             request = Measure(steps, "a first look, for a release")
             yield request
