@@ -26,7 +26,7 @@ ROWS = 500_000
 def aim(table, weights, *, mu):
     """A tree, fitted to what AIM measures with this budget, and the function that answers from it."""
     from discreet.model.cliques import fits
-    from discreet.model.protocol import Look
+    from discreet.model.protocol import NoisyMarginal
     from discreet.model.tree import fit_tree
 
     domain, rho, looks = table.domain(), mu * mu / 2, []
@@ -36,7 +36,9 @@ def aim(table, weights, *, mu):
     truth = {columns: table.counts(columns) for columns in worth}
 
     def measure(columns):
-        looks.append(Look(columns, None, truth[columns] + np.random.normal(0, sigma, truth[columns].shape), sigma**-2))
+        looks.append(
+            NoisyMarginal(columns, None, truth[columns] + np.random.normal(0, sigma, truth[columns].shape), sigma**-2)
+        )
 
     for name in sorted(table.sizes):
         measure((name,))

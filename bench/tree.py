@@ -24,7 +24,7 @@ from discreet.model.cliques import fits, triangulate
 from discreet.model.elimination import marginal
 from discreet.model.evidence import gather
 from discreet.model.layout import lay_out
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.tree import fit_tree
 from discreet.query.linear import Linear
 from discreet.query.product import box
@@ -83,7 +83,7 @@ class Census:
         generator = np.random.default_rng(0)
         scopes = [(name,) for name in sorted(self.domain)] + pairs
         return [
-            Look(
+            NoisyMarginal(
                 scope, None, self.counts(scope) + generator.normal(0, sigma, [self.sizes[n] for n in scope]), sigma**-2
             )
             for scope in scopes
@@ -181,7 +181,7 @@ def binary(near, extra, seed=0, rows=10**6, sigma=300.0, columns=40):
     for chosen in [(at,) for at in range(columns)] + pairs:
         value = rows * signs[:, list(chosen)].prod(axis=1).mean() + generator.normal(0, sigma)
         shape = (1,) * len(chosen)
-        looks.append(Look(tuple(names[at] for at in chosen), shape, np.full(shape, value), sigma**-2))
+        looks.append(NoisyMarginal(tuple(names[at] for at in chosen), shape, np.full(shape, value), sigma**-2))
     return Domain({name: Boolean() for name in names}), looks, rows
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import discreet as dp
 from discreet.model.cliques import fits
 from discreet.model.mixture import fit_mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.tree import fit_tree
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Factor, Product
@@ -189,8 +189,10 @@ def models(wide):
     domain, rows = wide.table.domain, wide.rows
     names = tuple(domain)
     weight = 1 / (NEAR * rows) ** 2
-    singles = [Look((name,), None, wide.counts((name,)).astype(float), weight) for name in names]
-    pairs = [Look(pair, None, wide.counts(pair).astype(float), weight) for pair in combinations(sorted(names), 2)]
+    singles = [NoisyMarginal((name,), None, wide.counts((name,)).astype(float), weight) for name in names]
+    pairs = [
+        NoisyMarginal(pair, None, wide.counts(pair).astype(float), weight) for pair in combinations(sorted(names), 2)
+    ]
     told = sorted(pairs, key=lambda look: (-information(look.values), look.columns))
     yield "independent", fit_tree(domain, singles, total=rows)
     forest = spanning(told)

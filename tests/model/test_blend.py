@@ -6,7 +6,7 @@ import pytest
 from discreet.errors import BadParameter
 from discreet.model import Dense, Mixture, Rows, fit_tree
 from discreet.model.blend import Blend, rounded
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.query.ask import count
 from discreet.query.predicate import col
 from discreet.schema import Boolean, Categories, Domain
@@ -16,7 +16,7 @@ PEOPLE = Domain({"old": Boolean(), "region": Categories(list("xyz"), outside="dr
 
 def models(total=600.0):
     rng = np.random.default_rng(0)
-    look = Look(("ill", "old"), None, np.array([[50.0, 10.0], [20.0, 20.0]]) * total / 100, 1.0)
+    look = NoisyMarginal(("ill", "old"), None, np.array([[50.0, 10.0], [20.0, 20.0]]) * total / 100, 1.0)
     tables = np.concatenate([rng.dirichlet(np.ones(size), size=4).T for size in PEOPLE.shape])
     codes = {name: rng.integers(column.size, size=100) for name, column in PEOPLE.columns}
     return [

@@ -8,7 +8,7 @@ import pytest
 from discreet.model import features
 from discreet.model.blocks import block_of
 from discreet.model.features import features_of
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.query.axis import axis_of
 from discreet.schema import Categories, Domain
 
@@ -119,7 +119,7 @@ def looks(seed=0, weight=0.5):
     for scope in scopes:
         for parts in (None, (1,) * len(scope)):
             shape = [DOMAIN[n].size if parts is None else axis_of(DOMAIN[n]).rows(1) for n in scope]
-            found.append(Look(scope, parts, 10 * rng.normal(size=shape), weight))
+            found.append(NoisyMarginal(scope, parts, 10 * rng.normal(size=shape), weight))
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 from discreet.model import features
 from discreet.model.cube import cube_of
 from discreet.model.features import features_of
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.query.axis import axis_of
 from discreet.schema import Boolean, Categories, Domain
 
@@ -21,7 +21,7 @@ def looks(seed=0):
     found = []
     for scope in [*combinations("abcd", 2), *combinations("abcd", 3)]:
         shape = [axis_of(DOMAIN[name]).rows(1) for name in scope]
-        found.append(Look(scope, (1,) * len(scope), 10 * rng.normal(size=shape), float(rng.uniform(0.1, 1))))
+        found.append(NoisyMarginal(scope, (1,) * len(scope), 10 * rng.normal(size=shape), float(rng.uniform(0.1, 1))))
     return found
 
 

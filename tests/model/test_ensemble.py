@@ -12,7 +12,7 @@ from discreet.model.alone import product_of
 from discreet.model.ensemble import TUNING, fit_ensemble
 from discreet.model.features import features_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain(
@@ -41,7 +41,7 @@ def looks_at(truth, columns=(1, 2), spread=20.0, seed=1):
     for size in columns:
         for scope in combinations(sorted(DOMAIN), size):
             exact = truth.marginal(scope)
-            found.append(Look(scope, None, exact + spread * rng.normal(size=exact.shape), spread**-2))
+            found.append(NoisyMarginal(scope, None, exact + spread * rng.normal(size=exact.shape), spread**-2))
     return found
 
 
@@ -132,7 +132,7 @@ def test_a_member_stops_at_the_noise_and_no_sooner(looks):
 def test_going_on_learns_the_noise(truth):
     """Power: told that there is less noise than there is, it comes nearer to the looks and further from the table."""
     honest = looks_at(truth, spread=100.0)
-    bold = [Look(look.columns, None, look.values, 100 * look.weight) for look in honest]
+    bold = [NoisyMarginal(look.columns, None, look.values, 100 * look.weight) for look in honest]
     right, wrong = (
         fit_ensemble(DOMAIN, looks, total=TOTAL, members=1, components=32, steps=400) for looks in (honest, bold)
     )
@@ -177,7 +177,7 @@ def test_what_columns_on_their_own_explain_stays_a_product(spread):
     alone = product_of(DOMAIN, looks_at(table(), columns=(1,), spread=1.0), total=TOTAL)
     looks = looks_at(alone, spread=spread)
     # A product of what was measured is off by a little more than the noise; this is as if more had been measured.
-    gentle = [Look(look.columns, look.parts, look.values, look.weight / 2) for look in looks]
+    gentle = [NoisyMarginal(look.columns, look.parts, look.values, look.weight / 2) for look in looks]
     model = fit_ensemble(DOMAIN, gentle, total=TOTAL, **SMALL)
     assert len(model.weights) == 1
     assert model.misfit <= 1
@@ -234,7 +234,7 @@ def test_of_what_no_look_tells_a_mixture_says_what_is_supposed():
     looks = [look for look in looks_at(truth, spread=3.0) if look.columns not in apart]
     names = {pair: sorted(pair, key=lambda name: (name in right, name)) for pair in apart}
     expected = {pair: both(names[pair]) if names[pair][0] == pair[0] else both(names[pair]).T for pair in apart}
-    supposed = [Look(pair, None, each, 0.1**2) for pair, each in expected.items()]
+    supposed = [NoisyMarginal(pair, None, each, 0.1**2) for pair, each in expected.items()]
     errors, models = [], []
     for more in ((), supposed):
         model = fit_ensemble(DOMAIN, looks, total=TOTAL, **SMALL, supposed=more)

@@ -10,7 +10,7 @@ from discreet.model.blend import Blend
 from discreet.model.dense import Dense
 from discreet.model.kept import from_arrays, to_arrays
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.rows import Rows
 from discreet.model.tree import fit_tree
 from discreet.query.ask import count
@@ -30,8 +30,8 @@ def mixture():
 
 def tree():
     looks = [
-        Look(("city", "smoker"), None, np.array([[10.0, 20.0], [5.0, 5.0], [30.0, 1.0]]), weight=1.0),
-        Look(("city", "old"), None, np.array([[15.0, 15.0], [8.0, 2.0], [1.0, 30.0]]), weight=0.5),
+        NoisyMarginal(("city", "smoker"), None, np.array([[10.0, 20.0], [5.0, 5.0], [30.0, 1.0]]), weight=1.0),
+        NoisyMarginal(("city", "old"), None, np.array([[15.0, 15.0], [8.0, 2.0], [1.0, 30.0]]), weight=0.5),
     ]
     return fit_tree(PEOPLE, looks, total=71)
 

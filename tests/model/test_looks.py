@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.known.lattice import Lattice
-from discreet.model.looks import LARGEST_WEIGHT, looks_of, total_of
+from discreet.model.looks import LARGEST_WEIGHT, noisy_marginals, total_of
 from discreet.query.residual import Residual
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 
@@ -43,7 +43,9 @@ def full_lattice(seed=0, sigma=5.0):
 
 def test_each_piece_of_the_scopes_and_their_subsets_is_there_once():
     lattice, _ = full_lattice()
-    found = [(look.columns, look.parts) for look in looks_of(lattice, [("c", "a"), ("a", "c"), ("d",), ("c", "d")])]
+    found = [
+        (look.columns, look.parts) for look in noisy_marginals(lattice, [("c", "a"), ("a", "c"), ("d",), ("c", "d")])
+    ]
     assert found == [
         (("a",), (1,)),
         (("a", "c"), (1, 1)),
@@ -51,24 +53,24 @@ def test_each_piece_of_the_scopes_and_their_subsets_is_there_once():
         (("c", "d"), (1, 3)),
         (("d",), (2,)),
     ]
-    assert looks_of(lattice, [("b",)]) == []
-    assert [look.columns for look in looks_of(lattice, [("a", "b")])] == [("a",), ("a", "b")]
+    assert noisy_marginals(lattice, [("b",)]) == []
+    assert [look.columns for look in noisy_marginals(lattice, [("a", "b")])] == [("a",), ("a", "b")]
 
 
 def test_asking_does_not_make_blocks():
     lattice, _ = full_lattice()
     before = list(lattice.blocks)
-    looks_of(lattice, [("a", "b", "c", "d")])
+    noisy_marginals(lattice, [("a", "b", "c", "d")])
     total_of(Lattice(DOMAIN, Unit()))
     assert list(lattice.blocks) == before
 
 
 def test_weights_are_the_inverse_variance_of_the_numbers_and_add_up():
     lattice, counts = full_lattice(sigma=5.0)
-    for look in looks_of(lattice, [("a", "c"), ("c", "d")]):
+    for look in noisy_marginals(lattice, [("a", "c"), ("c", "d")]):
         assert look.weight == pytest.approx(1 / 25)
     measured(lattice, counts, (("a", 1), ("c", 1)), 10.0, np.random.default_rng(1))
-    (both,) = [look for look in looks_of(lattice, [("a", "c")]) if len(look.columns) == 2]
+    (both,) = [look for look in noisy_marginals(lattice, [("a", "c")]) if len(look.columns) == 2]
     assert both.weight == pytest.approx(1 / 25 + 1 / 100)
 
 
@@ -82,7 +84,7 @@ def surprise(sigma, claimed):
         for parts, size in (((("a", 1), ("c", 1)), 2), ((("c", 1), ("d", 3)), 8), ((("d", 2),), 2)):
             measured(lattice, counts, parts, sigma, rng, claimed)
             freedom += size
-        for look in looks_of(lattice, [("a", "c"), ("c", "d")]):
+        for look in noisy_marginals(lattice, [("a", "c"), ("c", "d")]):
             marginal = np.einsum(counts, range(len(names)), [names.index(name) for name in look.columns])
             chi += look.weight * float((look.residual(marginal.astype(float), DOMAIN) ** 2).sum())
     return chi, freedom
@@ -111,7 +113,7 @@ def test_the_total_and_its_variance():
 def test_what_is_known_exactly_has_a_finite_weight():
     lattice = Lattice(DOMAIN, Unit())
     lattice.add(Residual((("a", 1),)), variance=0.0, values=np.array([7]))
-    (look,) = looks_of(lattice, [("a",)])
+    (look,) = noisy_marginals(lattice, [("a",)])
     assert look.values.tolist() == [7.0]
     assert look.weight == LARGEST_WEIGHT
 
@@ -119,4 +121,4 @@ def test_what_is_known_exactly_has_a_finite_weight():
 def test_what_was_measured_without_values_says_nothing():
     lattice = Lattice(DOMAIN, Unit())
     lattice.add(Residual((("a", 1),)), variance=4.0, values=None)
-    assert looks_of(lattice, [("a",)]) == []
+    assert noisy_marginals(lattice, [("a",)]) == []

@@ -13,7 +13,7 @@ from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model import features
 from discreet.model.features import features_of
 from discreet.model.mixture import Mixture, fit_mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.query import Linear
 from discreet.query.axis import axis_of
 from discreet.query.product import Factor, Product, box
@@ -65,9 +65,9 @@ def looks_at(table, domain, order, rng=None, spread=1.0, parts=True):
         marginal = np.einsum(table, range(len(names)), [names.index(name) for name in columns])
         kinds = product(*(range(1, axis_of(domain[name]).parts) for name in columns)) if parts else [None]
         for kind in kinds:
-            zero = Look(columns, kind, np.zeros(()), 1.0).residual(marginal, domain)
+            zero = NoisyMarginal(columns, kind, np.zeros(()), 1.0).residual(marginal, domain)
             noise = 0.0 if rng is None else spread * rng.normal(size=zero.shape)
-            looks.append(Look(columns, kind, zero + noise, 1 / spread**2))
+            looks.append(NoisyMarginal(columns, kind, zero + noise, 1 / spread**2))
     return looks
 
 
@@ -107,7 +107,7 @@ def latent(seed, columns, classes, evenness, spread, total=1e6, triples=0):
     for places in chosen:
         value = total * truth.weights @ sign[list(places)].prod(axis=0) + spread * rng.normal()
         names = tuple(f"c{at:02}" for at in places)
-        looks.append(Look(names, (1,) * len(names), np.full((1,) * len(names), value), 1 / spread**2))
+        looks.append(NoisyMarginal(names, (1,) * len(names), np.full((1,) * len(names), value), 1 / spread**2))
     return domain, truth, looks
 
 
@@ -159,7 +159,7 @@ def test_the_loss_is_the_sum_over_the_looks_and_its_slopes_are_its_own(order, pa
 
 
 def test_looks_at_the_same_numbers_are_joined_by_inverse_variance():
-    looks = [Look(("a",), (1,), np.array([value]), weight) for value, weight in ((10.0, 1.0), (40.0, 2.0))]
+    looks = [NoisyMarginal(("a",), (1,), np.array([value]), weight) for value, weight in ((10.0, 1.0), (40.0, 2.0))]
     joined = features_of(looks, SMALL)
     assert joined.numbers == 1
     assert joined.values[1, 0] == joined.values[0, 1] == pytest.approx(30.0)
@@ -168,8 +168,8 @@ def test_looks_at_the_same_numbers_are_joined_by_inverse_variance():
 
 def test_what_no_table_could_make_of_a_look_is_not_counted():
     # Contrasts of three cells add up to zero; the last level of five cells has four halves, one of them of padding.
-    contrasts = Look(("c",), (1,), np.array([7.0, 1.0, 1.0]), 1.0)
-    levels = Look(("d",), (3,), np.array([1.0, 2.0, 3.0, 900.0]), 1.0)
+    contrasts = NoisyMarginal(("c",), (1,), np.array([7.0, 1.0, 1.0]), 1.0)
+    levels = NoisyMarginal(("d",), (3,), np.array([1.0, 2.0, 3.0, 900.0]), 1.0)
     both = features_of([contrasts, levels], SMALL)
     assert both.numbers == 2 + 3
     assert both.values[0].tolist() == [0, 4, -2, -2, 1, 2, 3]
@@ -338,11 +338,11 @@ def test_what_makes_no_sense_is_refused(monkeypatch):
     with pytest.raises(BadParameter, match="total"):
         fit_mixture(SMALL, [], total=-3.0)
     with pytest.raises(BadQuery, match="parts"):
-        fit_mixture(SMALL, [Look(("a",), (2,), np.zeros(1), 1.0)], total=1.0)
+        fit_mixture(SMALL, [NoisyMarginal(("a",), (2,), np.zeros(1), 1.0)], total=1.0)
     with pytest.raises(BadQuery, match="numbers"):
-        fit_mixture(SMALL, [Look(("a",), (1,), np.zeros(2), 1.0)], total=1.0)
+        fit_mixture(SMALL, [NoisyMarginal(("a",), (1,), np.zeros(2), 1.0)], total=1.0)
     with pytest.raises(BadParameter, match="weight"):
-        fit_mixture(SMALL, [Look(("a",), (1,), np.zeros(1), np.inf)], total=1.0)
+        fit_mixture(SMALL, [NoisyMarginal(("a",), (1,), np.zeros(1), np.inf)], total=1.0)
     monkeypatch.setattr(features, "MOST_FEATURES", 4)
     with pytest.raises(TooLarge, match="features"):
-        fit_mixture(SMALL, [Look(("d",), None, np.ones(5), 1.0)], total=1.0)
+        fit_mixture(SMALL, [NoisyMarginal(("d",), None, np.ones(5), 1.0)], total=1.0)

@@ -9,7 +9,7 @@ from discreet.errors import BadParameter, BadQuery
 from discreet.model import Dense, Mixture, Rows, fit_tree
 from discreet.model.blend import Blend
 from discreet.model.expected import tables_of
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.settle import _mend, _scopes, _search, settle, stratified
 from discreet.schema import Boolean, Categories, Domain, Integers
 
@@ -35,7 +35,7 @@ def tree():
     pairs = [("a", "b"), ("b", "c"), ("c", "d")]
     shapes = [tuple(MIXED[name].size for name in pair) for pair in pairs]
     looks = [
-        Look(pair, None, 900 * rng.dirichlet(np.ones(np.prod(shape))).reshape(shape), 1.0)
+        NoisyMarginal(pair, None, 900 * rng.dirichlet(np.ones(np.prod(shape))).reshape(shape), 1.0)
         for pair, shape in zip(pairs, shapes, strict=True)
     ]
     return fit_tree(MIXED, looks, total=900.0)

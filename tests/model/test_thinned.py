@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from discreet.model.alone import product_of
 from discreet.model.ensemble import fit_ensemble
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.thinned import ADDED, borne_out, thinned
 from discreet.query.axis import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers
@@ -43,8 +43,8 @@ def looks_at(truth, spread, seed):
     for place, scope in enumerate(scopes):
         sigma = spread * (1 + place % 3)
         parts = (1,) * len(scope) if place % 2 else None
-        exact = Look(scope, parts, np.zeros(()), 1.0).residual(truth.marginal(scope), DOMAIN)
-        found.append(Look(scope, parts, exact + sigma * rng.normal(size=exact.shape), sigma**-2))
+        exact = NoisyMarginal(scope, parts, np.zeros(()), 1.0).residual(truth.marginal(scope), DOMAIN)
+        found.append(NoisyMarginal(scope, parts, exact + sigma * rng.normal(size=exact.shape), sigma**-2))
     return found
 
 
@@ -55,7 +55,7 @@ def noisy_looks(number=60_000):
     """Looks at nothing, so that their values are their noise; and the deviation of each."""
     rng = np.random.default_rng(1)
     spreads = (0.3, 20.0, 500.0)
-    return [Look(("age",), None, sigma * rng.normal(size=number), sigma**-2) for sigma in spreads], spreads
+    return [NoisyMarginal(("age",), None, sigma * rng.normal(size=number), sigma**-2) for sigma in spreads], spreads
 
 
 def correlation(one, other):
@@ -173,8 +173,8 @@ def pieces_of(truth, spread, seed):
     rng, found = np.random.default_rng(seed), []
     for scope in [(name,) for name in NAMES] + list(combinations(NAMES, 2)):
         for parts in product(*(range(1, axis_of(DOMAIN[name]).parts) for name in scope)):
-            exact = Look(scope, parts, np.zeros(()), 1.0).residual(truth.marginal(scope), DOMAIN)
-            found.append(Look(scope, parts, exact + spread * rng.normal(size=exact.shape), spread**-2))
+            exact = NoisyMarginal(scope, parts, np.zeros(()), 1.0).residual(truth.marginal(scope), DOMAIN)
+            found.append(NoisyMarginal(scope, parts, exact + spread * rng.normal(size=exact.shape), spread**-2))
     return found
 
 

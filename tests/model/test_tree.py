@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model import elimination, terms
 from discreet.model.cliques import predicted_cells
-from discreet.model.protocol import Look, Model
+from discreet.model.protocol import Model, NoisyMarginal
 from discreet.model.tree import Tree, fit_tree
 from discreet.query.axis import axis_of
 from discreet.query.linear import Linear
@@ -67,14 +67,14 @@ def look_at(table, scope, sigma, generator, parts=None, domain=DOMAIN):
     if parts is not None:
         for place, (name, part) in enumerate(zip(scope, parts, strict=True)):
             values = axis_of(domain[name]).apply(part, values, axis=place)
-    return Look(scope, parts, values + generator.normal(0, sigma, values.shape), 1 / sigma**2)
+    return NoisyMarginal(scope, parts, values + generator.normal(0, sigma, values.shape), 1 / sigma**2)
 
 
 def all_parts(scope, domain=DOMAIN):
     return [tuple(each) for each in np.ndindex(*(axis_of(domain[name]).parts for name in scope)) if all(each)]
 
 
-def looks_of(kind, scopes, seed=0, sigma=10.0):
+def noisy_marginals(kind, scopes, seed=0, sigma=10.0):
     """Looks at every scope: all cells, or every part of it and of its single columns."""
     generator, table = np.random.default_rng(seed + 1000), people(seed)
     if kind == "cells":
@@ -112,7 +112,7 @@ def is_optimal(tree, looks, tolerance):
 @pytest.mark.parametrize("kind", ["cells", "parts"])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_no_distribution_has_less_loss(graph, kind):
-    looks = looks_of(kind, GRAPHS[graph])
+    looks = noisy_marginals(kind, GRAPHS[graph])
     tree = fit_tree(DOMAIN, looks, total=ROWS, tolerance=1e-6, steps=1000)
     assert tree.converged
     # The gap bounds how far the loss is above its least; half a unit is one noise deviation of one number.
@@ -126,7 +126,7 @@ def test_weights_of_one_over_sigma_are_told_apart():
     table, generator = people(3), np.random.default_rng(3)
     scopes = [("job", "late"), ("even", "job"), ("job", "sex")]
     looks = [look_at(table, scope, sigma, generator) for scope, sigma in zip(scopes, (3.0, 30.0, 10.0), strict=True)]
-    wrong = [Look(each.columns, each.parts, each.values, sqrt(each.weight)) for each in looks]
+    wrong = [NoisyMarginal(each.columns, each.parts, each.values, sqrt(each.weight)) for each in looks]
     right = fit_tree(DOMAIN, looks, total=ROWS, tolerance=1e-6)
     assert is_optimal(right, looks, 1e-2)
     assert not is_optimal(fit_tree(DOMAIN, wrong, total=ROWS, tolerance=1e-6), looks, 1.0)
@@ -136,7 +136,7 @@ def test_weights_of_one_over_sigma_are_told_apart():
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_its_logarithm_is_a_sum_of_what_was_measured(graph, kind):
     """So its entropy is the largest: the relative entropy to any other with the same fits is not negative."""
-    looks = looks_of(kind, GRAPHS[graph])
+    looks = noisy_marginals(kind, GRAPHS[graph])
     tree = fit_tree(DOMAIN, looks, total=ROWS, steps=20)
     matrix, _ = measuring_matrix(looks)
     basis = np.concatenate([matrix, np.ones((1, matrix.shape[1]))]).T
@@ -147,7 +147,7 @@ def test_its_logarithm_is_a_sum_of_what_was_measured(graph, kind):
 
 @pytest.mark.parametrize("graph", ["chain", "loop", "nested"])
 def test_others_with_the_same_marginals_have_less_entropy(graph):
-    looks = looks_of("cells", GRAPHS[graph])
+    looks = noisy_marginals("cells", GRAPHS[graph])
     tree = fit_tree(DOMAIN, looks, total=ROWS)
     matrix, _ = measuring_matrix(looks)
     cells = joint(tree).reshape(-1) / ROWS
@@ -208,7 +208,7 @@ def test_it_is_what_a_general_solver_finds():
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_every_marginal_is_that_of_the_joint_table(graph):
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS[graph]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS[graph]), total=ROWS)
     table = joint(tree)
     assert table.sum() == pytest.approx(ROWS)
     for size in range(len(NAMES) + 1):
@@ -221,7 +221,7 @@ def test_every_marginal_is_that_of_the_joint_table(graph):
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("few_cells", [False, True], ids=["summed", "taken apart"])
 def test_answers_are_sums_over_the_joint_table(graph, few_cells, monkeypatch):
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS[graph]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS[graph]), total=ROWS)
     table, generator = joint(tree), np.random.default_rng(11)
     if few_cells:
         # So few that weights on several columns are taken apart.
@@ -255,7 +255,9 @@ def binary_tree(extra, columns=14, seed=1):
     for chosen in [(at,) for at in range(columns)] + sorted(pairs):
         value = signs[:, list(chosen)].prod(axis=1).sum() + generator.normal(0, 20)
         looks.append(
-            Look(tuple(names[at] for at in chosen), (1,) * len(chosen), np.full((1,) * len(chosen), value), 1 / 400)
+            NoisyMarginal(
+                tuple(names[at] for at in chosen), (1,) * len(chosen), np.full((1,) * len(chosen), value), 1 / 400
+            )
         )
     return fit_tree(Domain({name: Boolean() for name in names}), looks, total=4000), looks, names
 
@@ -278,13 +280,13 @@ def test_characters_are_alternating_sums_of_marginals(extra):
 
 
 def test_a_character_is_asked_of_two_cells():
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS["chain"]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS["chain"]), total=ROWS)
     with pytest.raises(BadQuery, match="two cells"):
         tree.characters([("sex", "job")])
 
 
 def test_columns_never_measured_are_uniform_and_cost_nothing():
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS["chain"]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS["chain"]), total=ROWS)
     np.testing.assert_allclose(tree.marginal(["alone"]), [ROWS / 2] * 2)
     np.testing.assert_allclose(tree.marginal(["alone", "job"]), np.outer([0.5, 0.5], tree.marginal(["job"])))
     assert tree.cells == predicted_cells(GRAPHS["chain"], {name: DOMAIN[name].size for name in DOMAIN})
@@ -298,14 +300,14 @@ def test_columns_never_measured_are_uniform_and_cost_nothing():
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_memory_is_what_was_predicted(graph):
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS[graph]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS[graph]), total=ROWS)
     sizes = {name: DOMAIN[name].size for name in DOMAIN}
     assert tree.directed.size == tree.beliefs.size == tree.cells == predicted_cells(GRAPHS[graph], sizes)
 
 
 def test_a_warm_fit_is_the_cold_one():
     scopes = GRAPHS["loop"]
-    looks = looks_of("parts", scopes)
+    looks = noisy_marginals("parts", scopes)
     without = fit_tree(DOMAIN, [look for look in looks if look.columns != scopes[-1]], total=ROWS)
     assert without.shape != fit_tree(DOMAIN, looks, total=ROWS).shape
     cold = fit_tree(DOMAIN, looks, total=ROWS, tolerance=1e-6, steps=1000)
@@ -316,7 +318,7 @@ def test_a_warm_fit_is_the_cold_one():
 
 
 def test_a_start_leaves_nothing_of_looks_that_are_gone():
-    looks = looks_of("parts", GRAPHS["loop"])
+    looks = noisy_marginals("parts", GRAPHS["loop"])
     fewer = [look for look in looks if len(look.columns) == 1]
     warm = fit_tree(DOMAIN, fewer, total=ROWS, tolerance=1e-6, start=fit_tree(DOMAIN, looks, total=ROWS))
     np.testing.assert_allclose(joint(warm), joint(fit_tree(DOMAIN, fewer, total=ROWS, tolerance=1e-6)), atol=0.02)
@@ -330,12 +332,14 @@ def test_two_looks_at_one_thing_count_as_their_mean():
     one, two = (look_at(table, ("job", "sex"), sigma, generator) for sigma in (2.0, 6.0))
     mean = (one.weight * one.values + two.weight * two.values) / (one.weight + two.weight)
     both = fit_tree(DOMAIN, [one, two], total=ROWS, tolerance=1e-7)
-    merged = fit_tree(DOMAIN, [Look(("job", "sex"), None, mean, one.weight + two.weight)], total=ROWS, tolerance=1e-7)
+    merged = fit_tree(
+        DOMAIN, [NoisyMarginal(("job", "sex"), None, mean, one.weight + two.weight)], total=ROWS, tolerance=1e-7
+    )
     np.testing.assert_allclose(joint(both), joint(merged), rtol=1e-9)
 
 
 def test_scopes_may_make_room_for_more_and_must_hold_every_look():
-    looks = looks_of("cells", GRAPHS["chain"])
+    looks = noisy_marginals("cells", GRAPHS["chain"])
     wide = fit_tree(DOMAIN, looks, total=ROWS, scopes=[*GRAPHS["chain"], ("job", "sex")], tolerance=1e-6)
     assert any({"job", "sex"} <= set(clique) for clique in wide.shape.cliques)
     np.testing.assert_allclose(joint(wide), joint(fit_tree(DOMAIN, looks, total=ROWS, tolerance=1e-6)), atol=0.02)
@@ -344,7 +348,7 @@ def test_scopes_may_make_room_for_more_and_must_hold_every_look():
 
 
 def test_rows_have_the_models_marginals_and_vary_less_than_independent_ones():
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS["loop"]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS["loop"]), total=ROWS)
     number = 20_000
     rows = tree.rows(number)
     assert list(rows) == list(DOMAIN)
@@ -364,8 +368,8 @@ def test_rows_have_the_models_marginals_and_vary_less_than_independent_ones():
 
 
 def test_rows_of_a_wrong_model_are_told_apart():
-    tree = fit_tree(DOMAIN, looks_of("cells", GRAPHS["loop"]), total=ROWS)
-    rows = fit_tree(DOMAIN, looks_of("cells", GRAPHS["loop"], seed=9), total=ROWS).rows(20_000)
+    tree = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS["loop"]), total=ROWS)
+    rows = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS["loop"], seed=9), total=ROWS).rows(20_000)
     counts = np.bincount(rows["job"], minlength=3)
     chances = tree.marginal(["job"]) / ROWS
     assert (np.abs(counts - 20_000 * chances) > 7 * np.sqrt(20_000 * chances) + 30).any()
@@ -373,7 +377,7 @@ def test_rows_of_a_wrong_model_are_told_apart():
 
 def digest():
     """A fingerprint of all bits of a fit."""
-    tree = fit_tree(DOMAIN, looks_of("parts", GRAPHS["loop"]), total=ROWS)
+    tree = fit_tree(DOMAIN, noisy_marginals("parts", GRAPHS["loop"]), total=ROWS)
     return hashlib.sha256(tree.beliefs.tobytes() + tree.directed.tobytes() + repr(tree.shape).encode()).hexdigest()
 
 
@@ -393,7 +397,7 @@ def test_the_same_looks_give_the_same_bits_in_every_process():
 
 
 def test_the_order_of_looks_does_not_matter():
-    looks = looks_of("parts", GRAPHS["loop"])
+    looks = noisy_marginals("parts", GRAPHS["loop"])
     one, other = fit_tree(DOMAIN, looks, total=ROWS), fit_tree(DOMAIN, looks[::-1], total=ROWS)
     assert np.array_equal(one.beliefs, other.beliefs)
 
@@ -402,7 +406,7 @@ def test_too_large_is_refused_before_it_is_made(monkeypatch):
     names = [f"c{at:02}" for at in range(40)]
     domain = Domain({name: Integers(0, 9, missing="drop") for name in names})
     generator = np.random.default_rng(0)
-    looks = [Look(pair, None, generator.uniform(0, 20, (10, 10)), 1.0) for pair in pairwise(names)]
+    looks = [NoisyMarginal(pair, None, generator.uniform(0, 20, (10, 10)), 1.0) for pair in pairwise(names)]
     tree = fit_tree(domain, looks, total=ROWS, steps=3)
     with pytest.raises(TooLarge, match="limit"):
         tree.marginal(names)
@@ -419,7 +423,7 @@ def test_too_large_is_refused_before_it_is_made(monkeypatch):
 def test_a_tree_too_large_is_refused_before_it_is_made():
     names = [f"c{at:02}" for at in range(40)]
     domain = Domain({name: Integers(0, 9, missing="drop") for name in names})
-    looks = [Look(pair, None, np.ones((10, 10)), 1.0) for pair in combinations(names, 2)]
+    looks = [NoisyMarginal(pair, None, np.ones((10, 10)), 1.0) for pair in combinations(names, 2)]
     with pytest.raises(TooLarge, match=str(10**40)):
         fit_tree(domain, looks, total=ROWS)
 
@@ -428,7 +432,7 @@ def test_a_conjunction_on_many_columns_needs_no_marginal():
     names = [f"c{at:02}" for at in range(40)]
     domain = Domain({name: Integers(0, 9, missing="drop") for name in names})
     generator = np.random.default_rng(0)
-    looks = [Look(pair, None, generator.uniform(0, 20, (10, 10)), 1.0) for pair in pairwise(names)]
+    looks = [NoisyMarginal(pair, None, generator.uniform(0, 20, (10, 10)), 1.0) for pair in pairwise(names)]
     tree = fit_tree(domain, looks, total=ROWS, steps=3)
     masks = generator.random((40, 10)) < 0.9
     query = Linear([Product([Factor((name,), mask.astype(np.int64)) for name, mask in zip(names, masks, strict=True)])])
@@ -462,7 +466,7 @@ def test_looks_with_many_parts_are_applied_axis_by_axis():
 
 
 def test_it_meets_the_protocol_of_a_model():
-    model: Model = fit_tree(DOMAIN, looks_of("cells", GRAPHS["chain"]), total=ROWS)
+    model: Model = fit_tree(DOMAIN, noisy_marginals("cells", GRAPHS["chain"]), total=ROWS)
     assert isinstance(model, Tree)
     assert model.domain == DOMAIN
     assert model.total == ROWS
@@ -471,11 +475,11 @@ def test_it_meets_the_protocol_of_a_model():
 @pytest.mark.parametrize(
     "wrong",
     [
-        Look(("sex", "job"), None, np.zeros((2, 3)), 1.0),
-        Look(("job", "sex"), None, np.zeros((2, 2)), 1.0),
-        Look(("job", "sex"), (1, 0), np.zeros((3, 1)), 1.0),
-        Look(("job", "sex"), (1, 2), np.zeros((3, 1)), 1.0),
-        Look((), None, np.zeros(()), 1.0),
+        NoisyMarginal(("sex", "job"), None, np.zeros((2, 3)), 1.0),
+        NoisyMarginal(("job", "sex"), None, np.zeros((2, 2)), 1.0),
+        NoisyMarginal(("job", "sex"), (1, 0), np.zeros((3, 1)), 1.0),
+        NoisyMarginal(("job", "sex"), (1, 2), np.zeros((3, 1)), 1.0),
+        NoisyMarginal((), None, np.zeros(()), 1.0),
     ],
 )
 def test_looks_that_make_no_sense_are_refused(wrong):
@@ -487,9 +491,9 @@ def test_numbers_out_of_range_are_refused():
     good = look_at(people(0), ("job", "sex"), 1.0, np.random.default_rng(0))
     for weight in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(BadParameter):
-            fit_tree(DOMAIN, [Look(good.columns, None, good.values, weight)], total=ROWS)
+            fit_tree(DOMAIN, [NoisyMarginal(good.columns, None, good.values, weight)], total=ROWS)
     with pytest.raises(BadParameter):
-        fit_tree(DOMAIN, [Look(good.columns, None, np.full((3, 2), np.nan), 1.0)], total=ROWS)
+        fit_tree(DOMAIN, [NoisyMarginal(good.columns, None, np.full((3, 2), np.nan), 1.0)], total=ROWS)
     with pytest.raises(BadParameter):
         fit_tree(DOMAIN, [good], total=-1)
     tree = fit_tree(DOMAIN, [good], total=ROWS)

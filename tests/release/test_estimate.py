@@ -11,7 +11,7 @@ from discreet.ledger import Budget, Ledger
 from discreet.model.blend import Blend
 from discreet.model.dense import Dense
 from discreet.model.ensemble import fit_ensemble
-from discreet.model.looks import looks_of, total_of
+from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.mixture import Mixture
 from discreet.model.rows import Rows
 from discreet.model.tree import fit_tree
@@ -119,7 +119,7 @@ def test_more_confidence_is_a_wider_error(release):
 
 def other_models(known):
     """A model of every other kind, from the same looks."""
-    looks, total = looks_of(known.lattice, GOAL.below), max(total_of(known.lattice)[0], 1.0)
+    looks, total = noisy_marginals(known.lattice, GOAL.below), max(total_of(known.lattice)[0], 1.0)
     tree = fit_tree(DOMAIN, looks, total=total, scopes=GOAL.scopes)
     return {"tree": tree, "rows": Rows(DOMAIN, tree.rows(ROWS)), "blend": Blend([tree, Dense(DOMAIN)], [99, 1])}
 
@@ -142,7 +142,7 @@ def test_where_nothing_is_known_nearly_everything_may_be_wrong():
 
 def test_the_members_of_an_ensemble_are_found(release):
     _, known = release["rich"]
-    looks = looks_of(known.lattice, GOAL.below)
+    looks = noisy_marginals(known.lattice, GOAL.below)
     made = fit_ensemble(DOMAIN, looks, total=ROWS, members=5, components=6, steps=40)
     found = members_of(made)
     assert len(found) == 5

@@ -1,11 +1,11 @@
-"""The product of the single columns: what is known if nothing is known of how columns go together."""
+"""The independent model: the product of the distributions of the single columns."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.scattered import normal
 from discreet.query.axis import Axis, axis_of
 from discreet.schema.domain import Domain
@@ -15,15 +15,15 @@ from discreet.types import Numbers
 RESAMPLES, _SEED = 64, 2**21
 
 
-def product_of(domain: Domain, looks: Iterable[Look], *, total: float, soft: bool = False) -> Mixture:
+def product_of(domain: Domain, looks: Iterable[NoisyMarginal], *, total: float, soft: bool = False) -> Mixture:
     """A mixture of one component: each column as the looks at it say, on its own; uniform if none does.
 
-    Each column is the nearest distribution to what was measured, by least squares; or, if it is to be `soft`, what
-    is in the middle of those that are nearest to what might have been measured (`softened`). A look at a whole marginal
-    of several columns says something about each of them; one at parts of several says nothing about any.
+    Each column is the least-squares projection of what was measured onto the distributions; with `soft`, it is averaged
+    over more noise (`softened`). A look at a whole marginal of several columns is summed for each of them; a look at
+    parts of several columns says nothing about single ones.
 
     >>> from discreet.schema.column import Boolean
-    >>> look = Look(("old",), None, np.array([70.0, 50.0]), weight=1.0)
+    >>> look = NoisyMarginal(("old",), None, np.array([70.0, 50.0]), weight=1.0)
     >>> product_of(Domain({"old": Boolean(), "ill": Boolean()}), [look], total=100.0).tables.ravel().tolist()
     [0.6, 0.4, 0.5, 0.5]
     """
@@ -58,11 +58,12 @@ def nearest(shares: Numbers) -> Numbers:
 
 
 def softened(shares: Numbers, deviation: float) -> Numbers:
-    """Between the mean and the medians of the nearest distributions to shares with as much noise again as they have.
+    """Projections of the shares with as much noise added again: half-way between their mean and their medians.
 
-    Where shares are mostly noise, the nearest distribution has all in a few cells, chosen by that noise. Its mean over
-    more noise is nearer to the truth (bagging [Bre96]) if many cells have some, and its medians are if few have most;
-    what is between them is nearly always, and where noise is small it is the same. Nothing is drawn at random.
+    Where shares are mostly noise, their projection has all mass in a few cells, which that noise chose. The mean over
+    added noise is nearer to the truth (bagging [Bre96]) if the mass is spread over many cells, and the medians are if
+    it is in few; half-way between them is better nearly always. Where noise is small nothing changes. The added noise
+    is fixed.
 
     >>> softened(np.array([2.0, -1.0]), 0.0).tolist(), softened(np.array([2.0, -1.0]), 4.0).round(1).tolist()
     ([1.0, 0.0], [0.8, 0.2])

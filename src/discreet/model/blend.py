@@ -1,4 +1,4 @@
-"""Several models as one: p = Σ share · model. Where they are wrong in different ways, it is less wrong than each."""
+"""Several models as one: p = Σ share · model. It is less wrong than each where their errors differ."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

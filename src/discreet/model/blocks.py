@@ -1,4 +1,4 @@
-"""Looks at three columns or more with many numbers each: a few matrix products instead of one product a number."""
+"""Large looks at three columns or more, each evaluated by a few matrix products."""
 
 from dataclasses import dataclass, replace
 from functools import reduce

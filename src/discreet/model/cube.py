@@ -1,4 +1,4 @@
-"""Looks at three columns, few numbers each and many of them: one matrix product for all."""
+"""Many small looks at three columns each, evaluated by one matrix product."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

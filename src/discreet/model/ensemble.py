@@ -17,7 +17,7 @@ from discreet.jit import on_one_processor
 from discreet.model.alone import product_of
 from discreet.model.features import Features, features_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.scattered import normal
 from discreet.model.thinned import borne_out, thinned
 from discreet.parameter import positive, whole
@@ -82,13 +82,13 @@ class Size(NamedTuple):
 @on_one_processor
 def fit_ensemble(
     domain: Domain,
-    looks: Iterable[Look],
+    looks: Iterable[NoisyMarginal],
     *,
     total: float,
     members: int = 24,
     components: int = 64,
     steps: int = 300,
-    supposed: Sequence[Look] = (),
+    supposed: Sequence[NoisyMarginal] = (),
     tell: Tell | None = None,
 ) -> Mixture:
     """The mean of several mixtures, each fitted to all looks until it is off by their noise.
@@ -129,7 +129,7 @@ def fit_ensemble(
 
 
 def _learns_more_than_noise(
-    product: Mixture, looks: Sequence[Look], supposed: Sequence[Look], size: Size, tell: Tell
+    product: Mixture, looks: Sequence[NoisyMarginal], supposed: Sequence[NoisyMarginal], size: Size, tell: Tell
 ) -> bool:
     """Whether an ensemble learns more than noise from looks."""
     learn, judge = thinned(looks)

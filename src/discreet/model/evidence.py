@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadParameter, BadQuery
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.query.axis import axis_of
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
@@ -82,7 +82,7 @@ class Evidence:
         return found
 
 
-def gather(domain: Domain, looks: Iterable[Look], axes: dict[Columns, Columns] | None = None) -> Evidence:
+def gather(domain: Domain, looks: Iterable[NoisyMarginal], axes: dict[Columns, Columns] | None = None) -> Evidence:
     """The evidence of some looks; `axes` gives the order in which the columns of a scope lie."""
     from scipy.sparse import block_diag, csr_array, vstack
 
@@ -135,7 +135,7 @@ def _kronecker(factors: Sequence[Numbers]) -> Any:
 
 
 def _merge(
-    domain: Domain, looks: Iterable[Look]
+    domain: Domain, looks: Iterable[NoisyMarginal]
 ) -> dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]]:
     """One look for each thing that was looked at: the mean with weights, and the sum of these."""
     merged: dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]] = {}
@@ -151,7 +151,7 @@ def _merge(
     return dict(sorted(merged.items(), key=lambda pair: (pair[0][0], pair[0][1] is not None, pair[0][1] or ())))
 
 
-def check(domain: Domain, look: Look) -> None:
+def check(domain: Domain, look: NoisyMarginal) -> None:
     """Refuse a look that makes no sense."""
     shape = _shape(domain, look)
     values = np.asarray(look.values, dtype=np.float64)
@@ -166,7 +166,7 @@ def check(domain: Domain, look: Look) -> None:
         )
 
 
-def _shape(domain: Domain, look: Look) -> tuple[int, ...]:
+def _shape(domain: Domain, look: NoisyMarginal) -> tuple[int, ...]:
     if not look.columns or tuple(sorted(set(look.columns))) != look.columns:
         raise BadQuery(f"a look is at {look.columns}; it needs columns, each once, in the order of their names.")
     if look.parts is None:

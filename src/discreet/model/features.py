@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.blocks import Block, block_of
 from discreet.model.cube import Cube, cube_of
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.query.axis import axis_of
 from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals
@@ -172,7 +172,7 @@ class Features:
         return losses, (self.transposed @ slopes).reshape(tables.shape), along
 
 
-def features_of(looks: Iterable[Look], domain: Domain) -> Features:
+def features_of(looks: Iterable[NoisyMarginal], domain: Domain) -> Features:
     """The features of some looks. Looks at the same numbers are joined by inverse variance."""
     from scipy.sparse import csr_array
 
@@ -204,7 +204,7 @@ def features_of(looks: Iterable[Look], domain: Domain) -> Features:
     )
 
 
-def _joined(looks: Iterable[Look], domain: Domain) -> dict[tuple[Measured, ...], tuple[Numbers, float]]:
+def _joined(looks: Iterable[NoisyMarginal], domain: Domain) -> dict[tuple[Measured, ...], tuple[Numbers, float]]:
     """What each piece is thought to be, and 1/variance of each of its numbers."""
     joined: dict[tuple[Measured, ...], tuple[Numbers, float]] = {}
     for look in looks:
@@ -276,7 +276,7 @@ def _freedom(name: str, part: int | None, domain: Domain) -> int:
     return len(rows) - (constant != 0)
 
 
-def _possible(look: Look, domain: Domain) -> Numbers:
+def _possible(look: NoisyMarginal, domain: Domain) -> Numbers:
     """The values of a look without what no table could make of them: it is noise, and says nothing."""
     parts = (None,) * len(look.columns) if look.parts is None else look.parts
     axes = [axis_of(domain[name]) for name in look.columns]

@@ -1,4 +1,4 @@
-"""Models as arrays and plain values, for files: what is read is what was written, to the bit."""
+"""Models to arrays and JSON values and back, to the bit: the form in which they are stored in files."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Everything that is known piece by piece, as looks that a model can be fitted to."""
+"""The noisy marginals (looks) that a lattice of residuals holds, for models to be fitted to."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 
 from discreet.known.lattice import Block, Lattice, subsets
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 
-# What is known exactly is as good as known to the rounding of a whole number: a weight must be finite.
+# A weight must be finite: an exact value counts as one rounded to a whole number, of variance 1/12.
 LARGEST_WEIGHT = 12.0
 
 
-def looks_of(lattice: Lattice, scopes: Iterable[Sequence[str]]) -> list[Look]:
+def noisy_marginals(lattice: Lattice, scopes: Iterable[Sequence[str]]) -> list[NoisyMarginal]:
     """All that a lattice says about some scopes: a look for each piece of them and of their subsets, each once.
 
     Pieces that were never measured are left out, and the total too: see `total_of`. The looks are in the order of
@@ -32,7 +32,7 @@ def total_of(lattice: Lattice) -> tuple[float, float]:
     return float(block.values[()]), 1.0 / float(block.precision[()])
 
 
-def _looks(block: Block) -> Iterable[Look]:
+def _looks(block: Block) -> Iterable[NoisyMarginal]:
     if block.values is None:
         return
     for parts in product(*(range(1, axis.parts) for axis in block.axes)):
@@ -42,4 +42,4 @@ def _looks(block: Block) -> Iterable[Look]:
         places = tuple(slice(*axis.starts[part - 1 : part + 1]) for axis, part in zip(block.axes, parts, strict=True))
         gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
         values = np.array(block.values[places])
-        yield Look(block.columns, parts, values, min(precision / gain, LARGEST_WEIGHT))
+        yield NoisyMarginal(block.columns, parts, values, min(precision / gain, LARGEST_WEIGHT))

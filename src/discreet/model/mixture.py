@@ -15,7 +15,7 @@ from discreet.errors import BadParameter, BadQuery
 from discreet.jit import on_one_processor
 from discreet.model.blocks import crossed
 from discreet.model.features import Features, features_of
-from discreet.model.protocol import Coded, Look, shape_of
+from discreet.model.protocol import Coded, NoisyMarginal, shape_of
 from discreet.model.uniform import roots_of_primes, uniform
 from discreet.parameter import positive, whole
 from discreet.query.linear import Linear
@@ -192,7 +192,7 @@ class Mixture:
 @on_one_processor
 def fit_mixture(
     domain: Domain,
-    looks: Iterable[Look],
+    looks: Iterable[NoisyMarginal],
     *,
     total: float,
     components: int = 16,

@@ -14,8 +14,6 @@ from discreet.query.linear import MOST_DENSE_CELLS, Linear
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 
-# Of double precision or of single.
-
 # Rows as codes: for each column, the cell of each row.
 Coded = dict[str, NDArray[np.int64]]
 
@@ -54,8 +52,8 @@ def shape_of(domain: Domain, columns: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """A noisy look at the counts of some columns: M m + noise, where m is their marginal, the columns sorted.
+class NoisyMarginal:
+    """A noisy marginal, a *look* for short: M m + noise, where m is the marginal of some sorted columns.
 
     `parts` has a part for each column, none of them 0, and M is the product of their measuring matrices
     (`query.axis`); without parts M is the identity: the whole marginal. `weight` is 1/variance of the noise of each

@@ -1,4 +1,4 @@
-"""Numbers that look random and are always the same: for starting points and for splitting what was measured."""
+"""Fixed pseudo-random numbers (splitmix64 of a counter), for starting points and for thinning: the same every time."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ _GOLDEN, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xB
 
 
 def scattered(count: int, seed: int = 0) -> Numbers:
-    """So many numbers in (0, 1).
+    """`count` numbers in (0, 1).
 
     >>> scattered(3).round(3).tolist()
     [0.883, 0.432, 0.026]
@@ -23,7 +23,7 @@ def scattered(count: int, seed: int = 0) -> Numbers:
 
 
 def normal(shape: tuple[int, ...], seed: int = 0) -> Numbers:
-    """As many as fill a shape, from N(0, 1)."""
+    """Numbers from N(0, 1) in this shape."""
     from scipy.special import ndtri
 
     return np.asarray(ndtri(scattered(int(np.prod(shape)), seed))).reshape(shape)

@@ -1,9 +1,9 @@
-"""Rows whose counts are near what a model expects: nearer by far than those of rows drawn one by one.
+"""Synthetic rows whose counts are much nearer to what a model expects than those of independent draws.
 
-A draw gives each count the noise of a sample, √n for n rows, and for much that is released that is more than the noise
-which privacy asks for. So the rows are drawn in strata, values are moved until the single columns are right, and then
-values are exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples of columns
-come nearer to the model's (`swaps`). All of that is post-processing: it looks at the model and at nothing else.
+Independent draws give a count of n rows the sampling noise √n, which is often more than the noise that privacy needs.
+So rows are drawn by stratified sampling, values are moved until the single columns are right, and then values are
+exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples come nearer to the
+model's (`swaps`). This is post-processing: it reads the model and nothing else.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Whether what a model learnt from noisy looks is more than their noise.
+"""Data thinning: whether what a model learned from noisy marginals is more than their noise.
 
 A look with normal noise is split into two that are independent of each other given the table: noise is added to one,
-and taken from the other, so that what they have in common cancels (data thinning [NDGW24]). A model that is fitted to
-one of them is judged by the other. It is all made from what was released, so it costs nothing.
+and subtracted from the other, so that their covariance is 0 [NDGW24]. A model that is fitted to one of them is judged
+by the other. This is post-processing of what was released, so it costs no budget.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.model.protocol import Look, Model
+from discreet.model.protocol import Model, NoisyMarginal
 from discreet.model.scattered import normal
 
 # The noise that is added to the looks to learn from, in deviations of theirs; the others get its inverse.
@@ -19,7 +19,7 @@ ADDED = 0.5
 _SEED = 2**20
 
 
-def thinned(looks: Iterable[Look]) -> tuple[list[Look], list[Look]]:
+def thinned(looks: Iterable[NoisyMarginal]) -> tuple[list[NoisyMarginal], list[NoisyMarginal]]:
     """Looks to learn from, with a little more noise, and looks to judge by, with much more.
 
     With noise σ, the numbers of the first have y + c σ z and those of the second y − σ z/c, where z is from N(0, 1):
@@ -33,11 +33,11 @@ def thinned(looks: Iterable[Look]) -> tuple[list[Look], list[Look]]:
     return learn, judge
 
 
-def borne_out(model: Model, simple: Model, looks: Sequence[Look]) -> tuple[float, float]:
-    """What looks that neither model has seen say of how a model differs from a simpler one: a part, and its deviation.
+def borne_out(model: Model, simple: Model, looks: Sequence[NoisyMarginal]) -> tuple[float, float]:
+    """The part of a model's difference from a simpler one that held-out looks confirm, and its standard deviation.
 
-    About 1 of the difference d is there if the model is right, and 0 if it is the noise of what it was fitted to; the
-    model is nearer to the table if it is more than ½. Both are infinite if the models do not differ.
+    The part is about 1 if the model is right, and about 0 if it has learned the noise of the looks it was fitted to;
+    above ½ the model is nearer to the table. Both are infinite if the models do not differ.
 
     where the part is d·(y − a)/d·d for the numbers y of the looks and a of the simple model, all over their deviations.
     """

@@ -20,7 +20,7 @@ from discreet.model.elimination import marginal
 from discreet.model.entropic import fit
 from discreet.model.evidence import Evidence, check, gather
 from discreet.model.layout import Layout, lay_out
-from discreet.model.protocol import Coded, Look
+from discreet.model.protocol import Coded, NoisyMarginal
 from discreet.model.terms import Terms
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
@@ -167,7 +167,7 @@ class Tree:
 
 def fit_tree(
     domain: Domain,
-    looks: Iterable[Look],
+    looks: Iterable[NoisyMarginal],
     *,
     total: float,
     scopes: Iterable[Sequence[str]] | None = None,
@@ -182,7 +182,7 @@ def fit_tree(
     are, in root mean square, about `tolerance` noise standard deviations from rest. The same input gives the same bits.
 
     >>> from discreet.schema.column import Boolean
-    >>> both = Look(("a", "b"), None, np.array([[40.0, 10.0], [20.0, 30.0]]), weight=1.0)
+    >>> both = NoisyMarginal(("a", "b"), None, np.array([[40.0, 10.0], [20.0, 30.0]]), weight=1.0)
     >>> tree = fit_tree(Domain({name: Boolean() for name in "abc"}), [both], total=100)
     >>> tree.marginal(["b", "c"]).round().tolist(), tree.converged
     ([[30.0, 30.0], [20.0, 20.0]], True)

@@ -1,4 +1,4 @@
-"""Numbers between 0 and 1: at random, for rows; or evenly spread and always the same, for starting points."""
+"""Random uniforms for drawing rows, and the square roots of primes that generate a quasi-random sequence."""
 
 from math import log
 
@@ -9,7 +9,7 @@ from discreet.types import Numbers
 
 
 def uniform(count: int) -> Numbers:
-    """So many random numbers in (0, 1). Rows are post-processing, so doubles will do."""
+    """`count` random numbers in (0, 1). Rows are post-processing, so doubles will do."""
     words = np.empty(count, dtype=np.int64)
     filler(count)(words)
     # 53 random bits are exact in a double.
@@ -17,7 +17,7 @@ def uniform(count: int) -> Numbers:
 
 
 def roots_of_primes(count: int) -> Numbers:
-    """The square roots of the first so many primes: their multiples, modulo 1, fill a cube evenly (Kronecker).
+    """The square roots of the first `count` primes: their multiples modulo 1 are a Kronecker sequence.
 
     >>> (roots_of_primes(5) ** 2).round().tolist()
     [2.0, 3.0, 5.0, 7.0, 11.0]

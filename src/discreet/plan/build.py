@@ -16,7 +16,7 @@ from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.known.steps import GaussianResiduals
 from discreet.model.cliques import fits
-from discreet.model.looks import looks_of, total_of
+from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.mixture import Mixture, fit_mixture
 from discreet.model.tree import Tree
 from discreet.plan.fill import fill_each
@@ -73,7 +73,7 @@ def model_of(built: Built, known: Known) -> Tree | Mixture:
     total, _ = total_of(known.lattice)
     # Few columns have no triples, and of those that there are none may have been looked at.
     scopes = combinations(built.columns, min(3, len(built.columns)))
-    return fit_mixture(known.domain, looks_of(known.lattice, list(scopes)), total=max(total, 1.0))
+    return fit_mixture(known.domain, noisy_marginals(known.lattice, list(scopes)), total=max(total, 1.0))
 
 
 def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | None]:

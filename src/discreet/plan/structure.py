@@ -9,8 +9,8 @@ from scipy.special import chdtrc
 from discreet.known.family import axes_of
 from discreet.known.known import Known
 from discreet.model.cliques import fits
-from discreet.model.looks import looks_of, total_of
-from discreet.model.protocol import Look, Model
+from discreet.model.looks import noisy_marginals, total_of
+from discreet.model.protocol import Model, NoisyMarginal
 from discreet.model.tree import Tree, fit_tree
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
@@ -33,7 +33,7 @@ def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tre
     total, _ = total_of(known.lattice)
     # Pairs inside a triple that did not join themselves were only glanced at: their noise would be fitted.
     chosen = set(every)
-    looks = [look for look in looks_of(known.lattice, every) if look.columns in chosen]
+    looks = [look for look in noisy_marginals(known.lattice, every) if look.columns in chosen]
     return fit_tree(known.domain, looks, total=max(total, 1.0), scopes=every, start=start)
 
 
@@ -64,7 +64,7 @@ def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[Col
     """The pairs that a model does not explain, the most dependent first."""
     found = []
     for pair in pairs:
-        looks = [look for look in looks_of(known.lattice, [pair]) if look.columns == pair]
+        looks = [look for look in noisy_marginals(known.lattice, [pair]) if look.columns == pair]
         if not looks:
             continue
         marginal = model.marginal(pair)
@@ -75,12 +75,12 @@ def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[Col
     return [pair for _, pair in sorted(found)]
 
 
-def _distance(look: Look, marginal: Numbers, domain: Domain) -> float:
+def _distance(look: NoisyMarginal, marginal: Numbers, domain: Domain) -> float:
     residual = look.residual(marginal, domain)
     return float(look.weight * np.sum(residual * residual))
 
 
-def _freedom(look: Look, domain: Domain) -> int:
+def _freedom(look: NoisyMarginal, domain: Domain) -> int:
     """In how many directions the noise of a look can be: contrasts of a category add up to zero."""
     free = 1
     for axis, part in zip(axes_of(domain, look.columns), look.parts or (), strict=True):
@@ -88,7 +88,7 @@ def _freedom(look: Look, domain: Domain) -> int:
     return free
 
 
-def _dependence(marginal: Numbers, excess: float, looks: Sequence[Look]) -> float:
+def _dependence(marginal: Numbers, excess: float, looks: Sequence[NoisyMarginal]) -> float:
     """About how much two columns tell of each other beyond the model: as if the noise of the pair were taken off.
 
     The squared distance in rows, over the spread of each column; so skewed columns that always go together count.

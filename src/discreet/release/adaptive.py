@@ -16,8 +16,8 @@ from discreet.known.known import Known
 from discreet.known.steps import Step
 from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell
-from discreet.model.looks import LARGEST_WEIGHT, looks_of, total_of
-from discreet.model.protocol import Look
+from discreet.model.looks import LARGEST_WEIGHT, noisy_marginals, total_of
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.tree import Tree, fit_tree
 from discreet.plan.plan import Steps
 from discreet.plan.request import Farthest, Measure, Procedure, Request
@@ -260,7 +260,7 @@ class _Work:
         return fit_tree(domain, looks, total=total, scopes=scopes, start=self.tree, steps=steps, tolerance=tolerance)
 
 
-def looks_at(known: Known, scope: Columns) -> list[Look]:
+def looks_at(known: Known, scope: Columns) -> list[NoisyMarginal]:
     """What is known of a marginal as one look at its cells, as good as its least known piece of all its columns.
 
     Pieces of fewer columns are known better, and count for less than they might; but what they say is in the values.
@@ -269,9 +269,9 @@ def looks_at(known: Known, scope: Columns) -> list[Look]:
     family = known.family(Marginal(scope))
     block = known.lattice.blocks.get(scope)
     if family is None or block is None or not block.precision.all():
-        return [look for look in looks_of(known.lattice, [scope]) if look.columns == scope]
+        return [look for look in noisy_marginals(known.lattice, [scope]) if look.columns == scope]
     weight = min(float(block.precision.min(initial=inf)), LARGEST_WEIGHT)
-    return [Look(scope, None, known.estimate_family(family).values, weight)] if block.precision.size else []
+    return [NoisyMarginal(scope, None, known.estimate_family(family).values, weight)] if block.precision.size else []
 
 
 def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:

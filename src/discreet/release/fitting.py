@@ -13,7 +13,7 @@ from discreet.known.known import Known, Told
 from discreet.known.lattice import MOST_PIECES, Lattice
 from discreet.model.ensemble import Tell, fit_ensemble
 from discreet.model.features import MOST_FEATURES
-from discreet.model.looks import looks_of, total_of
+from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.mixture import Mixture
 from discreet.query.axis import axis_of
 from discreet.query.linear import Marginal
@@ -67,7 +67,7 @@ def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = No
     rows, _ = total_of(everything)
     return fit_ensemble(
         goal.domain,
-        looks_of(everything, list(everything.blocks)),
+        noisy_marginals(everything, list(everything.blocks)),
         total=max(rows, 1.0),
         members=MEMBERS,
         components=components_of(rows, max(units, worth(everything, goal))),

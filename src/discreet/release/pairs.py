@@ -18,9 +18,9 @@ from discreet.model.alone import product_of
 from discreet.model.blend import Blend
 from discreet.model.cliques import fits
 from discreet.model.ensemble import Tell, fit_ensemble
-from discreet.model.looks import LARGEST_WEIGHT, looks_of, total_of
+from discreet.model.looks import LARGEST_WEIGHT, noisy_marginals, total_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look
+from discreet.model.protocol import NoisyMarginal
 from discreet.model.tree import Tree, fit_tree
 from discreet.plan.plan import Steps
 from discreet.plan.request import Measure, Procedure
@@ -216,7 +216,7 @@ def fitted(
     rows, _ = total_of(known.lattice)
     # What was paid before counts as much as what is paid now.
     units = max(units, worth(known.lattice, goal))
-    looks = looks_of(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
+    looks = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
     components = components_of(rows, units)
     # Members differ most in what was not measured.
     members = max(FEWEST_MEMBERS, round(MEMBERS * (1 - _measured(known, goal)) ** 2), TOGETHER // components)
@@ -260,12 +260,12 @@ def rows_of(lattice: Lattice) -> float:
     return max(1.0, rows / (1 + variance / rows**2)) if rows > 0 else 1.0
 
 
-def _held(known: Known, scopes: Sequence[Columns]) -> list[Look]:
+def _held(known: Known, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
     """What is known of some scopes, and not of their subsets unless they are among them."""
-    return [look for look in looks_of(known.lattice, scopes) if look.columns in set(scopes)]
+    return [look for look in noisy_marginals(known.lattice, scopes) if look.columns in set(scopes)]
 
 
-def _supposed(known: Known, seen: Seen) -> list[Look]:
+def _supposed(known: Known, seen: Seen) -> list[NoisyMarginal]:
     """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
     found = []
     for pair, far in zip(seen.pairs, seen.about, strict=True):
@@ -277,7 +277,7 @@ def _supposed(known: Known, seen: Seen) -> list[Look]:
         variance = pi / 2 * (far / expected.size) ** 2
         for parts in product(*(range(1, axis.parts) for axis in block.axes)):
             gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
-            nothing = Look(pair, parts, np.zeros(()), min(1 / (variance * gain), LARGEST_WEIGHT))
+            nothing = NoisyMarginal(pair, parts, np.zeros(()), min(1 / (variance * gain), LARGEST_WEIGHT))
             found.append(replace(nothing, values=nothing.residual(expected, known.domain)))
     return found
 
@@ -321,7 +321,7 @@ def _measure(steps: Steps, why: str) -> Procedure[float]:
 def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[Seen]:
     """How far each pair is from independent."""
     singles = sorted({(name,) for scope in scopes for name in scope})
-    alone = product_of(known.domain, looks_of(known.lattice, singles), total=max(rows, 1.0))
+    alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     expected = [alone.marginal(scope) for scope in scopes]
     request = distances_for(known, scopes, expected, units, "how far pairs are from independent")
     heard = yield request

@@ -14,7 +14,7 @@ from discreet.known.whole import laplace_variance
 from discreet.model.alone import product_of
 from discreet.model.dense import Dense
 from discreet.model.ensemble import Tell
-from discreet.model.looks import looks_of, total_of
+from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.protocol import Model
 from discreet.plan.plan import Steps
 from discreet.plan.request import Choose, Measure, Procedure
@@ -148,7 +148,7 @@ def mwem_forecast(brief: Brief, rows: float) -> Forecast:
 def started(known: Known, rows: float) -> Dense:
     """The product of the single columns, as far as they are known."""
     singles = [(name,) for name in known.domain]
-    alone = product_of(known.domain, looks_of(known.lattice, singles), total=max(rows, 1.0))
+    alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     weights = np.ones(())
     for name in known.domain:
         # What is thought to be empty must be able to grow.

@@ -16,9 +16,9 @@ from discreet.known.known import Known
 from discreet.model.alone import product_of
 from discreet.model.cliques import fits
 from discreet.model.ensemble import fit_ensemble
-from discreet.model.looks import looks_of, total_of
+from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import Look, Model
+from discreet.model.protocol import Model, NoisyMarginal
 from discreet.model.tree import Tree, fit_tree
 from discreet.plan.request import Measure, Procedure
 from discreet.release.brief import Brief
@@ -87,7 +87,7 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
 
 def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
     """Mixtures and a tree, fitted to what is known of pairs; no tree if no pair stands out, or most of them do."""
-    looks = looks_of(known.lattice, [scope for scope in goal.below if len(scope) == 2])
+    looks = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) == 2])
     components = components_of(rows, units)
     members = max(MEMBERS, TOGETHER // components)
     mixtures = fit_ensemble(goal.domain, looks, total=rows, members=members, components=components, steps=STEPS)
@@ -99,7 +99,7 @@ def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixtur
     return mixtures, fit_tree(goal.domain, held, total=rows, scopes=scopes)
 
 
-def _strong(goal: Goal, looks: Sequence[Look], rows: float) -> list[Columns]:
+def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Columns]:
     """The single columns, and the pairs that stand out of their noise most, as many as a tree holds; if not all do."""
     alone = product_of(goal.domain, looks, total=rows)
     names = sorted({name for scope in goal.scopes for name in scope})
