@@ -1,18 +1,22 @@
-"""Rigorous intervals: the two helpers that everything exact is built on.
+"""Rigorous interval arithmetic: a ball (`arb`) provably contains the true value.
 
-A ball (`arb`) provably contains the true value; more bits make it narrower, never more right.
+More bits make a ball narrower; it is right at any precision. python-flint is loaded by the first ball.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from flint import arb, ctx, fmpq
+if TYPE_CHECKING:
+    from flint import arb
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work with so many bits inside the block. A ball is right at any precision; it is only narrower with more."""
+    """Compute with this many bits inside the block."""
+    from flint import ctx
+
     before = ctx.prec
     ctx.prec = bits
     try:
@@ -21,6 +25,8 @@ def precision(bits: int) -> Iterator[None]:
         ctx.prec = before
 
 
-def ball(value: Fraction | int) -> arb:
+def ball(value: Fraction | int) -> "arb":
     """A rational as a ball."""
+    from flint import arb, fmpq
+
     return arb(fmpq(value.numerator, value.denominator))

@@ -13,10 +13,11 @@ from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.parameter import Number, positive, probability
 from discreet.privacy.event import Compose
+from discreet.query.ask import AggregateQuery
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
-from discreet.query.statement import Aggregate, AggregateQuery, Group, Select
+from discreet.query.statement import Aggregate, Group, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 from discreet.source.effect import sensitivity_of

@@ -18,3 +18,5 @@ Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Words = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
+# The cell of each row in one column, in as few bytes as hold the number of cells.
+CellCodes = NDArray[np.integer[Any]]

@@ -10,14 +10,14 @@ from discreet.errors import BadQuery, TooLarge
 from discreet.known.family import room_of
 from discreet.known.steps import Question
 from discreet.ledger import legacy
-from discreet.query.ask import count
+from discreet.query.ask import AggregateQuery, count
 from discreet.query.box import shared_work
 from discreet.query.check import MOST_ANSWER_NUMBERS, MOST_ANSWER_ROWS, check_statement, require_numbers
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.normal import readable
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
-from discreet.query.statement import Aggregate, AggregateQuery, Select
+from discreet.query.statement import Aggregate, Select
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 from discreet.source.effect import require_light_rows

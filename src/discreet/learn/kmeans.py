@@ -22,10 +22,10 @@ from discreet.ledger.keys import own_key
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, text, whole
 from discreet.privacy.event import Event, Pure
-from discreet.query.body import Norm
+from discreet.query.body import Norm, grid_of_columns
 from discreet.schema.identity import Identity
 from discreet.schema.unit import Neighbors, Unit
-from discreet.source.points import Points, grid_of_bounds, grid_of_columns
+from discreet.source.points import Points, grid_of_bounds
 from discreet.source.table import Table
 from discreet.types import Floats
 

@@ -4,12 +4,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from discreet.privacy.sensitivity import Sensitivity
-from discreet.query.body import Body
+from discreet.query.body import Body, Grid
 from discreet.query.clusters import Boxes, Clusters
 from discreet.schema.unit import Unit
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
-from discreet.source.points import Grid, Points
+from discreet.source.points import Points
 from discreet.source.table import Table
 
 

@@ -272,7 +272,9 @@ def _direction(lowest: int, highest: int, unit: Unit) -> Direction:
     """The way in which the rows of a further person move values, if each of them weighs between these."""
     if unit.neighbors != "add_remove":
         return 0
-    return 1 if lowest >= 0 else -1 if highest <= 0 else 0
+    if lowest >= 0:
+        return 1
+    return -1 if highest <= 0 else 0
 
 
 def _norms(moves: NDArray[Any]) -> tuple[int, int, int]:

@@ -1,6 +1,10 @@
-"""Events as plain values, for logs and other programs: exact, and the same after a round trip."""
+"""Events as plain values, for logs and other programs: exact, and the same after a round trip.
 
-from dataclasses import fields
+Names are written here and nowhere else, so that renaming a class changes no record. Format 1 is one name and its
+content: {"Laplace": {"scale": "10", "sensitivity": "1"}}. It carries no number, because ledgers hash it as it is; a
+later format is written as {"format": 2, "event": …}. All formats are read.
+"""
+
 from fractions import Fraction
 from typing import Any, cast
 
@@ -8,23 +12,23 @@ from discreet.errors import BadData, BadParameter
 from discreet.privacy import event as events
 from discreet.privacy.event import Compose, Event, Repeat
 
-# Whoever reads an event must not run out of stack.
+EVENT_FORMAT = 1
+# A deeper event would exhaust the stack of its reader.
 DEEPEST_EVENT = 30
 
-_SINGLE: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        events.Nothing,
-        events.Laplace,
-        events.Gaussian,
-        events.DiscreteGaussian,
-        events.Selection,
-        events.AboveThreshold,
-        events.Coin,
-        events.Pure,
-        events.Approximate,
-    )
+# By name: the class of a single event, and its parameters in the order in which they are written.
+_SINGLE: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "Nothing": (events.Nothing, ()),
+    "Laplace": (events.Laplace, ("scale", "sensitivity")),
+    "Gaussian": (events.Gaussian, ("sigma", "squared_sensitivity")),
+    "DiscreteGaussian": (events.DiscreteGaussian, ("sigma", "squared_sensitivity")),
+    "Selection": (events.Selection, ("epsilon",)),
+    "AboveThreshold": (events.AboveThreshold, ("epsilon",)),
+    "Coin": (events.Coin, ("log_odds", "hits")),
+    "Pure": (events.Pure, ("epsilon",)),
+    "Approximate": (events.Approximate, ("epsilon", "delta")),
 }
+_NAMES = {kind: name for name, (kind, _) in _SINGLE.items()}
 
 
 def event_to_plain(event: Event, depth: int = 0) -> dict[str, Any]:
@@ -43,24 +47,30 @@ def event_to_plain(event: Event, depth: int = 0) -> dict[str, Any]:
         case Repeat(part, times):
             return {"Repeat": {"event": event_to_plain(part, depth + 1), "times": times}}
         case _:
-            return {type(event).__name__: {field.name: str(getattr(event, field.name)) for field in fields(event)}}
+            name = _NAMES[type(event)]
+            return {name: {field: str(getattr(event, field)) for field in _SINGLE[name][1]}}
 
 
 def event_from_plain(plain: Any) -> Event:
-    """The event that `event_to_plain` wrote.
+    """The event that `event_to_plain` wrote, now or in an earlier version.
 
     >>> event_from_plain({"Pure": {"epsilon": "1/3"}})
     Pure(epsilon=Fraction(1, 3))
+    >>> event_from_plain({"format": 1, "event": {"Pure": {"epsilon": "1/3"}}})
+    Pure(epsilon=Fraction(1, 3))
     """
+    match plain:
+        case {"format": number, **rest} if number == EVENT_FORMAT and list(rest) == ["event"]:
+            return event_from_plain(rest["event"])
     try:
         ((name, content),) = plain.items()
         if name == "Compose":
             return Compose(tuple(event_from_plain(part) for part in content))
         if name == "Repeat":
             return Repeat(event_from_plain(content["event"]), content["times"])
-        return cast(Event, _SINGLE[name](**{field: Fraction(value) for field, value in content.items()}))
+        return cast(Event, _SINGLE[name][0](**{field: Fraction(value) for field, value in content.items()}))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadData(
-            f"{str(plain)[:80]!r} is not an event; it must be one that a ledger wrote. "
-            "It may come from a newer version of discreet."
+            f"{str(plain)[:80]!r} is not an event of format {EVENT_FORMAT} or earlier; it must be one that a ledger "
+            "wrote. It may come from a newer version of discreet."
         ) from error

@@ -45,14 +45,18 @@ class Axis:
 
     def rows(self, part: int) -> int:
         """How many rows the measuring matrix of a part has."""
-        return 1 if part == 0 else 2 ** (part - 1) if self.levels else self.cells
+        if part == 0:
+            return 1
+        return 2 ** (part - 1) if self.levels else self.cells
 
     def gain(self, part: int) -> int:
         """What a row of the measuring matrix times itself is, as it acts on the part: MᵀM = gain · projection.
 
         So a measurement with noise of variance s² knows the part with precision gain/s².
         """
-        return self.padded if part == 0 else self.padded // 2 ** (part - 1) if self.levels else self.cells**2
+        if part == 0:
+            return self.padded
+        return self.padded // 2 ** (part - 1) if self.levels else self.cells**2
 
     def squared_norm(self, part: int) -> int:
         """The squared length of every column of the measuring matrix: how far one row of the table moves it."""
@@ -63,7 +67,9 @@ class Axis:
 
         Two cells of a category are at −1/(n − 1); the two halves of a block are at −1.
         """
-        return (0, 1) if part == 0 else (1, 1) if self.levels else (1, self.cells - 1)
+        if part == 0:
+            return (0, 1)
+        return (1, 1) if self.levels else (1, self.cells - 1)
 
     def measure(self, part: int) -> NDArray[np.int64]:
         """The measuring matrix: rows by cells."""

@@ -13,12 +13,13 @@ from discreet.schema.column import Bins, Integers
 from discreet.schema.domain import Domain
 from discreet.types import Floats
 
+# Points are integers held as doubles. All that is computed with them stays below 2^53, so it is exact in any order.
 Norm = Literal["linf", "l1", "l2"]
-# Whole numbers held as doubles. All that is computed with them stays below 2^53, so it is exact in any order.
-
 
 # Half of the longest side, in grid points: coordinates fit 16 bits.
 GRID_REACH = 2**14
+# Beyond this a number is outside, and how far does not matter.
+_FAR = 4.0 * GRID_REACH
 # With so many coordinates of at most 2^15, no sum of their products leaves 2^53.
 MOST_DIMENSIONS = 2**12
 
@@ -163,3 +164,39 @@ def _coordinate(name: str, domain: Domain) -> Coordinate:
     # The middle is between two cells if there is an even number of them, so a step is two halves.
     half = max(1, round(GRID_REACH / last)) if last else 1
     return Coordinate(name, 2 * half, -half * last, column.inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How numbers become integers: x is at (x − middle)/unit, rounded and moved into the body."""
+
+    middle: tuple[float, ...]
+    units: tuple[float, ...]
+    body: Body
+
+    def rounded(self, rows: Floats) -> Floats:
+        """Rows as integer points, a column each, moved into the body: number by number, then row by row."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (rows.T - np.array(self.middle)[:, None]) / np.array(self.units)[:, None]
+        # A number far outside has no need of its digits, and one that is not finite must not become one.
+        return self.body.clipped(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -_FAR, _FAR)))
+
+    def values(self, points: Floats) -> Floats:
+        """Integer points, a row each, as numbers."""
+        return np.asarray(np.array(self.middle) + points * np.array(self.units))
+
+
+def grid_of_columns(domain: Domain, columns: tuple[str, ...]) -> Grid:
+    """The grid of columns of numbers, each scaled by its own declared range.
+
+    >>> from discreet.schema.column import Integers
+    >>> grid_of_columns(Domain({"age": Integers(0, 4)}), ("age",)).middle
+    (2.0,)
+    """
+    coordinates = coordinates_of(domain, columns)
+    first = [middle_and_step(domain, name) for name in columns]
+    return Grid(
+        tuple(start + step * (each.cells - 1) / 2 for (start, step), each in zip(first, coordinates, strict=True)),
+        tuple(step / each.step for (_, step), each in zip(first, coordinates, strict=True)),
+        body_of(domain, columns),
+    )

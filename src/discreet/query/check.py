@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from discreet.errors import BadQuery, DiscreetError, TooLarge, did_you_mean
-from discreet.query.normal import readable
+from discreet.query.normal import readable, shortened
 from discreet.query.output import Output
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Operator, Or, Predicate
 from discreet.query.statement import Aggregate, AggregateKind, Group, Select
@@ -43,12 +43,12 @@ def check_statement(select: Select, domain: Domain) -> None:
     for order in select.order:
         _require(order.name, numbers, select.group, "ORDER BY")
         if not isinstance(order.descending, bool):
-            raise BadQuery(f"descending is {_shown(order.descending)}; it must be true or false.")
+            raise BadQuery(f"descending is {shortened(order.descending)}; it must be true or false.")
     for atom in _atoms(select.having):
         _check_atom(atom, numbers, select.group)
     limit = select.limit
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= 2**63):
-        raise BadQuery(f"limit is {_shown(limit)}; it must be a whole number of at least 0. Write LIMIT 10.")
+        raise BadQuery(f"limit is {shortened(limit)}; it must be a whole number of at least 0. Write LIMIT 10.")
     _try(select, domain, numbers)
 
 
@@ -74,9 +74,11 @@ def _numbers(select: Select) -> list[str]:
                 found.append(name)
             case Aggregate():
                 kinds = " or ".join(get_args(AggregateKind))
-                raise BadQuery(f"{_shown(item)} cannot be asked; an aggregate is a {kinds}, with a column and a name.")
+                raise BadQuery(
+                    f"{shortened(item)} cannot be asked; an aggregate is a {kinds}, with a column and a name."
+                )
             case _:
-                raise BadQuery(f"{_shown(item)} cannot be selected; give a Group or an Aggregate, each with a name.")
+                raise BadQuery(f"{shortened(item)} cannot be selected; give a Group or an Aggregate, each with a name.")
     if not found:
         raise BadQuery("the statement asks for no number. Add a count, a sum or an average.")
     return found
@@ -144,13 +146,13 @@ def _atoms(having: Predicate) -> Iterator[Compare | IsIn | IsMissing]:
         case Compare() | IsIn() | IsMissing():
             yield having
         case _:
-            raise BadQuery(f"{_shown(having)} is no condition on the output. Compare an aggregate with a number.")
+            raise BadQuery(f"{shortened(having)} is no condition on the output. Compare an aggregate with a number.")
 
 
 def _check_atom(atom: Compare | IsIn | IsMissing, numbers: list[str], group: tuple[str, ...]) -> None:
     _require(atom.column, numbers, group, "HAVING")
     if isinstance(atom, Compare) and atom.operator not in _OPERATORS:
-        raise BadQuery(f"{_shown(atom.operator)} is no comparison; {did_you_mean(str(atom.operator), _OPERATORS)}")
+        raise BadQuery(f"{shortened(atom.operator)} is no comparison; {did_you_mean(str(atom.operator), _OPERATORS)}")
     if atom.column in group:
         return
     if isinstance(atom, IsMissing):
@@ -175,11 +177,3 @@ def _try(select: Select, domain: Domain, numbers: list[str]) -> None:
         raise BadQuery(
             f"HAVING or ORDER BY cannot be computed ({type(error).__name__}). Compare names of the output with numbers."
         ) from None
-
-
-def _shown(thing: Any) -> str:
-    try:
-        return repr(thing)[:80]
-    except ValueError:
-        # Python does not print a number of some thousand digits.
-        return f"a {type(thing).__name__} that is too long to show"

@@ -13,19 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery
-from discreet.query.ask import count, mean, total
-from discreet.query.box import MOST_DISJOINT_BOXES, decompose
-from discreet.query.cells import column_of
-from discreet.query.linear import Linear, Marginal, Ratio
+from discreet.query.ask import AggregateQuery, count, count_present, mean, total
+from discreet.query.linear import Linear, Marginal
 from discreet.query.output import Output
 from discreet.query.predicate import Predicate, everyone
 from discreet.schema.column import Categories, Column, Integers
 from discreet.schema.domain import Domain
 
 AggregateKind = Literal["count", "sum", "avg"]
-
-# What one aggregate asks: one number, two, a vector, or two vectors. An average is a sum and the number of its values.
-AggregateQuery = Linear | Ratio | Marginal | tuple[Marginal, Marginal]
 
 # Released: one number for each cell of the groups, None where there is none.
 ReleasedNumbers = Sequence[float | None] | NDArray[Any]
@@ -99,7 +94,7 @@ class Select:
             case Aggregate("sum", str(column)):
                 weight = total(domain, column, self.where)
             case Aggregate("count", str(column)):
-                weight = _present(domain, column, self.where)
+                weight = count_present(domain, column, self.where)
             case _ if self.where == everyone and self.group:
                 return Marginal(self.group)
             case _:
@@ -160,39 +155,3 @@ def shown_values(column: Column) -> list[Any]:
         case Categories() if "other" not in column.extra and column.kinds in ({"number"}, {"boolean"}):
             return [*column.values, *nothing]
     return list(column.labels)
-
-
-def describe(asked: AggregateQuery, domain: Domain) -> str:
-    """The form in which a question is computed, for the plan: products of small tables, or one dense table.
-
-    >>> from discreet.query.predicate import col
-    >>> people = Domain({"age": Integers(0, 99), "city": Integers(0, 9)})
-    >>> describe(count(people, (col("age") >= 65) | (col("city") == 3)), people)
-    '2 disjoint products on age, city'
-    """
-    match asked:
-        case Ratio(numerator, denominator):
-            return f"{describe(numerator, domain)}; divided by {describe(denominator, domain)}"
-        case (numerators, denominators):
-            return f"{describe(numerators, domain)}; divided by {describe(denominators, domain)}"
-        case Marginal(columns, None):
-            return f"the {asked.size(domain):,} cells of {', '.join(columns)}"
-        case Marginal(columns, Linear() as weight):
-            return f"the {asked.size(domain):,} cells of {', '.join(columns)}, each with {describe(weight, domain)}"
-        case Linear(products):
-            largest = max((f.weights.size for each in products for f in each.factors if len(f.columns) > 1), default=0)
-            if largest:
-                return (
-                    f"one dense table of {largest:,} cells on {', '.join(asked.scope)}, "
-                    f"because more than {MOST_DISJOINT_BOXES} disjoint products would be needed"
-                )
-            on = f" on {', '.join(asked.scope)}" if asked.scope else ", the same for every row"
-            return "1 product" + on if len(products) == 1 else f"{len(products)} disjoint products" + on
-    raise BadQuery(f"a {type(asked).__name__} is not a question of a statement. Give one of select.questions(domain).")
-
-
-def _present(domain: Domain, name: str, where: Predicate) -> Linear:
-    """How many rows satisfy the predicate and have a value in the column."""
-    column = column_of(domain, name)
-    inside = (np.arange(column.size) < column.inside).astype(np.int64)
-    return Linear([each.times(name, inside) for each in decompose(where, domain)])

@@ -26,8 +26,7 @@ from discreet.schema import foreign
 from discreet.schema.file import file_text, tree
 from discreet.schema.node import Fields, Items, Node, Scalar, resolve
 from discreet.schema.setting import partial_column_from
-from discreet.schema.sketch import PartialColumn
-from discreet.schema.typed import ColumnType
+from discreet.schema.sketch import ColumnType, PartialColumn
 
 BOUNDS = ("lower", "upper")
 

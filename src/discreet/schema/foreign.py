@@ -19,8 +19,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.node import Fields, Items, Node, Scalar, resolve
 from discreet.schema.schema import Schema
 from discreet.schema.setting import checked_column, without_python
-from discreet.schema.sketch import PartialColumn
-from discreet.schema.typed import ColumnType
+from discreet.schema.sketch import ColumnType, PartialColumn
 from discreet.schema.unit import Unit
 
 # What a table says that is not a column. Numbers of rows and how SmartNoise clamps and censors have no meaning here.

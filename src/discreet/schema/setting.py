@@ -9,8 +9,8 @@ from typing import Any, NoReturn, get_args
 from discreet.errors import BadSchema, did_you_mean
 from discreet.schema.column import Column
 from discreet.schema.node import Fields, Items, Node, Scalar
-from discreet.schema.sketch import PartialColumn
-from discreet.schema.typed import EXAMPLES, ColumnType, SettingReader
+from discreet.schema.sketch import ColumnType, PartialColumn
+from discreet.schema.typed import EXAMPLES, SettingReader
 
 SETTINGS = ("type", "lower", "upper", "bins", "values", "ordered", "outside", "missing")
 COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
@@ -94,9 +94,19 @@ def without_python(error: Exception) -> str:
 def is_blank(node: Node) -> bool:
     """Whether a draft has a gap here: at this value, in this list, or in a setting of this column."""
     # No deeper: with aliases, a tree of a thousand nodes has more paths than there are atoms.
-    inside = node.items if isinstance(node, Items) else tuple(node.fields.values()) if isinstance(node, Fields) else ()
+    inside = _parts(node)
     items = [item for part in inside if isinstance(part, Items) for item in part.items]
     return any(isinstance(part, Scalar) and part.blank for part in (node, *inside, *items))
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Items():
+            return node.items
+        case Fields():
+            return tuple(node.fields.values())
+        case _:
+            return ()
 
 
 def _refuse_shape(name: str, node: Node) -> NoReturn:

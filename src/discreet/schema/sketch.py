@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from discreet.schema.column import Bins, Boolean, Categories, Column, Integers
-from discreet.schema.typed import ColumnType
 from discreet.schema.value import Readable
+
+ColumnType = Literal["integer", "number", "text", "date", "boolean"]
 
 
 @dataclass(frozen=True)

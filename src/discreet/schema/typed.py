@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from discreet.errors import BadSchema
 from discreet.schema.node import Items, Node, Scalar, resolve
+from discreet.schema.sketch import ColumnType
 from discreet.schema.value import Readable
-
-ColumnType = Literal["integer", "number", "text", "date", "boolean"]
 
 EXAMPLES: dict[str | None, str] = {
     "integer": "{type: integer, lower: 0, upper: 120}",

@@ -19,9 +19,7 @@ from discreet.cache import LruCache
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.source.kept import MOST_KEPT_BYTES
-from discreet.types import Columns, Ints, Words
-
-CellCodes = NDArray[np.integer[Any]]
+from discreet.types import CellCodes, Columns, Ints, Words
 
 # A weight is the sum of these multiples of bitmaps; where there is None instead, of every row.
 WeightDigits = tuple[tuple[int, Words | None], ...]

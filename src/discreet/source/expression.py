@@ -116,7 +116,9 @@ def choose(column: Column, cases: Sequence[CellCase], rest: EngineValue) -> Engi
 
 def smallest_type(column: Column) -> str:
     """The smallest type that holds every cell of a column, and DROPPED."""
-    return "int8" if column.size <= 2**7 else "int16" if column.size <= 2**15 else "int32"
+    if column.size <= 2**7:
+        return "int8"
+    return "int16" if column.size <= 2**15 else "int32"
 
 
 def reaches(value: EngineValue, edge: int | Fraction, *, beyond: bool = False) -> EngineCondition:

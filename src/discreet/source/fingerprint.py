@@ -5,7 +5,7 @@ depended on them would tell of one row. It is for the owner: a size or a counter
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from hashlib import sha256
 from typing import Any
@@ -64,7 +64,16 @@ def of_postgres(connection: Any, name: str) -> str | None:
     found = connection.execute(_POSTGRES, [name]).fetchall()
     if any(kind not in _COUNTED or uncounted for _, kind, *_, uncounted in found):
         return None
-    return _digest("postgres", (f"{row[:-1]}\n" for row in found))
+    return _digest("postgres", (_line(row[:-1]) for row in found))
+
+
+def _line(row: Sequence[Any]) -> str:
+    """A row of the counters as it is hashed in format 1: numbers, texts in single quotes, None where there is none.
+
+    >>> _line((17, "r", None))
+    "(17, 'r', None)\\n"
+    """
+    return f"({', '.join(chr(39) + each + chr(39) if isinstance(each, str) else str(each) for each in row)})\n"
 
 
 def _digest(kind: str, lines: Iterable[str]) -> str:

@@ -21,11 +21,11 @@ from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.schema.value import read_value
-from discreet.source.bits import MOST_BITMAP_TERMS, Bitmaps, CellCodes, expanded_terms
+from discreet.source.bits import MOST_BITMAP_TERMS, Bitmaps, expanded_terms
 from discreet.source.coding import DROPPED, code_column
 from discreet.source.reading import RawColumn, read_table
 from discreet.source.source import CellBatch, Source
-from discreet.types import Columns, Ints, Ints32
+from discreet.types import CellCodes, Columns, Ints, Ints32
 
 # For each column that is counted, so many bitmaps take the same time to make.
 _BITMAPS_PER_COLUMN = 2

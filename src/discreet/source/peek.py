@@ -18,8 +18,7 @@ from discreet.schema.draft import DraftOrigin
 from discreet.schema.file import file_text, tree
 from discreet.schema.foreign import foreign_from, is_foreign
 from discreet.schema.node import resolve
-from discreet.schema.sketch import PartialColumn
-from discreet.schema.typed import ColumnType
+from discreet.schema.sketch import ColumnType, PartialColumn
 from discreet.schema.unit import Unit
 
 # With more different texts than this, a column is not a category.

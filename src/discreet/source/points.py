@@ -1,7 +1,6 @@
 """An array of numbers as points on a grid: clipped row by row to bounds that were given, and sealed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,54 +10,15 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter, BadQuery
 from discreet.parameter import rational
 from discreet.privacy.sensitivity import Sensitivity
-from discreet.query.body import GRID_REACH, MOST_DIMENSIONS, Body, Norm, body_of, coordinates_of, middle_and_step
+from discreet.query.body import GRID_REACH, MOST_DIMENSIONS, Body, Grid, Norm
 from discreet.query.clusters import CHUNK, Boxes, Clusters, nearest_center
-from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.source.effect import points_sensitivity
 from discreet.source.exact import Exact
 from discreet.types import Floats
 
 _STEP = "Give what you know without looking at the rows, say bounds=(0, 1) or bounds=([0, 17], [1, 90])."
-# Beyond this a number is outside, and how far does not matter.
-_FAR = 4.0 * GRID_REACH
 _LARGEST = Fraction(10**100)
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """How numbers become integers: x is at (x − middle)/unit, rounded and moved into the body."""
-
-    middle: tuple[float, ...]
-    units: tuple[float, ...]
-    body: Body
-
-    def rounded(self, rows: Floats) -> Floats:
-        """Rows as integer points, a column each, moved into the body: number by number, then row by row."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (rows.T - np.array(self.middle)[:, None]) / np.array(self.units)[:, None]
-        # A number far outside has no need of its digits, and one that is not finite must not become one.
-        return self.body.clipped(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -_FAR, _FAR)))
-
-    def values(self, points: Floats) -> Floats:
-        """Integer points, a row each, as numbers."""
-        return np.asarray(np.array(self.middle) + points * np.array(self.units))
-
-
-def grid_of_columns(domain: Domain, columns: tuple[str, ...]) -> Grid:
-    """The grid of columns of numbers, each scaled by its own declared range.
-
-    >>> from discreet.schema.column import Integers
-    >>> grid_of_columns(Domain({"age": Integers(0, 4)}), ("age",)).middle
-    (2.0,)
-    """
-    coordinates = coordinates_of(domain, columns)
-    first = [middle_and_step(domain, name) for name in columns]
-    return Grid(
-        tuple(start + step * (each.cells - 1) / 2 for (start, step), each in zip(first, coordinates, strict=True)),
-        tuple(step / each.step for (_, step), each in zip(first, coordinates, strict=True)),
-        body_of(domain, columns),
-    )
 
 
 def grid_of_bounds(bounds: Any, features: int, norm: Norm = "linf") -> Grid:

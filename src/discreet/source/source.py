@@ -25,7 +25,6 @@ from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.bits import CellCodes
 from discreet.source.effect import (
     LARGEST_ROW_WEIGHT,
     AnyQuery,
@@ -36,7 +35,7 @@ from discreet.source.effect import (
 )
 from discreet.source.exact import Exact
 from discreet.source.kept import MarginalCache
-from discreet.types import Columns, Ints
+from discreet.types import CellCodes, Columns, Ints
 
 # Up to this many cells the rows are counted first and weighed then; above, the cells are weighed as they stream by.
 _COUNTED_CELLS = 2**20
