@@ -28,7 +28,7 @@ from discreet.privacy import (
 )
 from discreet.privacy.accounting import total_loss
 from discreet.privacy.concentrated import divergence_delta, divergence_limit
-from discreet.privacy.gate import CLOSED, FULL_TICKS, best_order, delta_shares, raised
+from discreet.privacy.gate import CLOSED, FULL_TICKS, best_order, delta_shares, raised_gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import accounting_for
 
@@ -292,7 +292,7 @@ def test_a_raise_that_depends_on_answers_uses_no_more_than_delta():
     delta = Fraction(1, 10**6)
     low, high = boundary(delta)
     one, two = renyi_gate(low, delta), renyi_gate(high, delta)
-    assert delta_used([one, raised(one, two)], high) <= delta
+    assert delta_used([one, raised_gate(one, two)], high) <= delta
     # Shares of its own for the larger budget: who is not raised uses the old ones, who is uses the new ones.
     assert delta_used([one, two], high) > Fraction(12, 10) * delta
 
@@ -306,10 +306,10 @@ def test_limits_only_grow_whatever_a_cap_is_raised_to_and_all_paths_share_one_de
     gate = now = renyi_gate(*first)
     gates = [gate]
     for epsilon, delta in more:
-        before, now = now, raised(now, renyi_gate(max(epsilon, now.epsilon), max(delta, now.delta)))
+        before, now = now, raised_gate(now, renyi_gate(max(epsilon, now.epsilon), max(delta, now.delta)))
         assert all(map(le, before.limit, now.limit))
         # As it would be if it had been raised to that in one step.
-        at_once = raised(gate, renyi_gate(max(epsilon, first[0]), max(delta, first[1])))
+        at_once = raised_gate(gate, renyi_gate(max(epsilon, first[0]), max(delta, first[1])))
         gates += [now, at_once]
     assert delta_used(gates, now.epsilon) <= now.delta
 
@@ -319,7 +319,7 @@ def test_an_analyst_whose_cap_is_raised_on_tails_stays_within_the_larger_delta()
     delta = Fraction(1, 10**6)
     low, high = boundary(delta)
     one, two = renyi_gate(low, delta), renyi_gate(high, delta)
-    after = raised(one, two)
+    after = raised_gate(one, two)
 
     def attack(heads, tails, place, other, first):
         limits = {ORDERS[place]: heads.limit[place], ORDERS[other]: tails.limit[other]}
@@ -345,12 +345,12 @@ def _naive_limit(order, epsilon, delta):
 
 
 def test_other_gates_are_raised_to_the_limit_of_the_larger_budget():
-    assert raised(pure_gate(1), pure_gate(2)) == pure_gate(2)
-    assert raised(gaussian_gate(1, 1e-6), gaussian_gate(2, 1e-6)) == gaussian_gate(2, 1e-6)
+    assert raised_gate(pure_gate(1), pure_gate(2)) == pure_gate(2)
+    assert raised_gate(gaussian_gate(1, 1e-6), gaussian_gate(2, 1e-6)) == gaussian_gate(2, 1e-6)
 
 
 def test_limits_that_follow_from_no_budget_are_not_raised():
     gate = renyi_gate(1, 1e-6)
     forged = replace(gate, limit=(*gate.limit[:-1], gate.limit[-1] + 1))
     with pytest.raises(BadParameter, match="follow from no shares of delta"):
-        raised(forged, renyi_gate(2, 1e-6))
+        raised_gate(forged, renyi_gate(2, 1e-6))

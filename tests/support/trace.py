@@ -1,8 +1,8 @@
 """What one call touches: functions, files, packages and types of discreet, in a process that has done nothing else.
 
-`python -m support.trace ask` (in tests) prints the counts and the files of one call; `traced("ask")` runs that in a fresh
-process and gives it back. A file counts if one of its functions was called. Bodies of modules and classes do not count,
-nor does whatever runs while a module is imported: that is not the path of the call.
+`python -m support.trace ask` (with tests on the path) prints the counts and the files of one call; `traced("ask")` runs
+that in a fresh process and gives it back. A file counts if one of its functions was called. Bodies of modules and
+classes do not count, nor does whatever runs while a module is imported: that is not the path of the call.
 """
 
 import inspect
@@ -36,10 +36,8 @@ class Recorder:
             return
         if code.co_name == "<module>":
             self.importing.depth = getattr(self.importing, "depth", 0) + (1 if event == "call" else -1)
-        elif event == "call" and self.active and not getattr(self.importing, "depth", 0):
-            # Of code without this flag is the body of a class.
-            if code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
-                self.codes.add(code)
+        elif event == "call" and self.active and not getattr(self.importing, "depth", 0) and _is_function(code):
+            self.codes.add(code)
 
     @contextmanager
     def recording(self):
@@ -51,14 +49,19 @@ class Recorder:
 
     def found(self):
         files = sorted({code.co_filename.removeprefix(ROOT) for code in self.codes})
-        types = {(code.co_filename, code.co_qualname.split(".")[0]) for code in self.codes if "." in code.co_qualname}
-        types = {(file, name) for file, name in types if name[:1].isupper() or name[:2].strip("_")[:1].isupper()}
+        owners = {(code.co_filename, code.co_qualname.split(".")[0]) for code in self.codes if "." in code.co_qualname}
+        types = {owner for owner in owners if owner[1].lstrip("_")[:1].isupper()}
         return {
             "functions": len(self.codes),
             "files": files,
             "packages": sorted({file.split(os.sep)[0].removesuffix(".py") for file in files}),
             "types": len(types),
         }
+
+
+def _is_function(code):
+    # The body of a class lacks this flag; lambdas and comprehensions belong to the function around them.
+    return code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
 
 
 def _desk(folder):
@@ -117,7 +120,10 @@ def traced(name):
     """What this call touches, in a fresh process."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(ROOT).parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-m", "support.trace", name], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, "-m", "support.trace", name],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -19,7 +19,7 @@ from discreet.ledger.request import require
 from discreet.ledger.scope import Scope
 from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded
 from discreet.ledger.store import Store
-from discreet.privacy.gate import charge_of, raised
+from discreet.privacy.gate import charge_of, raised_gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _check_limit(entry: Entry, fields: Mapping[str, Any], caps: Caps, store: Sto
     gate = gate_of(Budget(Fraction(fields["epsilon"]), Fraction(fields["delta"]), fields["gate"]))
     scope = Scope(None if fields["tables"] is None else tuple(fields["tables"]), fields["analyst"])
     # Older versions shared delta anew at a raise.
-    allowed = {gate.limit} if fields["is"] == "cap" else {gate.limit, raised(caps[scope], gate).limit}
+    allowed = {gate.limit} if fields["is"] == "cap" else {gate.limit, raised_gate(caps[scope], gate).limit}
     if tuple(fields["limit"]) not in allowed:
         raise damaged(entry.sequence, "has a limit that does not follow from its budget")
     if fields["is"] == "cap":

@@ -14,7 +14,7 @@ from discreet.ledger.scope import EACH, Scope
 from discreet.ledger.state import State, plus
 from discreet.parameter import text
 from discreet.privacy.event import Event
-from discreet.privacy.gate import Gate, Grains, raised
+from discreet.privacy.gate import Gate, Grains, raised_gate
 
 
 def scope_of(table: str | None, tables: tuple[str, ...], analyst: str | None) -> Scope:
@@ -59,7 +59,7 @@ def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
             "otherwise. What was told cannot be taken back."
         )
     # With shares of its own the new budget could have a lower limit at some order: ledger.md §2, Raising.
-    gate = raised(before, asked)
+    gate = raised_gate(before, asked)
     for account in state.under(scope):
         _require_room(account, gate, state.total(account, gate))
     return Draft(_fields(state, "raise", scope, gate, by))

@@ -14,7 +14,7 @@ from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMargin
 from discreet.ledger.budget import Budget
 from discreet.plan.plan import Steps
 from discreet.privacy import event
-from discreet.query.body import Body
+from discreet.query.body import Body, Grid
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.measurement import Measurement
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or
@@ -23,7 +23,6 @@ from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.points import Grid
 
 # What each class was called, and its fields. A field that has another name today is written "then=now".
 _NAMED: dict[type, tuple[str, str]] = {

@@ -172,14 +172,14 @@ def best_order(epsilon: Fraction, delta: Fraction) -> int:
     return noise.index(max(noise))
 
 
-def raised(before: Gate, after: Gate) -> Gate:
+def raised_gate(before: Gate, after: Gate) -> Gate:
     """The gate of a larger budget with the shares of the one before, so that no limit is lower than it was.
 
     Whoever raises may do so because of answers. With the shares of the larger budget itself, whose best order may be
     another, some transcripts would use one set of shares, some the other, and together more than delta.
 
     >>> one, two = renyi_gate(1.19, 1e-6), renyi_gate(1.2, 1e-6)
-    >>> all(map(le, one.limit, two.limit)), all(map(le, one.limit, raised(one, two).limit))
+    >>> all(map(le, one.limit, two.limit)), all(map(le, one.limit, raised_gate(one, two).limit))
     (False, True)
 
     proof: ledger.md §2, Raising

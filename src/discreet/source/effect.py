@@ -33,8 +33,8 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
 # What is evaluated: values that nobody can change. And what may be given: also lists, which are settled first.
-Query = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
-AnyQuery = Query | Sequence[Linear] | Workload[Linear]
+EvaluatedQuery = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
+AnyQuery = EvaluatedQuery | Sequence[Linear] | Workload[Linear]
 
 
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
@@ -68,14 +68,14 @@ def linear_queries(question: AnyQuery) -> tuple[Linear, ...]:
     )
 
 
-def settled_query(question: AnyQuery) -> Query:
+def settled_query(question: AnyQuery) -> EvaluatedQuery:
     """The question as one value that stays as it is: a list or a workload is read once, and never asked again."""
     if isinstance(question, (Linear, Marginal, Ratio, Residual, Measurement, Boxes, Clusters)):
         return question
     return linear_queries(question)
 
 
-def require_within_range(question: Query, domain: Domain) -> None:
+def require_within_range(question: EvaluatedQuery, domain: Domain) -> None:
     """Refuse to seal if a row could weigh more than was declared, as far as some cells can tell.
 
     The declared range and the evaluated weight are two programs that read one form. Here the second one weighs a few
