@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Mistake,
         NoEntropy,
         NotAllowed,
+        NotFound,
         Refusal,
         SealBroken,
         ServerFailed,
@@ -116,6 +117,7 @@ __all__ = [  # noqa: RUF022
     "Mistake",
     "NoEntropy",
     "NotAllowed",
+    "NotFound",
     "PMW",
     "Predicate",
     "Ratio",
@@ -182,7 +184,7 @@ _HOMES = {
     "curator": "Curator Release",
     "data": "load_adult",
     "errors": "AnswerLost BadData BadParameter BadQuery BadSchema BudgetExceeded DiscreetError Fault KeyReused "
-    "LedgerDamaged LedgerFailed Mistake NoEntropy NotAllowed Refusal SealBroken ServerFailed SourceChanged "
+    "LedgerDamaged LedgerFailed Mistake NoEntropy NotAllowed NotFound Refusal SealBroken ServerFailed SourceChanged "
     "SourceFailed SourceUnavailable TableChanged TooLarge TooMany",
     "learn": "Holdout KMeans Leaderboard",
     "ledger": "Budget Ledger",

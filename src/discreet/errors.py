@@ -12,6 +12,7 @@
     │   ├── BadParameter        a number out of its range: epsilon, delta, scale, size …
     │   ├── BadSchema           columns, domains and privacy units that make no sense
     │   ├── BadQuery            a question that the schema cannot answer
+    │   │   └── NotFound            a table or a release that the server does not have
     │   ├── BadData             a table that does not fit its schema
     │   └── KeyReused           an idempotency key that came before with another question
     └── Fault               the machine or the program failed; nothing was released
@@ -80,6 +81,10 @@ class BadSchema(Mistake):
 
 class BadQuery(Mistake):
     """A question that the schema cannot answer."""
+
+
+class NotFound(BadQuery):
+    """The server has no such table or release."""
 
 
 class BadData(Mistake):

@@ -1,11 +1,13 @@
-"""What is known is told by a shortcut, and nobody sees another difference than the time it takes."""
+"""Questions reach their handler without the framework, and nobody sees another difference than the time it takes."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
 
-from discreet.serve.shortcut import Shortcut
+from discreet.serve import app as application
+from discreet.serve.routes import asking
 from support.live_server import Inside
 
 ASK = "/tables/people/ask"
@@ -27,18 +29,19 @@ def seen(reply):
     return reply.status_code, reply.content, headers
 
 
-def test_what_is_known_does_not_reach_the_routes(told, monkeypatch):
+def test_a_question_does_not_pass_the_framework(told, monkeypatch):
     async def unreachable(*_):
         raise AssertionError("the routes were asked")
 
-    monkeypatch.setattr(told.app._app, "app", unreachable)
+    monkeypatch.setattr(told.app._app.app, "middleware_stack", unreachable)
     for form in (KNOWN, ONE, {**ONE, "nonnegative": True}, {**ONE, "confidence": 0.5, "joint": True}):
         before = told.entries
         reply = told.call("POST", ASK, json=form, headers={"idempotency-key": "a key"})
         assert (reply.status_code, reply.json()["origin"], told.entries) == (200, "known", before)
     line = told.log.getvalue().splitlines()[-1]
     assert '"route": "/v1/tables/{table}/ask"' in line
-    assert told.call("POST", ASK, json={"question": "hours >= 31", "error": 60}).status_code == 500
+    assert told.call("POST", ASK, json={"question": "aeg >= 31", "error": 60}).status_code == 400
+    assert told.call("POST", "/tables/people/plan", json=ONE).status_code == 500
 
 
 REQUESTS = {
@@ -66,25 +69,23 @@ REQUESTS = {
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 @pytest.mark.parametrize("path", [ASK, "/tables/peple/ask", "/tables/people%2Fx/ask"])
-def test_with_and_without_the_shortcut_the_reply_is_the_same_and_uncharged(told, monkeypatch, path, request_):
+def test_with_and_without_the_framework_the_reply_is_the_same_and_uncharged(told, monkeypatch, path, request_):
     before = told.entries
     short = seen(told.call("POST", path, **request_))
-    monkeypatch.setattr(Shortcut, "_told", lambda *_: None)
+    monkeypatch.setattr(application, "_ASK", re.compile("never"))
     assert seen(told.call("POST", path, **request_)) == short
     assert told.entries == before
 
 
-def test_another_shortcut_is_seen(told, monkeypatch):
+def test_another_handler_is_seen(told, monkeypatch):
     """Power: one that forgets who may ask."""
-    from discreet.serve import shortcut
-
     reply = seen(told.call("POST", ASK, **REQUESTS["an auditor"]))
-    monkeypatch.setattr(shortcut, "who_of", lambda request, *roles: request.state.who)
+    monkeypatch.setattr(asking, "who_of", lambda request, *roles: request.state.who)
     assert seen(told.call("POST", ASK, **REQUESTS["an auditor"])) != reply
 
 
 def test_a_crowd_that_waits_to_pay_holds_up_nobody_who_only_looks(tmp_path):
-    """More than there are threads for everybody; what is known is told too, also past the shortcut."""
+    """More than there are threads for everybody; what is known is told too, also if it takes longer to look."""
     with Inside(tmp_path, quantum=0.01) as inside, ThreadPoolExecutor(61) as crowd:
         inside.call("POST", ASK, json=KNOWN)
         source = inside.desks.curators["people"].table.source

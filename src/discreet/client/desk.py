@@ -18,7 +18,7 @@ from discreet.curator.free import Free
 from discreet.curator.promise import Plan
 from discreet.curator.release import Release
 from discreet.curator.wish import read_wish
-from discreet.errors import BadParameter, BadQuery, SourceFailed, did_you_mean
+from discreet.errors import BadParameter, SourceFailed, did_you_mean
 from discreet.ledger import Budget, Spend
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, confidence_of, positive, text
@@ -79,7 +79,7 @@ def _chosen(line: "Line", table: str | None) -> str:
             f"the server has {len(names)} tables: {', '.join(names)}. Say which one: table={names[0]!r}."
         )
     if table not in names:
-        raise BadQuery(f'no table "{table[:60]}" on the server; {did_you_mean(table, names)}')
+        raise NotFound(f'no table "{table[:60]}" on the server; {did_you_mean(table, names)}')
     return table
 
 

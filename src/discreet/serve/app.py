@@ -1,6 +1,7 @@
-"""The application: routes behind a door, and a shortcut. One is made in every worker, from the same settings."""
+"""The ASGI application of a worker: middleware, then the handler of questions, or the routes for everything else."""
 
 import os
+import re
 import sys
 from asyncio import CancelledError, create_task, sleep
 from collections.abc import AsyncIterator
@@ -10,18 +11,22 @@ from typing import Any, TextIO
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from discreet.errors import BadParameter, BadQuery, DiscreetError, NotAllowed, ServerFailed, TableChanged
+from discreet.errors import BadParameter, DiscreetError, NotAllowed, NotFound, ServerFailed, TableChanged
 from discreet.serve.desks import Desks
-from discreet.serve.door import App, Door
+from discreet.serve.door import App, Door, Receive, Scope, Send
 from discreet.serve.journal import Journal
 from discreet.serve.page import router as page
 from discreet.serve.routes import asking, owner, releases, tables
 from discreet.serve.settings import Settings
-from discreet.serve.shortcut import Shortcut
 from discreet.wire.problem import TYPE, problem_of
+
+_ASK = re.compile(r"/v1/tables/([^/]+)/ask")
+# By its path the log and the metrics name a request.
+_ROUTE = next(route for route in asking.router.routes if getattr(route, "endpoint", None) is asking.ask)
 
 _ABOUT = """Ask a private table as many counting questions as you like, on one privacy budget.
 
@@ -33,8 +38,36 @@ Every answer has an error bar that holds; what follows from earlier answers is f
 def make(settings: Settings, *, log: TextIO | None = None) -> App:
     """The application of a worker: opens the tables and the ledger now."""
     desks, journal = Desks(settings), Journal(settings.scratch, log)
-    app = Shortcut(application(desks, journal), desks, journal)
-    return Door(app, settings, desks.tokens, journal)
+    return Door(Questions(application(desks, journal)), settings, desks.tokens, journal)
+
+
+class Questions:
+    """Calls the handler of `ask` directly; all other requests go through the routes of the framework.
+
+    Nothing else differs: the routes would call the same handler. But on the way they take a quarter of the time of a
+    known answer (100 instead of 80 µs).
+    """
+
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        asked = _ASK.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if asked is None:
+            await self.app(scope, receive, send)
+            return
+        scope["app"], scope["route"], scope["path_params"] = self.app, _ROUTE, {"table": asked[1]}
+        request = Request(scope, receive)
+        try:
+            reply = await asking.ask(request, asked[1])
+        except DiscreetError as error:
+            reply = await _said(request, error)
+        except ValidationError as error:
+            reply = await _unreadable(request, error)
+        except Exception as error:
+            reply = await _failed(request, error)
+        await reply(scope, receive, send)
 
 
 def application(desks: Desks, journal: Journal) -> FastAPI:
@@ -62,6 +95,7 @@ def application(desks: Desks, journal: Journal) -> FastAPI:
         app.include_router(router)
     app.add_exception_handler(DiscreetError, _said)
     app.add_exception_handler(RequestValidationError, _unreadable)
+    app.add_exception_handler(ValidationError, _unreadable)
     app.add_exception_handler(HTTPException, _nowhere)
     app.add_exception_handler(Exception, _failed)
     document = app.openapi
@@ -91,8 +125,7 @@ async def _said(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DiscreetError)
     if isinstance(error, TableChanged):
         _warn(request, str(error))
-    missing = isinstance(error, BadQuery) and str(error).startswith(("no table", "no release"))
-    status, problem = problem_of(error, 404 if missing else None)
+    status, problem = problem_of(error)
     return JSONResponse(problem, status, media_type=TYPE)
 
 
@@ -107,20 +140,27 @@ def _warn(request: Request, said: str) -> None:
 
 
 async def _unreadable(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
+    assert isinstance(error, RequestValidationError | ValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body")[:80] or "the request"
-    said = BadParameter(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}. See /openapi.json for what is read.")
+    said = BadParameter(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}. See /openapi.json for the fields.")
     status, problem = problem_of(said)
     return JSONResponse(problem, status, media_type=TYPE)
 
 
 async def _nowhere(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    sentences = {404: "there is nothing here. See /openapi.json for what there is.", 405: "this is not done that way."}
-    said: DiscreetError = BadParameter(sentences.get(error.status_code, "the request cannot be read."))
-    if error.status_code in (401, 403):
-        said = NotAllowed("this is not allowed.")
+    match error.status_code:
+        case 401 | 403:
+            said: DiscreetError = NotAllowed("your token does not allow this. Ask the data owner.")
+        case 404:
+            said = NotFound("nothing is at this path. See /openapi.json for the paths that exist.")
+        case 405:
+            said = BadParameter(
+                f"{request.method[:20]} is not allowed here. See /openapi.json for the methods of each path."
+            )
+        case _:
+            said = BadParameter("the request cannot be read. See /openapi.json.")
     problem = problem_of(said, error.status_code)[1]
     return JSONResponse(problem, error.status_code, media_type=TYPE, headers=error.headers)
 
@@ -128,7 +168,12 @@ async def _nowhere(request: Request, error: Exception) -> JSONResponse:
 async def _failed(request: Request, error: Exception) -> JSONResponse:
     # What a library says may quote a row: only the kind of the error is told, and only in the log.
     request.app.state.journal.say("failure", kind=type(error).__name__)
-    problem = problem_of(ServerFailed("the server failed, and nothing more is told of it. A retry is safe."), 500)[1]
+    problem = problem_of(
+        ServerFailed(
+            "the server failed; the reason is kept from clients, because it may quote a row. A retry is safe."
+        ),
+        500,
+    )[1]
     return JSONResponse(problem, 500, media_type=TYPE)
 
 

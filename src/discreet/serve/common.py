@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import Request
+from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -34,6 +35,12 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (503, "Something failed; nothing was released. A retry is safe."),
     )
 }
+
+
+def body_of(form: type[BaseModel]) -> dict[str, Any]:
+    """The body of a request for the OpenAPI document, where the handler itself reads the body."""
+    content = {"application/json": {"schema": form.model_json_schema()}}
+    return {"requestBody": {"content": content, "required": True}}
 
 
 def who_of(request: Request, *roles: Role) -> Token:

@@ -7,7 +7,7 @@ from pathlib import Path
 from discreet.cache import memoize
 from discreet.curator import Curator
 from discreet.data import load_adult
-from discreet.errors import BadParameter, BadQuery, did_you_mean
+from discreet.errors import BadParameter, NotFound, did_you_mean
 from discreet.ledger import Ledger
 from discreet.ledger.bound import covers
 from discreet.serve.books import Books
@@ -69,7 +69,7 @@ class Desks:
 
     def _seen_by(self, table: str, analyst: str) -> Curator:
         if table not in self.curators:
-            raise BadQuery(f'no table "{table[:60]}" here; {did_you_mean(table, self.curators)}')
+            raise NotFound(f'no table "{table[:60]}" here; {did_you_mean(table, self.curators)}')
         return self.curators[table].seen_by(analyst)
 
     def _curator(self, table: Table) -> Curator:

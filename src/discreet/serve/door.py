@@ -116,7 +116,7 @@ class Door:
             scope["state"]["retry"] = wait
             raise TooMany(
                 f"more than {self._settings.rate:g} requests a second came with this token. "
-                f"Wait {wait:.1f} seconds; ask_many asks many questions in one request."
+                f"Wait {wait:.1f} seconds; POST …/ask-many asks many questions in one request."
             )
         return who
 

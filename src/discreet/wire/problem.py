@@ -12,6 +12,7 @@ from discreet.errors import (
     KeyReused,
     Mistake,
     NotAllowed,
+    NotFound,
     Refusal,
     ServerFailed,
     TableChanged,
@@ -21,7 +22,7 @@ from discreet.errors import (
 
 TYPE = "application/problem+json"
 
-# The first that fits: what is refused, what the caller can put right, and what failed.
+# The first that fits counts: refusals, mistakes of the caller, faults.
 _STATUS: tuple[tuple[type[DiscreetError], int], ...] = (
     (BudgetExceeded, 402),
     (NotAllowed, 403),
@@ -30,6 +31,7 @@ _STATUS: tuple[tuple[type[DiscreetError], int], ...] = (
     (TableChanged, 409),
     (TooLarge, 422),
     (TooMany, 429),
+    (NotFound, 404),
     (Mistake, 400),
     (Refusal, 403),
     (Fault, 503),
@@ -42,6 +44,7 @@ _TITLES = {
     TableChanged: "The table has changed",
     TooLarge: "Too large",
     TooMany: "Too many requests",
+    NotFound: "Not found",
     Mistake: "Something to put right",
     Refusal: "Refused",
     Fault: "Something failed; nothing was released",

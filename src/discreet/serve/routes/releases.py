@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from discreet.curator import Curator
-from discreet.errors import BadParameter, BadQuery, DiscreetError
+from discreet.errors import BadParameter, DiscreetError, NotFound
 from discreet.ledger import Budget
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
@@ -127,7 +127,7 @@ async def _job(request: Request, table: str, number: str) -> Job:
     job = await elsewhere(desks.jobs.find, number)
     # Of somebody else's it is not even said that it is there.
     if job is None or job.table != table or not may_see(who, job.analyst):
-        raise BadQuery(f'no release "{number[:40]}" of table "{table}". List them: GET /v1/tables/{table}/releases.')
+        raise NotFound(f'no release "{number[:40]}" of table "{table}". List them: GET /v1/tables/{table}/releases.')
     return job
 
 
