@@ -18,7 +18,7 @@ from discreet.curator.free import Free
 from discreet.curator.promise import Plan
 from discreet.curator.release import Release
 from discreet.curator.wish import read_wish
-from discreet.errors import BadParameter, SourceFailed, did_you_mean
+from discreet.errors import BadParameter, NotFound, SourceFailed, did_you_mean
 from discreet.ledger import Budget, Spend
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, confidence_of, positive, text
