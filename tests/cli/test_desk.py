@@ -11,29 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.shell import run
+from cli.shell import SCHEMA, call, run
 from discreet.cli import app, written
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = """
-table: people
-source: people.csv
-privacy_unit: row
-columns:
-  age:   {type: integer, lower: 18, upper: 97, bins: [18, 30, 45, 65]}
-  sex:   {values: [Female, Male], outside: drop, missing: drop}
-  hours: {type: integer, lower: 0, upper: 60}
-"""
 COUNT = "SELECT COUNT(*) FROM people WHERE sex = 'Female'"
 BUDGET = ("--budget", 1, "--delta", 1e-9)
-
-
-def call(*arguments, text=None, width=80):
-    """What a command prints, run in this process; an error is raised."""
-    words, env = list(map(str, arguments)), {"COLUMNS": str(width)}
-    return CliRunner().invoke(app, words, input=text, env=env, catch_exceptions=False).stdout
 
 
 @pytest.fixture

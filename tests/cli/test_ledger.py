@@ -406,6 +406,7 @@ def entries(address):
     return int(call("verify", address, "--quiet").split()[2])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("place", PLACES)
 def test_reading_works_while_a_service_spends(place, tmp_path):
     with (

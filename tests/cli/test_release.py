@@ -10,29 +10,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.shell import run
+from cli.shell import SCHEMA, call, run
 from discreet.cli import app
 from discreet.cli import release as command
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.release.card import Card
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = """
-table: people
-source: people.csv
-privacy_unit: row
-columns:
-  age:   {type: integer, lower: 18, upper: 97, bins: [18, 30, 45, 65]}
-  sex:   {values: [Female, Male], outside: drop, missing: drop}
-  hours: {type: integer, lower: 0, upper: 60}
-"""
 FIRST = ("--epsilon", 0.5, "--delta", 1e-9, "--budget", 1)
 FILES = ["card.html", "card.json", "known.npz", "model.npz", "release.json", "rows.parquet", "schema.yaml"]
-
-
-def call(*arguments):
-    """What a command prints, run in this process; an error is raised."""
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80"}, catch_exceptions=False).stdout
 
 
 @pytest.fixture

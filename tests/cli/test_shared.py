@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cli.test_desk import call
+from cli.shell import call
 from discreet.cli.place import SHARED, ledger_of
 from discreet.cli.serve import _address
 from discreet.errors import BadParameter, BadSchema, BudgetExceeded, TableChanged

@@ -1,47 +1,19 @@
 """What one analyst can see of another: the numbers that were paid for, and nothing of who asked what, when or why."""
 
 import json
-import zipfile
 from base64 import b85decode
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from discreet.curator import Curator, Release
+from curator.people import DOMAIN, desk_of
+from discreet.curator import Release
 from discreet.ledger import Budget
 from discreet.query.workload import marginals
-from discreet.schema import Categories, Domain, Integers, Schema, Unit
-from discreet.source.frame import Frame
-from discreet.source.table import Table
 from support.release_replay import quick_fits  # noqa: F401
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "a2d235c.zip"
-DOMAIN = Domain(
-    {
-        "age": Integers(0, 9),
-        "sex": Categories(["Female", "Male"]),
-        "city": Categories(["Bern", "Oslo", "Rome"]),
-        "secret_column": Categories(["zebra", "okapi"]),
-    }
-)
 # What ana asks, and what none of ben's files may say.
 ASKED = "age >= 7 AND city = 'Oslo' AND secret_column = 'zebra'"
-ROWS, FIVE = 600, Budget(5, 1e-9)
-
-
-def desk_of(folder, budget=FIVE):
-    places = np.arange(ROWS)
-    data = {
-        "age": places * places % 10,
-        "sex": np.array(["Female", "Male"])[places % 2],
-        "city": np.array(["Bern", "Oslo", "Rome"])[places * 7 % 3],
-        "secret_column": np.array(["zebra", "okapi"])[places * 5 % 2],
-    }
-    schema = Schema("people", DOMAIN, Unit())
-    return Curator(
-        Table(schema, Frame(data, domain=DOMAIN, unit=schema.unit)), budget=budget, ledger=folder / "budget.sqlite"
-    )
 
 
 def everything_in(folder):
@@ -124,13 +96,6 @@ def test_what_was_known_of_its_columns_makes_a_release_better_still(tmp_path):
     made.save(tmp_path / "made")
     assert Release.load(tmp_path / "made").answer("sex = 'Male'").error < 60
     desk.close()
-
-
-@pytest.fixture
-def golden(tmp_path):
-    with zipfile.ZipFile(GOLDEN) as found:
-        found.extractall(tmp_path)
-    return tmp_path
 
 
 def test_a_release_of_the_old_form_opens_and_says_the_same(golden):

@@ -1,7 +1,6 @@
 """A key: paid once, answered always the same, bound to one request about one table."""
 
 import json
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curator.test_between_analysts import GOLDEN, desk_of
+from curator.people import desk_of
 from discreet.curator import Curator
 from discreet.errors import BadParameter, KeyReused, LedgerFailed, TableChanged
 from discreet.ledger import Budget, Ledger, verify
@@ -225,13 +224,6 @@ def test_a_version_that_is_declared_while_an_answer_is_made_takes_its_place(tmp_
     with pytest.raises(TableChanged, match="It was charged"):
         desk.ask("age >= 5", error=90, key="k")
     desk.close()
-
-
-@pytest.fixture
-def golden(tmp_path):
-    with zipfile.ZipFile(GOLDEN) as found:
-        found.extractall(tmp_path)
-    return tmp_path
 
 
 def test_keys_of_an_older_ledger_are_still_paid_once(golden):

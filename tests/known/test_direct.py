@@ -9,8 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from discreet.known.direct import MOST_DIRECTS
 from discreet.known.known import Known, quantile
@@ -32,12 +30,7 @@ from support.dense_estimator import (
     random_question,
     random_sigma,
 )
-
-seeds = st.integers(0, 2**32 - 1)
-
-
-def law(examples):
-    return lambda test: settings(max_examples=examples)(given(seed=seeds)(test))
+from support.strategies import law
 
 
 def random_releases(rng, *, most_cells=32, share=None, directs=None):

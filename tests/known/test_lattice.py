@@ -5,8 +5,6 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from discreet.known.family import energies_of
 from discreet.known.known import Known
@@ -27,12 +25,7 @@ from support.dense_estimator import (
     random_measurements,
     random_question,
 )
-
-seeds = st.integers(0, 2**32 - 1)
-
-
-def law(examples):
-    return lambda test: settings(max_examples=examples)(given(seed=seeds)(test))
+from support.strategies import law
 
 
 def table(rng, domain):

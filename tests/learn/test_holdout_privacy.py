@@ -23,7 +23,7 @@ from discreet.privacy.gate import pure_gate
 from discreet.privacy.loss import accounting_for
 from discreet.privacy.renyi import ORDERS
 from discreet.source.exact import unseal
-from support.holdout_replay import BUDGETS, heard_session
+from support.holdout_replay import BUDGETS, heard_session, scripts
 from support.neighbours import differences, told
 
 STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
@@ -98,17 +98,6 @@ def leaderboard_session(held, asked):
         return tuple(told(session.submit(one)) for one in asked if session.improvements_left)
 
     return run
-
-
-def scripts(steps, hits, values):
-    def go(script, left):
-        if left == 0 or len(script) == steps:
-            yield script
-            return
-        for answer in (None, *values):
-            yield from go((*script, answer), left - (answer is not None))
-
-    yield from go((), hits)
 
 
 def law_scales(plan):

@@ -10,56 +10,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 from time import monotonic, sleep
-from traceback import format_exception
 
 import pytest
 import sqlalchemy as sa
 
-from discreet.errors import LedgerFailed
 from discreet.ledger import Ledger, verify
 from discreet.ledger.log import Log
 from discreet.ledger.store import Store
-from ledger.spending import BUDGET, EVENT
+from ledger.serving import PASSWORD, assert_goes_on, capped, fails, spend
+from ledger.spending import EVENT
 from support.ledger_places import database_on, needs_postgres, new_database, tell
 
 pytestmark = [pytest.mark.process, needs_postgres]
 
-# What an error must not repeat.
-PRIVATE, PASSWORD = "who is ill?", "swordfish"
-NOT_OURS = ("psycopg.", "sqlalchemy", "SELECT", "INSERT", "DETAIL", "HINT", PRIVATE, PASSWORD)
 LOST = "the connection was lost, or the server is not there"
 TERMINATE = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
-
-
-def spend(ledger):
-    return ledger.spend(EVENT, PRIVATE, table="people", analyst=PRIVATE)
-
-
-@contextmanager
-def fails(reason):
-    """It fails with an error of ours that gives this reason, and says nothing of what was asked or of other errors."""
-    with pytest.raises(LedgerFailed, match=reason) as caught:
-        yield
-    assert [word for word in NOT_OURS if word in str(caught.value)] == []
-    assert "".join(format_exception(caught.value)).count("Traceback") == 1
-
-
-def assert_goes_on(ledger, address):
-    """The same ledger, and one that is opened anew, serve as if nothing had been."""
-    ledger.record(spend(ledger), b"an answer")
-    with Ledger(address, create=False) as another:
-        another.record(spend(another), b"an answer")
-    ledger.record(spend(ledger), b"an answer")
-    verify(address)
-
-
-def capped(address):
-    ledger = Ledger(address)
-    ledger.cap(BUDGET, table="people")
-    return ledger
 
 
 @pytest.fixture

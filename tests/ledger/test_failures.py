@@ -5,54 +5,21 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from json import loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from traceback import format_exception
 
 import pytest
 
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
 from discreet.ledger import Ledger, connect, moment, store, verify
 from ledger.bystander import bystander
-from ledger.spending import BUDGET, EVENT
+from ledger.serving import assert_goes_on, capped, fails, spend
+from ledger.spending import BUDGET
 from support.processes import child
-
-# What an error must not repeat.
-PRIVATE = "who is ill?"
-NOT_OURS = ("sqlite3", "sqlalchemy", "SELECT", "INSERT", "PRAGMA", "Errno", PRIVATE)
-
-
-def spend(ledger):
-    return ledger.spend(EVENT, PRIVATE, table="people", analyst=PRIVATE)
-
-
-@contextmanager
-def fails(reason, kind=LedgerFailed):
-    """It fails with an error of ours that gives this reason, and says nothing of what was asked or of other errors."""
-    with pytest.raises(kind, match=reason) as caught:
-        yield
-    assert type(caught.value) is kind
-    assert [word for word in NOT_OURS if word in str(caught.value)] == []
-    assert "".join(format_exception(caught.value)).count("Traceback") == 1
-
-
-def assert_goes_on(ledger, file):
-    """The same ledger, and one that is opened anew, serve as if nothing had been."""
-    ledger.record(spend(ledger), b"an answer")
-    with Ledger(file, create=False) as another:
-        another.record(spend(another), b"an answer")
-    ledger.record(spend(ledger), b"an answer")
-    verify(file)
-
-
-def capped(file):
-    ledger = Ledger(file)
-    ledger.cap(BUDGET, table="people")
-    return ledger
 
 
 @pytest.fixture

@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from discreet.plan.fill import fill_each, fill_to_budget, fill_to_target, fill_to_targets, water_level
-
-seeds = st.integers(0, 2**32 - 1)
-
-
-def law(examples):
-    return lambda test: settings(max_examples=examples)(given(seed=seeds)(test))
+from support.strategies import law
 
 
 def random_case(rng, *, pieces=None):

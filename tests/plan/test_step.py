@@ -6,8 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 from discreet.known.known import Known, quantile
@@ -21,13 +19,9 @@ from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Product
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from support.dense_estimator import random_domain, random_linear, random_question
+from support.strategies import law
 
-seeds = st.integers(0, 2**32 - 1)
 UNITS = [Unit(), Unit(neighbors="replace_one"), Unit(key="who", contributions=3)]
-
-
-def law(examples):
-    return lambda test: settings(max_examples=examples)(given(seed=seeds)(test))
 
 
 def random_asked(rng, domain, *, linear=False):

@@ -1,6 +1,5 @@
 """MWEM: the composed law of whole runs, the calls it makes, and a model that is better than none."""
 
-from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +20,7 @@ from discreet.query.ask import count, total
 from discreet.query.workload import monotone_conjunctions
 from discreet.release.batch import Batch
 from discreet.release.mwem import Learner, expected_rows, mwem, plan_rounds, project
+from support.failing_source import Unreadable
 
 REPLACE = dp.Unit(neighbors="replace_one")
 THREE = dp.Domain({"city": dp.Categories(["a", "b", "c"], outside="a", missing="a")})
@@ -229,26 +229,6 @@ def test_the_batch_answers_what_the_model_answers(monkeypatch):
 
 
 # --- Paying -----------------------------------------------------------------------------------------------------------
-
-
-class Unreadable:
-    """A source that can be reached, counts how often it is asked, and fails."""
-
-    def __init__(self):
-        self.asked = 0
-
-    def touch(self):
-        pass
-
-    def fingerprint(self):
-        return None
-
-    def snapshot(self):
-        return nullcontext()
-
-    def evaluate(self, question):
-        self.asked += 1
-        raise RuntimeError("the disk is gone")
 
 
 @pytest.fixture

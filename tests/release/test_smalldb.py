@@ -1,6 +1,5 @@
 """SmallDB for people: the chosen rows follow the law on the true table, the theorem holds, nothing is paid for a no."""
 
-from contextlib import nullcontext
 from itertools import combinations_with_replacement
 from math import exp, log
 
@@ -12,6 +11,7 @@ from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.query.ask import count, total
 from discreet.query.workload import monotone_conjunctions
 from discreet.release.smalldb import promised_error, sample_size, sampled_rows, small_db
+from support.failing_source import Unreadable
 from support.statistics import assert_follows, assert_rate_at_least, rejects
 
 REPLACE = dp.Unit(neighbors="replace_one")
@@ -33,26 +33,6 @@ def binary(columns, rows, unit=REPLACE, seed=0):
     domain = dp.Domain({f"x{i}": dp.Boolean() for i in range(columns)})
     leaning = rng.random((rows, columns)) < rng.random(columns)
     return dp.open({f"x{i}": leaning[:, i].tolist() for i in range(columns)}, domain=domain, unit=unit)
-
-
-class Unreadable:
-    """A source that counts how often it is asked, and fails."""
-
-    def __init__(self):
-        self.asked = 0
-
-    def touch(self):
-        pass
-
-    def fingerprint(self):
-        return None
-
-    def snapshot(self):
-        return nullcontext()
-
-    def evaluate(self, question):
-        self.asked += 1
-        raise RuntimeError("the disk is gone")
 
 
 def unreadable(table):

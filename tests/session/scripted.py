@@ -151,19 +151,6 @@ def scripted(counts, unit, queries, script, design, *, rows, monkeypatch):
     return Heard(tuple(heard), tuple(guesses), tuple(said), true[0] if true else sum(counts), tuple(told))
 
 
-def scripts(steps, hits, values):
-    """Every script of so many comparisons with at most so many hits, ending at the last."""
-
-    def go(script, left):
-        if left == 0 or len(script) == steps:
-            yield script
-            return
-        for answer in (None, *values):
-            yield from go((*script, answer), left - (answer is not None))
-
-    yield from go((), hits)
-
-
 def scales_of(design):
     first, second = (
         design.moves / design.first,

@@ -20,11 +20,11 @@ from session.scripted import (
     rows_loss,
     scales_of,
     scripted,
-    scripts,
     subset,
     subsets,
     unit_of,
 )
+from support.holdout_replay import scripts
 
 NEIGHBORS = ["add_remove", "replace_one"]
 

@@ -57,3 +57,16 @@ def heard_session(train, held, asked, *, folder, budget, seed=0, first=None, boa
                 outcome = f"{type(heard).__name__}: {heard}"
             session.calls.append(("outcome", outcome, repr(desk)))
     return session
+
+
+def scripts(steps, hits, values):
+    """Every script of so many comparisons with at most so many hits, ending at the last."""
+
+    def go(script, left):
+        if left == 0 or len(script) == steps:
+            yield script
+            return
+        for answer in (None, *values):
+            yield from go((*script, answer), left - (answer is not None))
+
+    yield from go((), hits)

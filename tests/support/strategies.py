@@ -1,6 +1,6 @@
 """What hypothesis draws in more than one place."""
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -20,3 +20,11 @@ def combined(atoms, max_leaves):
         ),
         max_leaves=max_leaves,
     )
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def law(examples):
+    """A law about random objects, tried with so many seeds of numpy's generator."""
+    return lambda test: settings(max_examples=examples)(given(seed=seeds)(test))

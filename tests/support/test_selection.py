@@ -9,6 +9,8 @@ from support.needs import NEEDED
 from support.selection import COMMANDS, MUTANT_PARTS, PARTS, part_of
 
 ROOT = Path(__file__).parents[2]
+# What our tests do without loads quickly.
+QUIET = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:hypothesispytest")
 
 
 def test_every_marker_is_registered_and_documented():
@@ -63,12 +65,12 @@ def test_a_run_says_what_it_left_out(project):
         """
     )
     for workers in ("0", "1"):
-        found = project.runpytest_subprocess("-m", "not (long or slow)", "-n", workers, "-p", "no:cacheprovider")
+        found = project.runpytest_subprocess("-m", "not (long or slow)", "-n", workers, *QUIET)
         found.assert_outcomes(passed=1, deselected=4 if workers == "0" else 0)
         found.stdout.fnmatch_lines(
             ["left out: 3 tests (3 long); make test-long runs them", "left out: 1 tests (1 slow); make test-all runs*"]
         )
-    project.runpytest_subprocess("-p", "no:cacheprovider").stdout.no_fnmatch_line("left out*")
+    project.runpytest_subprocess(*QUIET).stdout.no_fnmatch_line("left out*")
 
 
 BUSY = """
@@ -99,11 +101,12 @@ def test_a_marker_permits_it(): work(0.4)
 """
 
 
+@pytest.mark.slow
 def test_an_unmarked_test_that_takes_long_fails_where_it_is_asked_for(project, monkeypatch):
     project.makepyfile(BUSY)
-    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
+    project.runpytest_subprocess(*QUIET).assert_outcomes(passed=4)
     monkeypatch.setenv("DISCREET_CPU_SECONDS", "0.3")
-    found = project.runpytest_subprocess("-p", "no:cacheprovider")
+    found = project.runpytest_subprocess(*QUIET)
     found.assert_outcomes(passed=2, failed=2)
     found.stdout.fnmatch_lines(["*0.4 CPU seconds, and a test without a marker may take 0.3*"])
 
@@ -112,6 +115,6 @@ def test_what_a_marker_stands_for_is_skipped_or_required(project, monkeypatch):
     project.makepyfile("import pytest\n\n@pytest.mark.spark\ndef test_a(): pass\n")
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("DISCREET_REQUIRE_ALL", raising=False)
-    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(skipped=1)
+    project.runpytest_subprocess(*QUIET).assert_outcomes(skipped=1)
     monkeypatch.setenv("DISCREET_REQUIRE_ALL", "1")
-    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(errors=1)
+    project.runpytest_subprocess(*QUIET).assert_outcomes(errors=1)

@@ -119,6 +119,7 @@ def marginal_moves(
 ) -> tuple[Sensitivity, ...]:
     """How far one person moves each of some marginals; refuses expected integers that are not one for each cell.
 
+    >>> import numpy as np
     >>> from discreet.schema.column import Boolean
     >>> marginal_moves((("a",),), (np.array([3, 4, 5]),), Domain({"a": Boolean()}), Unit())
     Traceback (most recent call last):
