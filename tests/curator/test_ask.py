@@ -420,7 +420,7 @@ def test_a_mean_of_few_rows_is_refused_after_cheap_looks_and_says_what_they_cost
         with Curator(
             open_table(rows, domain=domain), budget=Budget(1, delta), ledger=tmp_path / f"{place}.sqlite"
         ) as desk:
-            limit = max(desk._gate().limit)
+            limit = max(desk._gate(desk.analyst).limit)
             for again in range(3):
                 before = len(desk.history())
                 with pytest.raises((BudgetExceeded, BadQuery)) as refused:
@@ -482,7 +482,7 @@ def test_the_error_that_a_refusal_suggests_fits(desk, question):
 def test_what_fits_directly_is_not_refused(tmp_path):
     question = "age >= 60 AND city = 'a'"
     with Curator(PEOPLE, budget=Budget(epsilon=1, delta=1e-9), ledger=tmp_path / "ledger.sqlite") as desk:
-        direct, gate = gaussian(sigma=6, sensitivity=1), desk._gate()
+        direct, gate = gaussian(sigma=6, sensitivity=1), desk._gate(desk.analyst)
         if direct.error(0.95) > 12 or not gate.fits((0,), gate.charge(direct.event)):
             pytest.fail("a direct answer with error 12 fits", pytrace=False)
         assert desk.ask(question, error=12).error <= 12

@@ -13,11 +13,10 @@ from urllib.parse import quote, urlsplit
 
 from discreet.answer import Answer
 from discreet.client.line import PAUSE, Line
-from discreet.curator.asked import Askable
+from discreet.curator.asked import Askable, read_accuracy
 from discreet.curator.free import Free
 from discreet.curator.promise import Plan
 from discreet.curator.release import Release
-from discreet.curator.wish import read_wish
 from discreet.errors import BadParameter, NotFound, SourceFailed, did_you_mean
 from discreet.ledger import Budget, Spend
 from discreet.model.ensemble import Tell
@@ -239,7 +238,7 @@ class Elsewhere(Source):
 
 def _wish(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> dict[str, Any]:
     """The wish, if it makes sense: what does not is refused here, with the same sentence."""
-    wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+    wish = read_accuracy(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
     return {"error": wish.error, "confidence": wish.confidence, "epsilon": wish.epsilon, "joint": bool(joint)}
 
 

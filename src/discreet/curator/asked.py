@@ -1,15 +1,19 @@
-"""What somebody asks, in whatever form, as parts that are counted or added up."""
+"""A question as it is passed on: what is asked, parsed once; how good the answer must be; who asks, under which key."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from json import dumps
 from math import inf, prod
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from discreet.cache import ById, LruCache
-from discreet.errors import BadQuery, TooLarge
+from discreet.cache import ById, LruCache, memoize
+from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.known.family import room_of
 from discreet.known.steps import Question
 from discreet.ledger import legacy
+from discreet.ledger.keys import key_body, own_key, part_of
+from discreet.parameter import Number, confidence_of, positive
+from discreet.plan.target import Target
 from discreet.query.ask import AggregateQuery, count
 from discreet.query.box import shared_work
 from discreet.query.check import MOST_ANSWER_NUMBERS, MOST_ANSWER_ROWS, check_statement, require_numbers
@@ -18,6 +22,7 @@ from discreet.query.normal import readable
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Select
+from discreet.query.wire import condition_to_plain, query_to_plain
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 from discreet.source.effect import require_light_rows
@@ -52,15 +57,15 @@ class Part:
         return weight is None or weight.range(domain)[0] >= 0
 
 
-# Reading takes time before anything is paid. So a batch has so many letters, where each question counts as so many
-# more; and its weights take so much room, in numbers.
+# Parsing takes time before anything is paid. So a batch has at most so many letters, where each question counts as so
+# many more; and its weights take at most so much room, in numbers.
 _MOST_LETTERS, _TEXT, _QUERY, _MOST_ROOM = 2**16, 32, 4, 2**21
 # Texts and what they ask, in numbers of eight bytes: 32 MB.
-_READ: "LruCache[tuple[str, ById[Domain], str], Reading]" = LruCache(2**22)
+_READ: "LruCache[tuple[str, ById[Domain], str], ParsedQuestion]" = LruCache(2**22)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class ParsedQuestion:
     """A question as the curator sees it: its parts, its groups, its text, and how the answer is laid out."""
 
     parts: tuple[Part, ...]
@@ -78,67 +83,136 @@ class Reading:
         return prod(domain[name].size for name in self.group) * len(self.parts)
 
 
-def single(reading: Reading) -> Linear | None:
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """An error and how often it must hold; or a price; or neither, which is what is known."""
+
+    error: float | None
+    confidence: float
+    epsilon: float | None
+    joint: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing may be paid."""
+        return self.error is None and self.epsilon is None
+
+    @property
+    def target(self) -> Target:
+        """What one number must reach."""
+        return Target(inf if self.error is None else self.error, self.confidence)
+
+    def joint_of(self, parsed: ParsedQuestion, domain: Domain) -> int:
+        """How many bars must hold together: those of all cells, if so wished or if the numbers choose the rows."""
+        if not (self.joint or parsed.chosen):
+            return 1
+        return parsed.size(domain)
+
+
+class Keyed(NamedTuple):
+    """A key, the request that it is bound to, and the bytes by which older versions knew the same request."""
+
+    key: str
+    body: bytes
+    older: tuple[bytes, ...] = ()
+
+    def part(self, what: Literal["round", "question"], place: int) -> "Keyed":
+        """The same for a further payment of the request."""
+        return self if not place else self._replace(key=part_of(self.key, what, place + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedQuestion:
+    """What is asked, how good the answer must be, who asks, and the key if there is one: made once, and passed on.
+
+    `nonnegative` lifts to zero what is below it and cannot be.
+    """
+
+    parsed: ParsedQuestion
+    accuracy: Accuracy
+    analyst: str
+    nonnegative: bool = False
+    keyed: Keyed | None = None
+
+    @property
+    def single(self) -> Linear | None:
+        """The query that a model might answer: one number, for an error that holds by itself; None of any other."""
+        return None if self.accuracy.error is None or self.accuracy.joint else single(self.parsed)
+
+    def joint(self, domain: Domain) -> int:
+        """How many intervals must hold together."""
+        return self.accuracy.joint_of(self.parsed, domain)
+
+
+class Unpaid(NamedTuple):
+    """A question that was not known when what is known had this `version`; `looked` says whether anybody looked."""
+
+    asked: PreparedQuestion
+    version: int = -1
+    looked: bool = True
+
+
+def single(parsed: ParsedQuestion) -> Linear | None:
     """The query of a question that is one number and not a mean; None of any other."""
-    if len(reading.parts) != 1 or reading.group or reading.chosen or reading.parts[0].values is not None:
+    if len(parsed.parts) != 1 or parsed.group or parsed.chosen or parsed.parts[0].values is not None:
         return None
-    total = reading.parts[0].total
+    total = parsed.parts[0].total
     return total if isinstance(total, Linear) else None
 
 
-def read_question(question: Askable, domain: Domain, table: str) -> Reading:
+def read_question(question: Askable, domain: Domain, table: str) -> ParsedQuestion:
     """The parts of a question; raises BadQuery if it makes no sense for this table."""
     match question:
         case str():
             return _read_text(question, domain, table)
         case Predicate():
             counted = Part("count", count(domain, question))
-            return Reading((counted,), (), legacy.text(question), _counted(table, question))
+            return ParsedQuestion((counted,), (), legacy.text(question), _counted(table, question))
         case Select():
             return _of_select(question, domain, legacy.text(question))
         case Linear():
             require_light_rows([question], domain)
-            return Reading((Part("value", question),), (), legacy.text(question))
+            return ParsedQuestion((Part("value", question),), (), legacy.text(question))
         case Marginal():
             require_numbers(question.size(domain), MOST_ANSWER_ROWS)
             if question.weight is not None:
                 require_light_rows([question.weight], domain)
-            return Reading((Part("value", question),), question.columns, legacy.text(question))
+            return ParsedQuestion((Part("value", question),), question.columns, legacy.text(question))
         case Ratio(numerator, denominator):
             require_light_rows([numerator, denominator], domain)
             if denominator.range(domain)[1] <= 0:
                 raise BadQuery("the denominator is never above 0, so there is no quotient. Change the signs of both.")
-            return Reading((Part("value", numerator, denominator, 0, (-inf, inf)),), (), legacy.text(question))
+            return ParsedQuestion((Part("value", numerator, denominator, 0, (-inf, inf)),), (), legacy.text(question))
     raise BadQuery(
         f'a {type(question).__name__} is not a question. Give SQL, a condition such as "age >= 65", a predicate made '
         "with col(), or a query such as Marginal(['age', 'sex'])."
     )
 
 
-def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> list[Reading]:
-    """The same of a batch, which has no more numbers together than one answer may have, and takes no more reading."""
-    readings: list[Reading] = []
+def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> list[ParsedQuestion]:
+    """The same of a batch, which has no more numbers than one answer may have, and takes no longer to parse."""
+    batch: list[ParsedQuestion] = []
     numbers = letters = weights = 0
     with shared_work():
         for each in questions:
             letters += _QUERY if isinstance(each, (Linear, Marginal, Ratio)) else _TEXT
             letters += len(each) if isinstance(each, str) else 0
             if letters > _MOST_LETTERS:
-                raise _too_much(f"more than {len(readings)} questions of this length")
-            readings.append(read_question(each, domain, table))
-            numbers += readings[-1].size(domain)
-            require_numbers(numbers, MOST_ANSWER_ROWS if len(readings) == 1 else MOST_ANSWER_NUMBERS)
-            weights += sum(room_of(question) for part in readings[-1].parts for question in part.questions)
-            if weights > _MOST_ROOM and len(readings) > 1:
-                raise _too_much(f"{len(readings)} questions with weights for so many cells")
-    return readings
+                raise _too_much(f"more than {len(batch)} questions of this length")
+            batch.append(read_question(each, domain, table))
+            numbers += batch[-1].size(domain)
+            require_numbers(numbers, MOST_ANSWER_ROWS if len(batch) == 1 else MOST_ANSWER_NUMBERS)
+            weights += sum(room_of(question) for part in batch[-1].parts for question in part.questions)
+            if weights > _MOST_ROOM and len(batch) > 1:
+                raise _too_much(f"{len(batch)} questions with weights for so many cells")
+    return batch
 
 
 def _too_much(what: str) -> TooLarge:
     return TooLarge(f"{what} are too many together. Nothing was measured for them. Ask in several batches.")
 
 
-def _read_text(text: str, domain: Domain, table: str) -> Reading:
+def _read_text(text: str, domain: Domain, table: str) -> ParsedQuestion:
     """SQL, or a condition as after WHERE. The same texts come back, so what they say is kept for a while."""
     key = text, ById(domain), table
     found = _READ.get(key)
@@ -158,12 +232,12 @@ def _counted(table: str, where: Predicate) -> Select:
     return Select(table, (Aggregate("count", None, "count"),), where)
 
 
-def _of_select(select: Select, domain: Domain, text: str) -> Reading:
+def _of_select(select: Select, domain: Domain, text: str) -> ParsedQuestion:
     # All that could fail once it is paid for fails here.
     check_statement(select, domain)
     questions = zip(select.aggregates, select.questions(domain), strict=True)
     parts = tuple(_part(aggregate, question, domain) for aggregate, question in questions)
-    return Reading(parts, select.group, text, select)
+    return ParsedQuestion(parts, select.group, text, select)
 
 
 def _part(aggregate: Aggregate, question: AggregateQuery, domain: Domain) -> Part:
@@ -183,3 +257,52 @@ def _middle(domain: Domain, name: str | None) -> tuple[int, tuple[float, float]]
     column: Any = domain[name or ""]
     assert isinstance(column, Integers), "only integers have a mean"
     return (column.lower + column.upper) // 2, (float(column.lower), float(column.upper))
+
+
+def read_accuracy(*, error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Accuracy:
+    """How good an answer must be, if that makes sense."""
+    try:
+        return _read(error, confidence, epsilon, bool(joint))
+    except TypeError:
+        # What cannot be hashed is no number: it is refused with a sentence.
+        return _checked(error, confidence, epsilon, bool(joint))
+
+
+def _checked(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Accuracy:
+    if error is not None and epsilon is not None:
+        raise BadParameter(
+            f"error is {error!r} and epsilon is {epsilon!r}; give one of them: how good the answer must be, or what it "
+            "may cost."
+        )
+    chance = confidence_of(confidence)
+    half = None if error is None else float(positive("error", error, next_step="Give a half-width, say 100."))
+    price = None if epsilon is None else float(positive("epsilon", epsilon, next_step="Give a price, say 0.01."))
+    return Accuracy(half, chance, price, joint)
+
+
+_read = memoize(1024, typed=True)(_checked)
+
+
+def keyed(
+    key: str, kind: str, batch: Sequence[ParsedQuestion], accuracy: Accuracy, *, nonnegative: bool = False
+) -> Keyed:
+    """A request under a key. What matters is what was asked and how it is shown, not how it was written."""
+    asked = [query_to_plain(each) for parsed in batch for part in parsed.parts for each in part.questions]
+    how = [accuracy.error, accuracy.confidence, accuracy.epsilon, bool(accuracy.joint), bool(nonnegative)]
+    body = key_body(kind, [asked, [_layout(parsed, condition_to_plain) for parsed in batch], how])
+    # As version 1 wrote it: the layout with conditions as texts; and before that the accuracy, as it was
+    # represented.
+    first = dumps([kind, asked, [_layout(parsed, legacy.text) for parsed in batch], how])
+    fields = {name: getattr(accuracy, name) for name in ("error", "confidence", "epsilon", "joint")}
+    old = legacy.named("Wish", **fields)
+    return Keyed(own_key(key), body, (first.encode(), dumps([asked, old]).encode()))
+
+
+def _layout(parsed: ParsedQuestion, condition: Callable[[Predicate], Any]) -> Any:
+    """How an answer is shown: names, groups, and which rows in which order."""
+    select = parsed.select
+    if not isinstance(select, Select):
+        return [list(parsed.group)]
+    items = [[each.kind if isinstance(each, Aggregate) else "group", each.column, each.name] for each in select.items]
+    order = [[each.name, each.descending] for each in select.order]
+    return [list(select.group), items, condition(select.having), order, select.limit]

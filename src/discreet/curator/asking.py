@@ -4,24 +4,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from discreet.curator.asked import Reading, single
+from discreet.curator.asked import Keyed, PreparedQuestion, single
 from discreet.curator.bars import all_bars
-from discreet.curator.keyed import packed, unpacked
+from discreet.curator.keyed import UnlaidAnswer, packed, unpacked
 from discreet.curator.models import Models
 from discreet.curator.promise import beyond, next_steps
-from discreet.curator.reply import Said, cost_of, lifted, meets, price_of, said, together
-from discreet.curator.teller import Keyed, Paying, Teller
-from discreet.curator.wish import Wish, few_rows, modelled, targets_of
+from discreet.curator.reply import cost_of, lifted, meets, price_of, together, unlaid
+from discreet.curator.teller import Paying, Teller
+from discreet.curator.wish import few_rows, targets_of
 from discreet.errors import BudgetExceeded, TableChanged, TooLarge
 from discreet.known.bars import Bars
 from discreet.known.known import Known
 from discreet.ledger import Ledger
 from discreet.picture import error_text
-from discreet.plan.plan import Steps, plan_steps, require_few
+from discreet.plan.plan import Origin, Steps, plan_steps, require_few
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.source.table import Table
@@ -41,19 +40,21 @@ class Asking:
 
     # What may pay is below.
 
-    def _once(self, request: Keyed | None, answered: Callable[[], list[Said]]) -> list[Said]:
-        """What is said to a request: under a key that was paid with, always the same. Free answers leave no trace."""
-        if request is None:
+    def _once(
+        self, keyed: Keyed | None, analyst: str, answered: Callable[[], list[UnlaidAnswer]]
+    ) -> list[UnlaidAnswer]:
+        """The answers to a request: under a key that was paid with, always the same. Free answers leave no trace."""
+        if keyed is None:
             return answered()
-        if (kept := self._kept(request)) is not None:
+        if (kept := self._kept(keyed, analyst)) is not None:
             return kept
-        saids = answered()
-        if all(isinstance(each.cost, Nothing) for each in saids) and not self._used(request):
-            return saids
+        found = answered()
+        if all(isinstance(each.cost, Nothing) for each in found) and not self._used(keyed, analyst):
+            return found
         # What the rows are now does not matter, for they were read; but the version must still be the current one.
         table = replace(self.table.identity, fingerprint=None)
         try:
-            stored = self.ledger.keep(packed(saids), request.key, table=table, analyst=self.analyst, body=request.body)
+            stored = self.ledger.keep(packed(found), keyed.key, table=table, analyst=analyst, body=keyed.body)
         except TableChanged:
             raise TableChanged(
                 f'a new version of table "{table.table}" was declared while this was answered about the one before. It '
@@ -61,55 +62,62 @@ class Asking:
             ) from None
         return unpacked(stored)
 
-    def _asked(self, reading: Reading, wish: Wish, nonnegative: bool, request: Keyed | None) -> Said:
-        # Somebody may have paid for it while we waited for our turn.
-        if (found := self._told(reading, wish, nonnegative)) is not None:
-            return found
-        checked, asked = None, modelled(reading, wish)
-        self._models.take_cost()
-        if asked is not None:
-            checked = self._models.ask(asked, wish.target, reading.text, self.analyst)
-        done = [self._models.take_cost()]
+    def _paid(self, asked: PreparedQuestion) -> UnlaidAnswer:
+        """The answer to a question that is not known: by a model that is checked, or measured."""
+        checked, query = None, asked.single
+        done: list[Event] = [Nothing()]
+        if query is not None:
+            self._models.take_cost()
+            checked = self._models.ask(query, asked.accuracy.target, asked.parsed.text, asked.analyst)
+            done = [self._models.take_cost()]
         if checked is not None and checked.steps is None:
             bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
-            return self._said(wish, [bar], origin="model", cost=together(done))
+            return self._unlaid(asked, [bar], origin="model", cost=together(done))
         hit = [] if checked is None or checked.steps is None else [checked.steps]
         paid = [*hit]
-        with self._told_what_was(paid, done[0]):
-            self._meet(reading, wish, request, paid)
+        with self._saying_what_was_charged(asked.analyst, paid, done[0]):
+            self._meet(asked, asked.keyed, paid)
         # The event of a hit has what was measured after it.
         done += [] if checked is None or checked.cost is None else [checked.cost]
         cost = together([*done, cost_of(self._teller, paid[len(hit) :])])
-        return self._said(wish, self._shown(reading, self._bars(reading, wish), nonnegative), paid, cost=cost)
+        return self._unlaid(asked, self._shown(asked, self._bars(asked)), paid, cost=cost)
 
-    def _asked_many(self, readings: Sequence[Reading], wish: Wish, request: Keyed | None) -> list[Said]:
+    def _paid_together(self, batch: Sequence[PreparedQuestion], keyed: Keyed | None) -> list[UnlaidAnswer]:
+        """The answers to a batch, in one payment. All are asked by one analyst, with one accuracy."""
+        if not batch:
+            return []
         paid: list[Steps] = []
-        questions = [question for reading in readings for part in reading.parts for question in part.questions]
-        if self._known.pure or not all(modelled(reading, wish) for reading in readings):
+        accuracy, analyst = batch[0].accuracy, batch[0].analyst
+        questions = [question for asked in batch for part in asked.parsed.parts for question in part.questions]
+        if self._known.pure or not all(asked.single for asked in batch):
             require_few(questions, self._known)
         self._models.take_cost()
-        certified = self._certified(readings, wish)
+        certified = self._certified(batch)
         done = self._models.take_cost()
         if certified is not None:
-            return [self._said(wish, [bar], origin="model", cost=done) for bar in certified]
-        with self._told_what_was(paid, done):
+            return [
+                self._unlaid(asked, [bar], origin="model", cost=done)
+                for asked, bar in zip(batch, certified, strict=True)
+            ]
+        with self._saying_what_was_charged(analyst, paid, done):
             require_few(questions, self._known)
-            asked = [pair for reading in readings for pair in targets_of(reading, wish, self._known, self._gate())]
-            steps = plan_steps(asked, self._known)
+            gate = self._gate(analyst)
+            targets = [pair for asked in batch for pair in targets_of(asked.parsed, accuracy, self._known, gate)]
+            steps = plan_steps(targets, self._known)
             if steps.steps:
-                why = f"{len(readings)} questions: " + "; ".join(reading.text for reading in readings[:3])
-                if self._measure(steps, why, request, wish, readings):
+                why = f"{len(batch)} questions: " + "; ".join(asked.parsed.text for asked in batch[:3])
+                if self._measure(steps, why, keyed, batch):
                     paid.append(steps)
             # Means may need another look, now that the number of their values is known.
-            for place, reading in enumerate(readings):
-                part = None if request is None else request.part("question", place + 1)
-                self._meet(reading, wish, part, paid)
+            for place, asked in enumerate(batch):
+                part = None if keyed is None else keyed.part("question", place + 1)
+                self._meet(asked, part, paid)
         # All were paid for together: what it cost is worked out once, not once for each of them.
-        whole = self._said(wish, (), paid, cost=together([done, cost_of(self._teller, paid)]))
-        return [whole._replace(bars=tuple(self._bars(reading, wish))) for reading in readings]
+        whole = self._unlaid(batch[0], (), paid, cost=together([done, cost_of(self._teller, paid)]))
+        return [whole._replace(bars=tuple(self._bars(asked))) for asked in batch]
 
     @contextmanager
-    def _told_what_was(self, paid: Sequence[Steps], done: Event) -> Iterator[None]:
+    def _saying_what_was_charged(self, analyst: str, paid: Sequence[Steps], done: Event) -> Iterator[None]:
         """Say in a refusal what was charged before it: looks of a mean, the rest of a batch, what a model took."""
         try:
             yield
@@ -117,106 +125,110 @@ class Asking:
             cost = together([done, cost_of(self._teller, paid)])
             if isinstance(cost, Nothing):
                 raise
-            price = price_of(self._teller, self.analyst, cost)
+            price = price_of(self._teller, analyst, cost)
             raise type(refused)(
                 f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}."
             ) from None
 
-    def _meet(self, reading: Reading, wish: Wish, request: Keyed | None, paid: list[Steps]) -> None:
-        """Measure until the wish is met. Only a mean takes more than one round."""
+    def _meet(self, asked: PreparedQuestion, keyed: Keyed | None, paid: list[Steps]) -> None:
+        """Measure until the wanted accuracy is met. Only a mean takes more than one round."""
+        parsed, accuracy, analyst = asked.parsed, asked.accuracy, asked.analyst
         all_parts, narrowest = False, inf
         for place in range(_ROUNDS):
-            if wish.nothing or meets(self._bars(reading, wish), wish):
+            bars = self._bars(asked)
+            if accuracy.nothing or meets(bars, accuracy):
                 break
-            if beyond(self._teller, self.analyst, reading, wish):
-                raise BudgetExceeded(f"{few_rows(wish)}{self._for_free([reading], wish)}")
+            if beyond(self._teller, analyst, parsed, accuracy):
+                raise BudgetExceeded(f"{few_rows(accuracy)}{self._for_free([asked])}")
             try:
-                asked = targets_of(reading, wish, self._known, self._gate())
+                targets = targets_of(parsed, accuracy, self._known, self._gate(analyst))
             except BudgetExceeded as refused:
-                raise BudgetExceeded(f"{refused}{self._for_free([reading], wish)}") from None
-            steps = next_steps(self._teller, self.analyst, asked, wish)
-            width = self._width(reading, wish)
+                raise BudgetExceeded(f"{refused}{self._for_free([asked])}") from None
+            steps = next_steps(self._teller, analyst, targets, accuracy)
+            width = float(sum(bar.errors.sum() for bar in bars))
             if not steps.steps or (all_parts and not width < narrowest):
                 # What a round has not made narrower, another will not.
                 break
-            all_parts, narrowest = len(asked) > len(reading.parts), width
-            part = None if request is None else request.part("round", place)
-            if self._measure(steps, reading.text, part, wish, [reading]):
+            all_parts, narrowest = len(targets) > len(parsed.parts), width
+            if self._measure(steps, parsed.text, None if keyed is None else keyed.part("round", place), [asked]):
                 paid.append(steps)
-            if wish.epsilon is not None:
+            if accuracy.epsilon is not None:
                 break
 
-    def _measure(self, steps: Steps, why: str, request: Keyed | None, wish: Wish, readings: Sequence[Reading]) -> bool:
+    def _measure(self, steps: Steps, why: str, keyed: Keyed | None, batch: Sequence[PreparedQuestion]) -> bool:
         """Take some steps. Whether something was paid: a repeated request is not."""
-        paying = Paying(self.analyst, keyed=request, error=wish.error or None)
+        paying = Paying(batch[0].analyst, keyed=keyed, error=batch[0].accuracy.error or None)
         try:
             return self._teller.measure(steps, why, paying)
         except BudgetExceeded as refused:
-            raise BudgetExceeded(f"{refused}{self._for_free(readings, wish)}") from None
+            raise BudgetExceeded(f"{refused}{self._for_free(batch)}") from None
 
-    def _certified(self, readings: Sequence[Reading], wish: Wish) -> list[Bars] | None:
+    def _certified(self, batch: Sequence[PreparedQuestion]) -> list[Bars] | None:
         """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
-        asked = [modelled(reading, wish) for reading in readings]
-        clear = [each for each in asked if each is not None]
-        found = self._models.certify(clear, len(asked), wish.target, self.analyst)
+        clear = [query for asked in batch if (query := asked.single) is not None]
+        found = self._models.certify(clear, len(batch), batch[0].accuracy.target, batch[0].analyst)
         return None if found is None else found.bars
 
     # What only looks is below.
 
-    def _used(self, request: Keyed | None) -> bool:
-        return request is not None and self.ledger.used(request.key, analyst=self.analyst)
+    def _used(self, keyed: Keyed | None, analyst: str) -> bool:
+        return keyed is not None and self.ledger.used(keyed.key, analyst=analyst)
 
-    def _kept(self, request: Keyed) -> list[Said] | None:
-        """What was said to a request when it came first under its key."""
-        named: dict[str, Any] = {"table": self.table.name, "analyst": self.analyst}
-        kept = self.ledger.kept(request.key, body=request.body, older=request.older, **named)
+    def _kept(self, keyed: Keyed, analyst: str) -> list[UnlaidAnswer] | None:
+        """What was answered to a request when it came first under its key."""
+        kept = self.ledger.kept(keyed.key, table=self.table.name, analyst=analyst, body=keyed.body, older=keyed.older)
         return None if kept is None else unpacked(kept)
 
-    def _told(self, reading: Reading, wish: Wish, nonnegative: bool) -> Said | None:
+    def _free(self, asked: PreparedQuestion) -> UnlaidAnswer | None:
         """The answer if nothing need be paid for it, or nothing may be."""
-        asked = modelled(reading, wish)
-        if asked is not None and self._known.surely_unknown(asked):
+        query = asked.single
+        if query is not None and self._known.surely_unknown(query):
             return None
-        bars = self._bars(reading, wish)
-        if meets(bars, wish):
-            return self._said(wish, self._shown(reading, bars, nonnegative))
-        if wish.nothing:
-            return self._guess(reading, wish, bars) or self._said(wish, self._shown(reading, bars, nonnegative))
+        bars = self._bars(asked)
+        if meets(bars, asked.accuracy):
+            return self._unlaid(asked, self._shown(asked, bars))
+        if asked.accuracy.nothing:
+            return self._guess(asked, bars) or self._unlaid(asked, self._shown(asked, bars))
         return None
 
-    def _for_free(self, readings: Sequence[Reading], wish: Wish) -> str:
+    def _for_free(self, batch: Sequence[PreparedQuestion]) -> str:
         """What can be had without paying, as the end of a refusal."""
-        error = max(float(bar.errors.max()) for each in readings for bar in self._bars(each, wish))
+        error = max(float(bar.errors.max()) for asked in batch for bar in self._bars(asked))
         if error < inf:
             return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
-        if any(self._models.guess(asked) is not None for each in readings if (asked := single(each)) is not None):
+        queries = [query for asked in batch if (query := single(asked.parsed)) is not None]
+        if any(self._models.guess(query) is not None for query in queries):
             return "\n    A model answers it for free, without any guarantee: ask without an error."
         return "\n    Nothing that follows from earlier answers says more about it; see known()."
 
-    def _guess(self, reading: Reading, wish: Wish, bars: Sequence[Bars]) -> Said | None:
+    def _guess(self, asked: PreparedQuestion, bars: Sequence[Bars]) -> UnlaidAnswer | None:
         """What a model says of a question of which nothing is known: its error is infinite, for it has no guarantee."""
-        asked = single(reading)
-        value = None if asked is None or bars[0].errors.min() < inf else self._models.guess(asked)
+        query = single(asked.parsed)
+        value = None if query is None or bars[0].errors.min() < inf else self._models.guess(query)
         if value is None:
             return None
-        return self._said(wish, [Bars(np.array([round(value)]), np.array([inf]))], (), origin="model")
+        return self._unlaid(asked, [Bars(np.array([round(value)]), np.array([inf]))], origin="model")
 
-    def _bars(self, reading: Reading, wish: Wish) -> list[Bars]:
-        joint = wish.joint_of(reading, self.table.domain)
-        return all_bars(reading.parts, self._known, wish.confidence, joint)
+    def _bars(self, asked: PreparedQuestion) -> list[Bars]:
+        joint = asked.joint(self.table.domain)
+        return all_bars(asked.parsed.parts, self._known, asked.accuracy.confidence, joint)
 
-    def _shown(self, reading: Reading, bars: list[Bars], nonnegative: bool) -> list[Bars]:
-        return lifted(reading, bars, self.table.domain) if nonnegative else bars
+    def _shown(self, asked: PreparedQuestion, bars: list[Bars]) -> list[Bars]:
+        return lifted(asked.parsed, bars, self.table.domain) if asked.nonnegative else bars
 
-    def _width(self, reading: Reading, wish: Wish) -> float:
-        """How wide all bars are together."""
-        return float(sum(bar.errors.sum() for bar in self._bars(reading, wish)))
+    def _unlaid(
+        self,
+        asked: PreparedQuestion,
+        bars: Sequence[Bars],
+        paid: Sequence[Steps] = (),
+        *,
+        origin: Origin | None = None,
+        cost: Event | None = None,
+    ) -> UnlaidAnswer:
+        return unlaid(self._teller, asked, bars, paid, origin=origin, cost=cost)
 
-    def _said(self, wish: Wish, bars: Sequence[Bars], paid: Sequence[Steps] = (), **facts: Any) -> Said:
-        return said(self._teller, self.analyst, wish, bars, paid, **facts)
-
-    def _gate(self) -> Gate:
-        return self._teller.gate(self.analyst)
+    def _gate(self, analyst: str) -> Gate:
+        return self._teller.gate(analyst)
 
     @property
     def _known(self) -> Known:

@@ -8,18 +8,25 @@ from types import TracebackType
 from typing import Any, overload
 
 from discreet.answer import Answer
-from discreet.curator.asked import Askable, read_question, read_questions
+from discreet.curator.asked import (
+    Askable,
+    PreparedQuestion,
+    Unpaid,
+    keyed,
+    read_accuracy,
+    read_question,
+    read_questions,
+)
 from discreet.curator.asking import Asking
 from discreet.curator.free import Free, free_now
-from discreet.curator.keyed import keyed
+from discreet.curator.keyed import UnlaidAnswer
 from discreet.curator.models import Models
-from discreet.curator.promise import Plan, promised
+from discreet.curator.promise import Plan, explained
 from discreet.curator.rehearsal import rehearse
 from discreet.curator.release import Release
 from discreet.curator.releasing import Releasing
 from discreet.curator.reply import laid
 from discreet.curator.teller import Teller
-from discreet.curator.wish import read_wish
 from discreet.errors import BadParameter
 from discreet.known.laplace import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
@@ -83,7 +90,7 @@ class Curator(Asking):
         self._releasing = Releasing(self._teller)
         try:
             self._teller.watch.open(budget, self.analyst)
-            self._teller.known = estimator_for(self._gate().kind, table.domain, table.unit)
+            self._teller.known = estimator_for(self._gate(self.analyst).kind, table.domain, table.unit)
             with self._teller.turn():
                 self._teller.tell_total()
         except BaseException:
@@ -113,20 +120,79 @@ class Curator(Asking):
         how many rows it is of (at most 3 hundredths of the budget in squared mu, 6 of epsilon where delta is 0), and
         the sentence says how much.
         """
-        if analyst is not None:
-            mine: dict[str, Any] = {"error": error, "confidence": confidence, "epsilon": epsilon, "joint": joint}
-            return self.seen_by(analyst).ask(question, **mine, nonnegative=nonnegative, key=key)
-        reading = read_question(question, self.table.domain, self.table.name)
-        wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        request = None if key is None else keyed(key, "ask", [reading], wish, nonnegative=nonnegative)
-        if not self._used(request):
-            with self._teller.looking():
-                if (found := self._told(reading, wish, nonnegative)) is not None:
-                    return laid(self._teller, reading, wish, found)
-        rehearse(reading, self.table.domain)
+        found = self.look(
+            self.prepare(
+                question,
+                error=error,
+                confidence=confidence,
+                epsilon=epsilon,
+                joint=joint,
+                nonnegative=nonnegative,
+                analyst=analyst,
+                key=key,
+            )
+        )
+        return found if isinstance(found, Answer) else self.pay(found)
+
+    def prepare(
+        self,
+        question: Askable,
+        *,
+        error: Number | None = None,
+        confidence: Number = 0.95,
+        epsilon: Number | None = None,
+        joint: bool = False,
+        nonnegative: bool = False,
+        analyst: str | None = None,
+        key: str | None = None,
+    ) -> PreparedQuestion:
+        """A question, parsed and checked once, for `look` and `pay`; what is asked is what `ask` takes."""
+        parsed = read_question(question, self.table.domain, self.table.name)
+        accuracy = read_accuracy(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        who = self.analyst if analyst is None else text("analyst", analyst)
+        request = None if key is None else keyed(key, "ask", [parsed], accuracy, nonnegative=nonnegative)
+        return PreparedQuestion(parsed, accuracy, who, bool(nonnegative), request)
+
+    def look(self, asked: PreparedQuestion, *, wait: bool = True) -> Answer | Unpaid:
+        """The answer if it is known, or was given under its key; otherwise what `pay` takes. Spends nothing.
+
+        A server looks first, on the thread that serves everybody; so without `wait` it does not look where that would
+        take longer: where others have to be waited for, or where there are many numbers.
+        """
+        teller = self._teller
+        if self._used(asked.keyed, asked.analyst):
+            assert asked.keyed is not None, "what was used is a key"
+            kept = self._kept(asked.keyed, asked.analyst)
+            # Paid for, and not yet answered: whoever asks waits for it.
+            return Unpaid(asked) if kept is None else laid(teller, asked, kept[0])
+        if wait:
+            with teller.looking():
+                return self._known_or_unpaid(asked)
+        many = asked.parsed.size(self.table.domain) > FEW
+        if asked.accuracy.nothing or many or not teller.knowing.acquire(blocking=False):
+            return Unpaid(asked, looked=False)
+        try:
+            return self._known_or_unpaid(asked) if teller.is_fresh else Unpaid(asked, looked=False)
+        finally:
+            teller.knowing.release()
+
+    def _known_or_unpaid(self, asked: PreparedQuestion) -> Answer | Unpaid:
+        found = self._free(asked)
+        return Unpaid(asked, self._known.version) if found is None else laid(self._teller, asked, found)
+
+    def pay(self, unpaid: Unpaid) -> Answer:
+        """The answer to a question that was not known, paid for now; or that somebody else has paid for meanwhile."""
+        asked = unpaid.asked
+        rehearse(asked.parsed, self.table.domain)
+
+        def answered() -> list[UnlaidAnswer]:
+            # Somebody may have paid for it while we waited for our turn.
+            known = None if unpaid.version == self._known.version else self._free(asked)
+            return [self._paid(asked) if known is None else known]
+
         with self._teller.turn():
-            (found,) = self._once(request, lambda: [self._asked(reading, wish, nonnegative, request)])
-            return laid(self._teller, reading, wish, found)
+            (found,) = self._once(asked.keyed, asked.analyst, answered)
+            return laid(self._teller, asked, found)
 
     def told(
         self,
@@ -140,29 +206,18 @@ class Curator(Asking):
         patient: bool = False,
         key: str | None = None,
     ) -> Answer | None:
-        """The answer if it is known, and None if it must be paid for; of a `key` that was used, what was said then.
-
-        A server asks it first, on the thread that serves everybody; so unless `patient` it is None too where it would
-        take longer: where others have to be waited for, or where there are many numbers.
-        """
-        reading = read_question(question, self.table.domain, self.table.name)
-        wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        found = None
-        if key is not None and self.ledger.used(key, analyst=self.analyst):
-            kept = self._kept(keyed(key, "ask", [reading], wish, nonnegative=nonnegative))
-            # Paid for, and not yet answered: whoever asks waits for it.
-            return None if kept is None else laid(self._teller, reading, wish, kept[0])
-        if patient:
-            with self._teller.looking():
-                found = self._told(reading, wish, nonnegative)
-                return None if found is None else laid(self._teller, reading, wish, found)
-        if wish.nothing or reading.size(self.table.domain) > FEW or not self._teller.knowing.acquire(blocking=False):
-            return None
-        try:
-            found = self._told(reading, wish, nonnegative) if self._teller.is_fresh else None
-            return None if found is None else laid(self._teller, reading, wish, found)
-        finally:
-            self._teller.knowing.release()
+        """The answer if it is known, and None if it must be paid for: see `look`."""
+        prepared = self.prepare(
+            question,
+            error=error,
+            confidence=confidence,
+            epsilon=epsilon,
+            joint=joint,
+            nonnegative=nonnegative,
+            key=key,
+        )
+        found = self.look(prepared, wait=patient)
+        return found if isinstance(found, Answer) else None
 
     def ask_many(
         self,
@@ -178,17 +233,16 @@ class Curator(Asking):
         Where a model is far cheaper, it answers, and one noisy maximum of its errors on this batch certifies that all
         are good enough; then all errors hold together.
         """
-        if analyst is not None:
-            return self.seen_by(analyst).ask_many(questions, error=error, confidence=confidence, key=key)
-        readings = read_questions(questions, self.table.domain, self.table.name)
-        wish = read_wish(error=error, confidence=confidence, epsilon=None, joint=False)
-        request = None if key is None else keyed(key, "ask many", readings, wish)
-        for reading in readings:
-            rehearse(reading, self.table.domain)
+        every = read_questions(questions, self.table.domain, self.table.name)
+        accuracy = read_accuracy(error=error, confidence=confidence, epsilon=None, joint=False)
+        who = self.analyst if analyst is None else text("analyst", analyst)
+        request = None if key is None else keyed(key, "ask many", every, accuracy)
+        batch = [PreparedQuestion(parsed, accuracy, who) for parsed in every]
+        for parsed in every:
+            rehearse(parsed, self.table.domain)
         with self._teller.turn():
-            saids = self._once(request, lambda: self._asked_many(readings, wish, request))
-            both = zip(readings, saids, strict=True)
-            return [laid(self._teller, reading, wish, found) for reading, found in both]
+            found = self._once(request, who, lambda: self._paid_together(batch, request))
+            return [laid(self._teller, asked, each) for asked, each in zip(batch, found, strict=True)]
 
     # fmt: off
     @overload
@@ -218,10 +272,9 @@ class Curator(Asking):
         """
         if budget is not None:
             return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
-        reading = read_question(question, self.table.domain, self.table.name)
-        wish = read_wish(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+        asked = self.prepare(question, error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._teller.looking():
-            return promised(self._teller, self._models, self.analyst, reading, wish)
+            return explained(self._teller, self._models, asked)
 
     def release(
         self,
@@ -245,11 +298,9 @@ class Curator(Asking):
 
         Raises BudgetExceeded or TooLarge, and spends nothing, if it does not fit.
         """
-        if analyst is not None:
-            mine: dict[str, Any] = {"method": method, "seconds": seconds, "memory": memory}
-            return self.seen_by(analyst).release(workload, budget, **mine, key=key, tell=tell)
-        given, limits = self.remaining if budget is None else budget, limits_of(seconds, memory)
-        return self._releasing.release(workload, given, method, limits, self.analyst, key, tell)
+        who = self.analyst if analyst is None else text("analyst", analyst)
+        given = self.ledger.remaining(table=self.table.name, analyst=who) if budget is None else budget
+        return self._releasing.release(workload, given, method, limits_of(seconds, memory), who, key, tell)
 
     def _transact(self, payment: Payment, measure: Callable[[], Told], codec: Codec[Told]) -> Transacted[Told]:
         """A transaction about this table that is not a question, say of k-means: in this desk's turn and quantum."""

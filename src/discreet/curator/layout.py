@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.curator.asked import Reading
+from discreet.curator.asked import ParsedQuestion
 from discreet.known.bars import Bars
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
@@ -14,24 +14,24 @@ from discreet.schema.domain import Domain
 from discreet.types import Numbers
 
 
-def laid_out(reading: Reading, bars: Sequence[Bars], domain: Domain) -> tuple[Any, Any, dict[str, list[Any]]]:
+def laid_out(parsed: ParsedQuestion, bars: Sequence[Bars], domain: Domain) -> tuple[Any, Any, dict[str, list[Any]]]:
     """The value, the error, and the answer as a table."""
-    if reading.select is None:
+    if parsed.select is None:
         (bar,) = bars
-        question = reading.parts[0].total
+        question = parsed.parts[0].total
         # A marginal of no columns is one number.
         if not isinstance(question, Marginal) or not question.columns:
             value, error = _number(bar.values[0]), float(bar.errors[0])
             return value, error, {"value": [value], "value_error": [error]}
         shape = question.shape(domain)
         return bar.values.reshape(shape), bar.errors.reshape(shape), _table(question, bar, domain)
-    if len(bars) == 1 and not reading.group and not reading.chosen:
-        (part,), (bar,) = reading.parts, bars
+    if len(bars) == 1 and not parsed.group and not parsed.chosen:
+        (part,), (bar,) = parsed.parts, bars
         value, error = _number(bar.values[0]), float(bar.errors[0])
         return value, error, {part.name: [value], f"{part.name}_error": [error]}
     numbers = [[_number(value) for value in bar.values.tolist()] for bar in bars]
-    columns = reading.select.tabulate(domain, numbers, [bar.errors for bar in bars])
-    value, error = (_shaped(reading, columns, suffix) for suffix in ("", "_error"))
+    columns = parsed.select.tabulate(domain, numbers, [bar.errors for bar in bars])
+    value, error = (_shaped(parsed, columns, suffix) for suffix in ("", "_error"))
     return value, error, columns
 
 
@@ -39,10 +39,10 @@ def _number(value: float) -> float | None:
     return None if isnan(value) else float(value)
 
 
-def _shaped(reading: Reading, columns: dict[str, list[Any]], suffix: str) -> Any:
+def _shaped(parsed: ParsedQuestion, columns: dict[str, list[Any]], suffix: str) -> Any:
     """One number, an array, or a tuple of those."""
-    each = [columns[part.name + suffix] for part in reading.parts]
-    shaped = [values[0] if not reading.group and values else np.array(values) for values in each]
+    each = [columns[part.name + suffix] for part in parsed.parts]
+    shaped = [values[0] if not parsed.group and values else np.array(values) for values in each]
     return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from discreet.curator.asked import Reading
+from discreet.curator.asked import Accuracy, ParsedQuestion, PreparedQuestion
 from discreet.curator.bars import all_bars
 from discreet.curator.models import Models
 from discreet.curator.reply import meets, require_known
 from discreet.curator.teller import Teller
-from discreet.curator.wish import Asked, Wish, least_events, modelled, targets_of
+from discreet.curator.wish import Asked, least_events, targets_of
 from discreet.known.steps import GaussianResiduals
 from discreet.ledger.budget import Budget, as_budget
 from discreet.picture import error_text
@@ -56,49 +56,50 @@ class Plan:
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def promised(teller: Teller, models: Models, analyst: str, reading: Reading, wish: Wish) -> Plan:
+def explained(teller: Teller, models: Models, question: PreparedQuestion) -> Plan:
     """What would be done for a question now."""
-    joint = wish.joint_of(reading, teller.table.domain)
-    bars = all_bars(reading.parts, teller.known, wish.confidence, joint)
-    if wish.nothing:
+    parsed, accuracy, analyst = question.parsed, question.accuracy, question.analyst
+    joint = question.joint(teller.table.domain)
+    bars = all_bars(parsed.parts, teller.known, accuracy.confidence, joint)
+    if accuracy.nothing:
         require_known(bars)
-    by_model = modelled(reading, wish)
-    if by_model is not None and not meets(bars, wish) and models.serves(by_model, wish.target, analyst):
-        return _model_plan(teller, analyst, reading, wish)
+    by_model = question.single
+    if by_model is not None and not meets(bars, accuracy) and models.serves(by_model, accuracy.target, analyst):
+        return _model_plan(teller, analyst, parsed, accuracy)
     gate = teller.gate(analyst)
-    asked = targets_of(reading, wish, teller.known, gate)
-    steps = next_steps(teller, analyst, asked, wish)
+    asked = targets_of(parsed, accuracy, teller.known, gate)
+    steps = next_steps(teller, analyst, asked, accuracy)
     event = steps.event(teller.table.domain, teller.table.unit)
     error = max(float(bar.errors.max()) for bar in bars)
     if steps.steps:
-        error = wish.error or max(target.error for _, target in asked)
+        error = accuracy.error or max(target.error for _, target in asked)
     note = ""
-    if any(part.values is not None for part in reading.parts) and steps.steps:
+    if any(part.values is not None for part in parsed.parts) and steps.steps:
         note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
     price, fits = as_budget(gate, gate.charge(event)), teller.fits(event, analyst)
     pieces = sum(len(step.measurement.pieces) for step in steps.steps if isinstance(step, GaussianResiduals))
-    return Plan(reading.text, float(error), wish.confidence, steps.origin, event, price, fits, note, pieces)
+    return Plan(parsed.text, float(error), accuracy.confidence, steps.origin, event, price, fits, note, pieces)
 
 
-def next_steps(teller: Teller, analyst: str, asked: Asked, wish: Wish) -> Steps:
+def next_steps(teller: Teller, analyst: str, asked: Asked, accuracy: Accuracy) -> Steps:
     """What to do next. For a price only this question counts; for an error, those to come count too."""
-    steps = plan_steps(asked, teller.known, ahead=wish.epsilon is None)
-    if wish.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
+    steps = plan_steps(asked, teller.known, ahead=accuracy.epsilon is None)
+    if accuracy.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
         # Towards the end of a budget there are no questions to come.
         return plan_steps(asked, teller.known, ahead=False)
     return steps
 
 
-def beyond(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> bool:
+def beyond(teller: Teller, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
     """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
-    return not all(teller.fits(event, analyst) for event in least_events(reading, wish, teller.known))
+    return not all(teller.fits(event, analyst) for event in least_events(parsed, accuracy, teller.known))
 
 
-def _model_plan(teller: Teller, analyst: str, reading: Reading, wish: Wish) -> Plan:
+def _model_plan(teller: Teller, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> Plan:
     """The plan of a question that a model answers."""
     session, gate = teller.session, teller.gate(analyst)
     assert session is not None, "a model that serves has a session"
     hit = as_budget(gate, gate.charge(session.coin.hit), teller.balance(analyst).room)
     note = f"Should the check fail, it is measured, and costs {hit} more than that."
     free = as_budget(gate, gate.nothing)
-    return Plan(reading.text, float(session.error), wish.confidence, "model", Nothing(), free, True, note)
+    return Plan(parsed.text, float(session.error), accuracy.confidence, "model", Nothing(), free, True, note)

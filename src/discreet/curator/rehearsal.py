@@ -7,7 +7,7 @@ from math import inf, nan
 import numpy as np
 
 from discreet.answer import Answer
-from discreet.curator.asked import Reading
+from discreet.curator.asked import ParsedQuestion
 from discreet.curator.layout import laid_out
 from discreet.errors import BadQuery, DiscreetError
 from discreet.known.bars import Bars
@@ -23,20 +23,18 @@ _TRIED = (((-1.5, 0.0, 7.0), (0.3, 1.0, inf)), ((nan,), (inf,)))
 _LEFT = Budget(1)
 
 
-def rehearse(reading: Reading, domain: Domain) -> None:
+def rehearse(parsed: ParsedQuestion, domain: Domain) -> None:
     """Raise BadQuery unless the answer to a question can be laid out, shown and sent, whatever is released for it."""
-    if reading.size(domain) > MOST_TRIED:
-        if reading.select is None:
+    if parsed.size(domain) > MOST_TRIED:
+        if parsed.select is None:
             return
-        select = replace(
-            reading.select, items=reading.select.aggregates, group=(), having=everyone, order=(), limit=None
-        )
-        reading = replace(reading, group=(), select=select)
-    size = reading.size(domain) // len(reading.parts)
+        select = replace(parsed.select, items=parsed.select.aggregates, group=(), having=everyone, order=(), limit=None)
+        parsed = replace(parsed, group=(), select=select)
+    size = parsed.size(domain) // len(parsed.parts)
     for values, errors in _TRIED:
         bar = Bars(np.resize(values, size), np.resize(errors, size))
         try:
-            _say(reading, bar, domain)
+            _say(parsed, bar, domain)
         except DiscreetError:
             raise
         except Exception as error:
@@ -46,9 +44,9 @@ def rehearse(reading: Reading, domain: Domain) -> None:
             ) from None
 
 
-def _say(reading: Reading, bar: Bars, domain: Domain) -> None:
+def _say(parsed: ParsedQuestion, bar: Bars, domain: Domain) -> None:
     """Lay out an answer, show it as a text and as a page would, and encode all of it."""
-    value, error, columns = laid_out(reading, [bar] * len(reading.parts), domain)
+    value, error, columns = laid_out(parsed, [bar] * len(parsed.parts), domain)
     answer = Answer(value, error, 0.95, Nothing(), "", columns, remaining=_LEFT)
-    shown = [list(columns.items()), str(answer), answer._repr_html_(), reading.text]
+    shown = [list(columns.items()), str(answer), answer._repr_html_(), parsed.text]
     dumps(shown, ensure_ascii=False, default=float).encode()

@@ -9,11 +9,10 @@ from os import PathLike
 import numpy as np
 
 from discreet.answer import Answer
-from discreet.curator.asked import Askable, Part, read_question
+from discreet.curator.asked import Askable, Part, read_accuracy, read_question
 from discreet.curator.bars import separate_mean_bars
 from discreet.curator.fitted import Fitted
 from discreet.curator.layout import laid_out
-from discreet.curator.wish import read_wish
 from discreet.errors import BadQuery, TooLarge
 from discreet.known.bars import Bars
 from discreet.known.known import Known, quantile
@@ -113,14 +112,14 @@ class Release:
         ("estimated"). `Curator.ask` answers what was measured with a smaller error, which does not fit the rows.
         Each error holds by itself; where HAVING or LIMIT choose rows, all of them together.
         """
-        wish = read_wish(error=None, confidence=confidence, epsilon=None, joint=False)
-        reading = read_question(question, self.schema.domain, self.schema.table)
-        self._require([name for part in reading.parts for each in part.questions for name in each.scope])
-        joint = wish.joint_of(reading, self.schema.domain)
-        told = [self._part(part, wish.confidence, joint) for part in reading.parts]
-        value, error, columns = laid_out(reading, [bars for bars, _ in told], self.schema.domain)
+        accuracy = read_accuracy(error=None, confidence=confidence, epsilon=None, joint=False)
+        parsed = read_question(question, self.schema.domain, self.schema.table)
+        self._require([name for part in parsed.parts for each in part.questions for name in each.scope])
+        joint = accuracy.joint_of(parsed, self.schema.domain)
+        told = [self._part(part, accuracy.confidence, joint) for part in parsed.parts]
+        value, error, columns = laid_out(parsed, [bars for bars, _ in told], self.schema.domain)
         origin = "bounded" if all(sure for _, sure in told) else "estimated"
-        return Answer(value, error, wish.confidence, Nothing(), self.schema.unit.describe, columns, origin)
+        return Answer(value, error, accuracy.confidence, Nothing(), self.schema.unit.describe, columns, origin)
 
     def rows(self, number: int | None = None, *, inside: Inside = "anywhere") -> SyntheticRows:
         """So many synthetic rows of the goal's columns, by default as many as the table has; `inside` is for bins.

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from time import monotonic, sleep
-from typing import Literal, NamedTuple, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.curator.asked import Keyed
 from discreet.curator.measuring import mechanism_of
 from discreet.curator.released import KINDS, Prints, Released, learn, released_of, released_to_record, step_to_plain
 from discreet.curator.session import Session
@@ -19,7 +20,7 @@ from discreet.errors import BudgetExceeded
 from discreet.known.known import Known
 from discreet.ledger import Balance, Budget, Ledger, legacy
 from discreet.ledger.balance import narrowest
-from discreet.ledger.keys import key_body, part_of
+from discreet.ledger.keys import key_body
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.record import Codec, Record, Told
 from discreet.ledger.transaction import Access, Payment, Transacted, transact
@@ -56,18 +57,6 @@ def left_of(begun: float, quantum: float) -> float:
 
 
 Heard = TypeVar("Heard", int, NDArray[np.int64], tuple[int, ...])
-
-
-class Keyed(NamedTuple):
-    """A key, the request that it is bound to, and the bytes by which older versions knew the same request."""
-
-    key: str
-    body: bytes
-    older: tuple[bytes, ...] = ()
-
-    def part(self, what: Literal["round", "question"], place: int) -> "Keyed":
-        """The same for a further payment of the request."""
-        return self if not place else self._replace(key=part_of(self.key, what, place + 1))
 
 
 @dataclass(frozen=True, slots=True)

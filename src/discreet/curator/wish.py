@@ -1,27 +1,24 @@
-"""What somebody wants of an answer: how good it must be, or what it may cost; and what that asks of each part."""
+"""What a wanted accuracy, or a price, asks of each part of a question."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, inf, log
 
 import numpy as np
 
-from discreet.cache import memoize
-from discreet.curator.asked import Part, Reading, single
+from discreet.curator.asked import Accuracy, ParsedQuestion, Part
 from discreet.curator.bars import bars_of
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known, quantile
 from discreet.known.steps import Question
-from discreet.parameter import Number, confidence_of, positive
+from discreet.parameter import positive
 from discreet.picture import error_text
 from discreet.plan.plan import plan_steps
 from discreet.plan.target import MOST_NOISE, Target
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gate import GRAIN, Gate
 from discreet.privacy.gaussian import epsilon_of, gaussian_limit
-from discreet.query.linear import Linear, Marginal
-from discreet.schema.domain import Domain
+from discreet.query.linear import Marginal
 from discreet.source.effect import sensitivity_of
 
 Asked = list[tuple[Question, Target]]
@@ -37,92 +34,37 @@ _ROUGH = 3
 _GUESSES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """An error and how often it must hold; or a price; or neither, which is what is known."""
-
-    error: float | None
-    confidence: float
-    epsilon: float | None
-    joint: bool
-
-    @property
-    def nothing(self) -> bool:
-        """Whether nothing may be paid."""
-        return self.error is None and self.epsilon is None
-
-    @property
-    def target(self) -> Target:
-        """What one number must reach."""
-        return Target(inf if self.error is None else self.error, self.confidence)
-
-    def joint_of(self, reading: Reading, domain: Domain) -> int:
-        """How many bars must hold together: those of all cells, if so wished or if the numbers choose the rows."""
-        if not (self.joint or reading.chosen):
-            return 1
-        return reading.size(domain)
-
-
-def modelled(reading: Reading, wish: Wish) -> Linear | None:
-    """The query that a model might answer: one number, for an error that holds by itself; None of any other."""
-    return None if wish.error is None or wish.joint else single(reading)
-
-
-def read_wish(*, error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
-    """The wish, if it makes sense."""
-    try:
-        return _read(error, confidence, epsilon, bool(joint))
-    except TypeError:
-        # What cannot be hashed is no number: it is refused with a sentence.
-        return _checked(error, confidence, epsilon, bool(joint))
-
-
-def _checked(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> Wish:
-    if error is not None and epsilon is not None:
-        raise BadParameter(
-            f"error is {error!r} and epsilon is {epsilon!r}; give one of them: how good the answer must be, or what it "
-            "may cost."
-        )
-    chance = confidence_of(confidence)
-    half = None if error is None else float(positive("error", error, next_step="Give a half-width, say 100."))
-    price = None if epsilon is None else float(positive("epsilon", epsilon, next_step="Give a price, say 0.01."))
-    return Wish(half, chance, price, joint)
-
-
-_read = memoize(1024, typed=True)(_checked)
-
-
-def targets_of(reading: Reading, wish: Wish, known: Known, gate: Gate | None = None) -> Asked:
-    """What each question of a reading must reach."""
-    joint = wish.joint_of(reading, known.domain)
-    if wish.epsilon is not None:
+def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate | None = None) -> Asked:
+    """What each number of a question must reach."""
+    joint = accuracy.joint_of(parsed, known.domain)
+    if accuracy.epsilon is not None:
         assert gate is not None, "a price is in somebody's currency"
-        return _for_price(reading, wish, known, gate, joint)
-    if wish.error is None:
+        return _for_price(parsed, accuracy, known, gate, joint)
+    if accuracy.error is None:
         return []
     asked: Asked = []
     # All looks of a question share what they may cost.
-    looks = len({_whole(part.values) for part in reading.parts if part.values is not None})
-    for part in reading.parts:
+    looks = len({_whole(part.values) for part in parsed.parts if part.values is not None})
+    for part in parsed.parts:
         if part.values is None:
-            asked.append((part.total, Target(wish.error, wish.confidence, joint)))
+            asked.append((part.total, Target(accuracy.error, accuracy.confidence, joint)))
         else:
-            asked += _for_mean(part, part.values, wish, known, gate, joint, looks)
+            asked += _for_mean(part, part.values, accuracy, known, gate, joint, looks)
     return asked
 
 
 def _for_mean(
-    part: Part, counted: Question, wish: Wish, known: Known, gate: Gate | None, joint: int, looks: int
+    part: Part, counted: Question, accuracy: Accuracy, known: Known, gate: Gate | None, joint: int, looks: int
 ) -> Asked:
     """The next step towards a mean: first how many rows it is of, then the rest.
 
     Of a GROUP BY the error is meant for groups of at least the average size; smaller ones have wider bars.
     """
-    assert wish.error is not None
-    z = quantile(wish.confidence, joint)
+    assert accuracy.error is not None
+    z = quantile(accuracy.confidence, joint)
 
     def target(variance: float) -> Target:
-        return Target(z * variance**0.5, wish.confidence, joint)
+        return Target(z * variance**0.5, accuracy.confidence, joint)
 
     whole, (rows, spread_of_rows) = _whole(counted), _rows(counted, known)
     if rows <= 2 * _ROUGH * spread_of_rows < 0.5:
@@ -133,29 +75,29 @@ def _for_mean(
             return [(whole, target(spread_of_rows**2 / 4))]
         variance = min(_look(_GLANCE, looks, whole, gate, known), spread_of_rows**2 / 4)
         if variance < _look(_CLOSEST, looks, whole, gate, known):
-            raise BudgetExceeded(few_rows(wish))
+            raise BudgetExceeded(few_rows(accuracy))
         return [(whole, target(variance))]
     rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
     values, value_variances = known.estimate(counted).values, known.estimate(counted).variances
     total = known.estimate(part.total)
     large = values >= min(rows, float(values.max()))
-    errors = bars_of(part, known, wish.confidence, joint).errors[large]
+    errors = bars_of(part, known, accuracy.confidence, joint).errors[large]
     spread = _half_range(part)
     # What is known of the total may say no more than the ends of the column do: as good as nothing.
     vague = z**2 * float(known.with_direct(part.total)[0].variances.max()) >= (spread * rows) ** 2
     if vague or not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
         if known.pure:
             # Each part has its own bar; together they give a little more than the sum of both over the rows.
-            both = 1 - (1 - wish.confidence) / 2
-            aims = 0.45 * wish.error * rows, 0.45 * wish.error * rows / spread
+            both = 1 - (1 - accuracy.confidence) / 2
+            aims = 0.45 * accuracy.error * rows, 0.45 * accuracy.error * rows / spread
             return [(each, Target(aim, both, joint)) for each, aim in zip((part.total, counted), aims, strict=True)]
-        room = (wish.error * rows / z) ** 2
+        room = (accuracy.error * rows / z) ** 2
         return [(part.total, target(0.8 * room)), (counted, target(0.8 * room / spread**2))]
     worst = float(errors.max())
     # Where each group has one value, its mean has no error at all.
-    if worst <= wish.error:
+    if worst <= accuracy.error:
         return []
-    shrink = (wish.error / worst) ** 2 * 0.98
+    shrink = (accuracy.error / worst) ** 2 * 0.98
     return [
         (part.total, target(float(total.variances.max()) * shrink)),
         (counted, target(float(value_variances.max()) * shrink)),
@@ -180,11 +122,11 @@ def _look(shares: tuple[float, float], looks: int, whole: Question, gate: Gate, 
     return 2 * (float(moves.l1) / room) ** 2 if known.pure else float(moves.l2_squared) / room
 
 
-def few_rows(wish: Wish) -> str:
+def few_rows(accuracy: Accuracy) -> str:
     """Why a mean of few rows is refused."""
     return (
-        f"a mean with error {error_text(wish.error or inf)} needs more than is left, or more than looks at how many "
-        "rows it is of may cost, because few rows have a value. Ask with a larger error, or for more rows."
+        f"a mean with error {error_text(accuracy.error or inf)} needs more than is left, or more than looks at how "
+        "many rows it is of may cost, because few rows have a value. Ask with a larger error, or for more rows."
     )
 
 
@@ -194,33 +136,33 @@ def _half_range(part: Part) -> float:
     return furthest if furthest < inf else 1.0
 
 
-def least_events(reading: Reading, wish: Wish, known: Known) -> Iterator[Event]:
+def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> Iterator[Event]:
     """For each mean, less than what it will surely cost, by the most rows that it can be of: to refuse in time."""
-    if wish.error is None:
+    if accuracy.error is None:
         return
-    for part in reading.parts:
-        if part.values is None or reading.group or known.pure:
+    for part in parsed.parts:
+        if part.values is None or parsed.group or known.pure:
             continue
         rows, spread = _rows(part.values, known)
         moves = sensitivity_of(part.total, known.domain, known.lattice.unit).l2_squared
         variance = float(known.estimate(part.total).variances[0])
-        sigma = wish.error * max(rows + _ROUGH * spread, 1.0) / quantile(wish.confidence)
+        sigma = accuracy.error * max(rows + _ROUGH * spread, 1.0) / quantile(accuracy.confidence)
         if spread < inf and sigma**2 < variance / 2 and moves:
             # Half of the precision may be known already.
             yield Gaussian(Fraction(2 * sigma).limit_denominator(10**6) + 1, moves)
 
 
-def _for_price(reading: Reading, wish: Wish, known: Known, gate: Gate, joint: int) -> Asked:
+def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate, joint: int) -> Asked:
     """The smallest errors whose plan costs no more than the price."""
-    questions = [question for part in reading.parts for question in part.questions]
+    questions = [question for part in parsed.parts for question in part.questions]
     moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]
-    price = positive("epsilon", wish.epsilon)
+    price = positive("epsilon", accuracy.epsilon)
     budget = float(price if known.pure else gaussian_limit(price, gate.delta))
-    z = quantile(wish.confidence, joint)
+    z = quantile(accuracy.confidence, joint)
 
     def asked(scale: float) -> Asked:
         pairs = zip(questions, moves, strict=True)
-        return [(each, Target(z * scale * max(move, 1e-9), wish.confidence, joint)) for each, move in pairs]
+        return [(each, Target(z * scale * max(move, 1e-9), accuracy.confidence, joint)) for each, move in pairs]
 
     if budget < len(questions) * (2**-20 if known.pure else 2**-40):
         _require_enough(plan_steps(asked(MOST_NOISE), known, ahead=False).price, budget, price, gate)
