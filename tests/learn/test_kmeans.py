@@ -1,8 +1,13 @@
 """The estimator: near the best clusters, by the rules of scikit-learn, on the ledger, from every kind of table."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
+from threading import Event
+from time import monotonic, sleep
 
 import numpy as np
 import pandas as pd
@@ -15,10 +20,11 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
-from discreet.errors import BadParameter, BadSchema, BudgetExceeded, KeyReused
+from discreet.errors import BadParameter, BadSchema, BudgetExceeded, KeyReused, TableChanged
 from discreet.learn import lecture
 from discreet.learn.partition import partition
 from discreet.learn.seeds import choose_bins, nearest_counts, scattered_seeds
+from discreet.ledger.record import record_of
 from discreet.query.body import Body
 from discreet.source.points import grid_of_bounds
 
@@ -293,6 +299,96 @@ def test_a_desk_pays_in_its_own_gate_and_a_key_pays_once(tmp_path, budget):
             assert restarted.ask("age >= 50", error=400).origin == "known"
         with pytest.raises(KeyReused):
             dp.KMeans(3, epsilon=0.4, columns=COLUMNS, key="once").fit(desk)
+
+
+def test_a_desk_fits_again_from_its_ledger_after_a_restart_when_nothing_is_left(tmp_path):
+    with dp.Curator(people(), budget=dp.Budget(epsilon=1), ledger=tmp_path / "l.sqlite") as desk:
+        model = dp.KMeans(2, epsilon=0.4, columns=COLUMNS, key="once").fit(desk)
+        dp.KMeans(2, epsilon=0.6, columns=COLUMNS).fit(desk)
+        assert record_of(desk.history()[0].released).kind == "kmeans"
+        with pytest.raises(BudgetExceeded):
+            dp.KMeans(2, epsilon=0.4, columns=COLUMNS, key="twice").fit(desk)
+    with dp.Curator(people(), ledger=tmp_path / "l.sqlite") as again, no_row_is_read(again.table):
+        found = dp.KMeans(2, epsilon=0.4, columns=COLUMNS, key="once").fit(again)
+    assert (found.cluster_centers_ == model.cluster_centers_).all()
+    assert (found.path_ == model.path_).all()
+    assert (found.n_iter_, found.event_, found.noise_) == (model.n_iter_, model.event_, model.noise_)
+
+
+def test_a_key_is_bound_to_everything_that_decides_what_is_fitted(tmp_path):
+    with dp.Ledger(tmp_path / "l.sqlite") as ledger:
+        ledger.cap(dp.Budget(epsilon=9), table="points")
+        how = {"n_clusters": 2, "epsilon": 1, "bounds": (0, 1), "ledger": ledger, "key": "once"}
+        first = dp.KMeans(**how).fit(blobs(200)).cluster_centers_
+        others = [{"n_clusters": 3}, {"epsilon": 2}, {"bounds": (0, 2)}, {"norm": "l2"}, {"rounds": 2}]
+        # Another unit is refused in any case.
+        for other in (*others, {"algorithm": "lecture"}, {"algorithm": "lecture", "rounds": 3, "average": 2}):
+            with pytest.raises(KeyReused):
+                dp.KMeans(**how | other).fit(blobs(200))
+        assert (dp.KMeans(**how).fit(blobs(200)).cluster_centers_ == first).all()
+        assert ledger.remaining(table="points").epsilon == 8
+
+
+@contextmanager
+def no_row_is_read(table):
+    right, table.source.evaluate = table.source.evaluate, None
+    yield
+    table.source.evaluate = right
+
+
+def test_a_desk_fits_in_its_turn_and_says_what_is_known_meanwhile(tmp_path):
+    table = people()
+    begun, may_end, right = Event(), Event(), table.source.evaluate
+
+    def evaluate(question):
+        begun.set()
+        assert may_end.wait(20)
+        return right(question)
+
+    opened = dp.Curator(table, budget=dp.Budget(epsilon=4), ledger=tmp_path / "l.sqlite")
+    with opened as desk, ThreadPoolExecutor(2) as crowd:
+        desk.ask("age >= 50", error=100)
+        table.source.evaluate = evaluate
+        fitting = crowd.submit(dp.KMeans(2, epsilon=1, columns=COLUMNS).fit, desk)
+        assert begun.wait(20)
+        assert desk.ask("age >= 50", error=200).origin == "known"
+        paying = crowd.submit(desk.ask, "hours >= 50", error=100)
+        sleep(0.05)
+        assert [spend.why for spend in desk.history()] == ["age >= 50", "2 clusters of age, hours"], (
+            "one pays at a time"
+        )
+        may_end.set()
+        assert fitting.result(20).cluster_centers_.shape == (2, 2)
+        assert paying.result(20).origin in ("direct", "measured")
+
+
+def test_a_desk_fits_within_its_quantum(tmp_path):
+    table = people()
+    with dp.Curator(table, budget=dp.Budget(epsilon=4), ledger=tmp_path / "l.sqlite", quantum=0.4) as desk:
+        begun = monotonic()
+        dp.KMeans(2, epsilon=1, columns=COLUMNS, key="once").fit(desk)
+        assert monotonic() - begun >= 0.4
+        begun = monotonic()
+        dp.KMeans(2, epsilon=1, columns=COLUMNS, key="once").fit(desk)
+        assert monotonic() - begun < 0.4, "what is kept reads no row"
+
+
+def test_a_desk_of_an_older_version_does_not_fit(tmp_path):
+    with dp.Curator(people(), budget=dp.Budget(epsilon=4), ledger=tmp_path / "l.sqlite") as desk:
+        desk.ledger.bind(replace(desk.table.identity, version="2"))
+        head = desk.ledger.head
+        with pytest.raises(TableChanged):
+            dp.KMeans(2, epsilon=1, columns=COLUMNS).fit(desk)
+        assert desk.ledger.head == head
+
+
+def test_a_cap_of_one_analyst_holds_for_clusters(tmp_path):
+    with dp.Curator(people(), budget=dp.Budget(epsilon=4), ledger=tmp_path / "l.sqlite") as desk:
+        desk.ledger.cap(dp.Budget(epsilon=1), table="people", analyst="ana")
+        dp.KMeans(2, epsilon=1, columns=COLUMNS).fit(desk.seen_by("ana"))
+        with pytest.raises(BudgetExceeded, match='analyst "ana"'):
+            dp.KMeans(2, epsilon=1, columns=COLUMNS).fit(desk.seen_by("ana"))
+        dp.KMeans(2, epsilon=1, columns=COLUMNS).fit(desk.seen_by("ben"))
 
 
 def test_nothing_is_read_before_it_is_paid_and_nothing_paid_if_it_is_refused(tmp_path):

@@ -15,8 +15,8 @@ from discreet.errors import BadQuery, SealBroken
 from discreet.learn import lecture, lloyd
 from discreet.learn.kmeans import KMeans
 from discreet.learn.lecture import lecture_round
-from discreet.learn.look import Look
-from discreet.learn.purse import Purse, purse_of
+from discreet.learn.look import PrivatePoints
+from discreet.learn.purse import BudgetSplit, budget_split
 from discreet.ledger import Budget
 from discreet.mechanism import gaussian, laplace
 from discreet.privacy.accounting import total_loss
@@ -209,7 +209,7 @@ PLANE = Clusters(Body((1, 1), "l1"), ((0, 0),), weight=1)
 
 
 def default_round(question, unit):
-    return lambda moves: purse_of(2 * EPSILON, Fraction(0), "laplace").mechanism(EPSILON, moves)
+    return lambda moves: budget_split(2 * EPSILON, Fraction(0), "laplace").mechanism(EPSILON, moves)
 
 
 def as_in_the_notes(question, unit):
@@ -242,9 +242,9 @@ def test_the_price_of_a_round_is_tight(unit):
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
 def test_a_round_with_gaussian_noise_is_as_private_as_it_says(unit):
     question = Clusters(Body((1,)), ((0,),), weight=1)
-    purse = Purse("gaussian", Fraction(2))
+    budget = BudgetSplit("gaussian", Fraction(2))
     found = verify.check(
-        lambda moves: purse.mechanism(Fraction(1), moves),
+        lambda moves: budget.mechanism(Fraction(1), moves),
         effects_of(question),
         unit,
         rows=1,
@@ -326,7 +326,7 @@ def test_the_noise_of_the_lecture_is_that_of_the_lecture():
 
 def look_at(rows, unit, norm="linf"):
     grid = grid_of_bounds((0, 1), rows.shape[1], norm)
-    return Look(grid, (), unit, Points(rows, grid, unit))
+    return PrivatePoints(grid, (), unit, Points(rows, grid, unit))
 
 
 def made_up(rng, rows=300):
@@ -342,7 +342,7 @@ def heard(rows, unit, fit, first=None, seed=0):
     return session
 
 
-PURSES = [Purse("laplace", Fraction(1)), Purse("gaussian", Fraction(1, 10))]
+BUDGET_SPLITS = [BudgetSplit("laplace", Fraction(1)), BudgetSplit("gaussian", Fraction(1, 10))]
 
 
 @pytest.fixture(params=["laplace", "gaussian", "lecture"])
@@ -351,12 +351,12 @@ def fitting(request, monkeypatch):
     if request.param == "lecture":
         starts = np.random.default_rng(5).integers(-GRID_REACH, GRID_REACH, (3, 2)).tolist()
         monkeypatch.setattr(lecture, "uniform_centers", lambda body, many: tuple(map(tuple, starts)))
-        return lambda look: lecture.lecture_fit(look, 3, look.unit, epsilon=Fraction(1)), PURSES[0]
-    purse = PURSES[request.param == "gaussian"]
-    return lambda look: lloyd.fit(look, 3, purse), purse
+        return lambda look: lecture.lecture_fit(look, 3, epsilon=Fraction(1)), BUDGET_SPLITS[0]
+    budget = BUDGET_SPLITS[request.param == "gaussian"]
+    return lambda look: lloyd.fit(look, 3, budget), budget
 
 
-def losses(one, other, purse):
+def losses(one, other, budget):
     """What each release lost: the distance of the true values over the scale of the noise that was drawn."""
     for before, after in zip(one.releases, other.releases, strict=True):
         moved = np.array(before.values) - np.array(after.values)
@@ -365,13 +365,15 @@ def losses(one, other, purse):
             continue
         ((_, scale, _),) = before.draws
         yield (
-            Fraction(int(np.abs(moved).sum())) / scale if purse.noise == "laplace" else int((moved**2).sum()) / scale**2
+            Fraction(int(np.abs(moved).sum())) / scale
+            if budget.noise == "laplace"
+            else int((moved**2).sum()) / scale**2
         )
 
 
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
 def test_on_a_neighbour_a_fit_does_the_same_and_loses_no_more_than_was_paid(fitting, unit):
-    fit, purse = fitting
+    fit, budget = fitting
     rng = np.random.default_rng(6)
     most = Fraction(0)
     for seed in range(4):
@@ -381,8 +383,8 @@ def test_on_a_neighbour_a_fit_does_the_same_and_loses_no_more_than_was_paid(fitt
         first = heard(rows, unit, fit, seed=seed)
         second = heard(other, unit, fit, first=first, seed=seed)
         assert first.calls == second.calls
-        most = max(most, sum(losses(first, second, purse), Fraction(0)))
-    assert 0 < most <= purse.whole
+        most = max(most, sum(losses(first, second, budget), Fraction(0)))
+    assert 0 < most <= budget.whole
 
 
 def heard_on_a_ledger(rows, unit, budget, folder, first=None):
@@ -414,11 +416,11 @@ def test_a_table_is_paid_for_before_it_is_read_and_a_neighbour_sees_the_same(uni
     assert kinds[0] == "spend"
     assert kinds[-2:] == ["record", "found"]
     assert kinds.count("spend") == kinds.count("record") == 1
-    purse = Purse("laplace" if budget.gate == "pure" else "gaussian", Fraction(1))
+    split = BudgetSplit("laplace" if budget.gate == "pure" else "gaussian", Fraction(1))
     paid = first.calls[-1][-1]
     assert (
         0
-        < sum(losses(first, second, purse), Fraction(0))
+        < sum(losses(first, second, split), Fraction(0))
         <= (paid.epsilon if budget.gate == "pure" else paid.squared_sensitivity)
     )
 
@@ -430,7 +432,7 @@ def test_a_replay_sees_a_fit_that_looks_at_its_rows():
         rows = look.held._rows
         centers = ((0, 0), (GRID_REACH // 2, 0))
         question = Clusters(look.body, centers, 1000, radius=int(1e4 * rows.std()), norm="l1")
-        mechanism = PURSES[0].mechanism(Fraction(1, 2), look.sensitivity(question))
+        mechanism = BUDGET_SPLITS[0].mechanism(Fraction(1, 2), look.sensitivity(question))
         return mechanism.release(look.evaluate(question)).tolist()
 
     rows = made_up(np.random.default_rng(7))
@@ -441,19 +443,21 @@ def test_a_replay_sees_a_fit_that_looks_at_its_rows():
 
 @pytest.mark.parametrize("rounds", [None, 1, 50])
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
-def test_a_purse_is_never_overdrawn(monkeypatch, unit, rounds):
+def test_a_budget_is_never_overdrawn(monkeypatch, unit, rounds):
     rng = np.random.default_rng(8)
-    for purse, rows, clusters in product(PURSES, (made_up(rng), np.zeros((0, 2)), rng.uniform(size=(40, 20))), (4,)):
+    for budget, rows, clusters in product(
+        BUDGET_SPLITS, (made_up(rng), np.zeros((0, 2)), rng.uniform(size=(40, 20))), (4,)
+    ):
         taken = []
 
-        def listen(self, amount, sensitivity, taken=taken, real=Purse.mechanism):
+        def listen(self, amount, sensitivity, taken=taken, real=BudgetSplit.mechanism):
             taken.append(amount)
             return real(self, amount, sensitivity)
 
-        monkeypatch.setattr(Purse, "mechanism", listen)
-        found = lloyd.fit(look_at(rows, unit), clusters, purse, rounds)
+        monkeypatch.setattr(BudgetSplit, "mechanism", listen)
+        found = lloyd.fit(look_at(rows, unit), clusters, budget, rounds)
         assert len(taken) >= found.rounds >= 1
-        assert Fraction(9, 10) * purse.whole < sum(taken) <= purse.whole
+        assert Fraction(9, 10) * budget.whole < sum(taken) <= budget.whole
         monkeypatch.undo()
 
 
@@ -461,23 +465,23 @@ def test_a_purse_is_never_overdrawn(monkeypatch, unit, rounds):
 def test_what_is_paid_is_the_budget_and_not_more(noise):
     epsilon, delta = Fraction(1, 2), Fraction(0) if noise == "laplace" else Fraction(1, 10**6)
     accounting = accounting_for("pure" if noise == "laplace" else "gaussian")
-    event = purse_of(epsilon, delta, noise).event
+    event = budget_split(epsilon, delta, noise).event
     assert epsilon * Fraction(999, 1000) < accounting.epsilon(total_loss(event, accounting), delta) <= epsilon
 
 
 def test_the_event_of_a_part_costs_no_more_than_the_part():
     moves = points_sensitivity(PAIR, REPLACE_PERSON)
     for share in (0.01, 0.3, 1.0):
-        for purse in PURSES:
-            event = purse.mechanism(purse.part(share), moves).event
-            by = accounting_for("pure" if purse.noise == "laplace" else "gaussian")
-            assert total_loss(event, by) <= purse.part(share)
+        for budget in BUDGET_SPLITS:
+            event = budget.mechanism(budget.part(share), moves).event
+            by = accounting_for("pure" if budget.noise == "laplace" else "gaussian")
+            assert total_loss(event, by) <= budget.part(share)
 
 
 def test_the_seal_refuses_noise_of_another_round():
     grid = grid_of_bounds((0, 1), 2)
     small = Clusters(grid.body, ((0, 0),), weight=1, radius=100)
     large = Clusters(grid.body, ((0, 0),), weight=1)
-    noise = PURSES[0].mechanism(Fraction(1), points_sensitivity(small, Unit()))
+    noise = BUDGET_SPLITS[0].mechanism(Fraction(1), points_sensitivity(small, Unit()))
     with pytest.raises(SealBroken):
         noise.release(Points(np.ones((3, 2)), grid, Unit()).evaluate(large))

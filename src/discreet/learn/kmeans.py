@@ -1,10 +1,12 @@
 """k-means with a privacy budget, by the rules of scikit-learn. Proofs: kmeans.md"""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from fractions import Fraction
-from json import dumps, loads
-from typing import Any, Literal
+from functools import partial
+from importlib import import_module
+from json import dumps
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +15,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.curator import Curator
 from discreet.errors import BadParameter
-from discreet.learn import lecture, lloyd
-from discreet.learn.look import Look
-from discreet.learn.purse import Noise, Purse, purse_of
-from discreet.ledger import Ledger
-from discreet.ledger.failed import reading_for
-from discreet.ledger.keys import own_key
+from discreet.learn import lloyd
+from discreet.learn.look import PrivatePoints
+from discreet.learn.purse import BudgetSplit, Noise, budget_split
+from discreet.ledger import Ledger, legacy
+from discreet.ledger.keys import key_body, own_key
 from discreet.ledger.ledger import ANYONE
+from discreet.ledger.record import Codec, Record
+from discreet.ledger.transaction import Access, Payment, transact
 from discreet.parameter import Number, positive, probability, text, whole
-from discreet.privacy.event import Event, Pure
-from discreet.query.body import Norm, grid_of_columns
+from discreet.privacy.event import Event
+from discreet.privacy.wire import event_to_plain
+from discreet.query.body import Grid, Norm, grid_of_columns
 from discreet.schema.identity import Identity
 from discreet.schema.unit import Neighbors, Unit
 from discreet.source.points import Points, grid_of_bounds
@@ -31,11 +35,10 @@ from discreet.types import Floats
 
 Algorithm = Literal["auto", "lecture"]
 
-
 MOST_CLUSTERS, MOST_ROUNDS = 2**10, 50
 
-# The first line of what is kept in the ledger.
-MAGIC = b"discreet kmeans 1\n"
+# The algorithms of the lab as module:function. The product never imports the lab; one is looked up when it is used.
+LAB = {"lecture": "discreet.learn.lecture:lecture_fit"}
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -110,29 +113,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         cluster.
         """
         self._check()
-        if not isinstance(X, (Table, Curator)):
-            rows = validate_data(self, X, dtype=np.float64, order="K")
-            grid = grid_of_bounds(self.bounds, rows.shape[1], self.norm)
-            if self.columns is not None:
-                raise BadParameter(f"columns is {self.columns!r} and X is an array. Choose its columns before.")
-            unit = Unit(neighbors=self.neighbors)
-            points = Points(rows, grid, unit)
-            with self._book(self.ledger) as ledger:
-                self._fit(Look(grid, (), unit, points), ledger, Identity(self.table, unit), self.analyst)
-            self.labels_ = points.labels(self._centers)
-            return self
-        held = X.table if isinstance(X, Curator) else X
-        given = X.ledger if isinstance(X, Curator) and self.ledger is None else self.ledger
-        columns = _columns(self.columns)
-        grid = grid_of_columns(held.domain, columns)
-        if self.bounds is not None or self.norm != "linf":
-            raise BadParameter("bounds or norm are given, and X is a table; a table declares its own. Leave them out.")
-        analyst = X.analyst if isinstance(X, Curator) and self.analyst == ANYONE else self.analyst
-        with self._book(given) as ledger:
-            self._fit(Look(grid, columns, held.unit, held), ledger, held.identity, analyst)
-        self.n_features_in_ = len(columns)
-        self.feature_names_in_ = np.array(columns, dtype=object)
+        data = self._adapted(X)
+        with _opened(data.ledger) as ledger:
+            found = self._fitted(data._replace(ledger=ledger))
+        self._grid, self._centers, self._columns = data.points.grid, found.centers, data.points.columns
+        self.cluster_centers_ = self._grid.values(np.array(found.centers, dtype=np.float64))
+        self.path_ = self._grid.values(np.array(found.path, dtype=np.float64))
+        self.n_iter_ = found.rounds
         self.__dict__.pop("labels_", None)
+        if isinstance(data.points.held, Points):
+            self.labels_ = data.points.held.labels(found.centers)
+        else:
+            self.n_features_in_ = len(self._columns)
+            self.feature_names_in_ = np.array(self._columns, dtype=object)
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -174,81 +167,85 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.algorithm not in ("auto", "lecture"):
             raise BadParameter(f'algorithm is {self.algorithm!r}; it must be "auto" or "lecture". Leave it out.')
 
-    def _book(self, ledger: Any) -> AbstractContextManager[Ledger | None]:
-        """The ledger, closed again if it was given as a path."""
-        return nullcontext(ledger) if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
+    def _adapted(self, X: Any) -> "_Data":
+        """The points that X holds, and who pays for them, whatever X is."""
+        if not isinstance(X, (Table, Curator)):
+            rows = validate_data(self, X, dtype=np.float64, order="K")
+            grid = grid_of_bounds(self.bounds, rows.shape[1], self.norm)
+            if self.columns is not None:
+                raise BadParameter(f"columns is {self.columns!r} and X is an array. Choose its columns before.")
+            unit = Unit(neighbors=self.neighbors)
+            points = PrivatePoints(grid, (), unit, Points(rows, grid, unit))
+            return _Data(points, Identity(self.table, unit), self.analyst, self.ledger)
+        table = X.table if isinstance(X, Curator) else X
+        columns = _columns(self.columns)
+        points = PrivatePoints(grid_of_columns(table.domain, columns), columns, table.unit, table)
+        if self.bounds is not None or self.norm != "linf":
+            raise BadParameter("bounds or norm are given, and X is a table; a table declares its own. Leave them out.")
+        if not isinstance(X, Curator):
+            return _Data(points, table, self.analyst, self.ledger)
+        analyst = X.analyst if self.analyst == ANYONE else self.analyst
+        if self.ledger is None or self.ledger is X.ledger:
+            return _Data(points, table, analyst, X.ledger, X)
+        return _Data(points, table, analyst, self.ledger)
 
-    def _fit(self, look: Look, ledger: Ledger | None, table: Identity, analyst: str) -> None:
-        if ledger is not None:
-            ledger.bind(table)
-        purse = self._purse(look, ledger, table.table, analyst)
-        event: Event = Pure(positive("epsilon", self.epsilon)) if self.algorithm == "lecture" else purse.event
-        lloyd.require_drawable(look, self.n_clusters, purse)
+    def _fitted(self, data: "_Data") -> lloyd.Fit:
+        """Pay, measure and record; or what was recorded before under this key."""
+        if data.ledger is not None and data.desk is None:
+            data.ledger.bind(data.table.identity if isinstance(data.table, Table) else data.table)
+        budget = self._budget(data)
+        lloyd.require_drawable(data.points, self.n_clusters, budget)
+        payment = self._payment(data, budget.event)
+        measure = partial(self._measured, data.points, budget)
+        if data.desk is not None:
+            # In the desk's turn and within its quantum, if the table still is the one that its ledger has.
+            found = data.desk._transact(payment, measure, _CODEC).told
+        else:
+            found = transact(data.ledger, payment, measure, _CODEC, Access(data.points.touch)).told
+        self.event_, self.noise_ = budget.event, budget.noise
+        return found
 
-        def release() -> lloyd.Fit:
-            if self.algorithm == "lecture":
-                return lecture.lecture_fit(
-                    look,
-                    self.n_clusters,
-                    look.unit,
-                    epsilon=positive("epsilon", self.epsilon),
-                    rounds=self.rounds or lecture.ROUNDS,
-                    average=self.average,
-                )
-            return lloyd.fit(look, self.n_clusters, purse, self.rounds)
+    def _measured(self, points: PrivatePoints, budget: BudgetSplit) -> lloyd.Fit:
+        """Read rows, add noise, and find centres; all rows are read from one state of the table."""
+        with points.snapshot():
+            if self.algorithm not in LAB:
+                return lloyd.fit(points, self.n_clusters, budget, self.rounds)
+            module, function = LAB[self.algorithm].split(":")
+            named = {"epsilon": budget.whole, "rounds": self.rounds, "average": self.average}
+            found: lloyd.Fit = getattr(import_module(module), function)(points, self.n_clusters, **named)
+            return found
 
-        found = self._paid(ledger, event, release, look, table, analyst)
-        self._grid, self._centers, self._columns = look.grid, found.centers, look.columns
-        self.cluster_centers_ = look.grid.values(np.array(found.centers, dtype=np.float64))
-        self.path_ = look.grid.values(np.array(found.path, dtype=np.float64))
-        self.n_iter_, self.event_, self.noise_ = found.rounds, event, purse.noise
-
-    def _purse(self, look: Look, ledger: Ledger | None, table: str, analyst: str) -> Purse:
+    def _budget(self, data: "_Data") -> BudgetSplit:
         """What may be spent, and the noise for it."""
         epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta, zero=True)
-        if self.algorithm == "lecture":
-            return purse_of(epsilon, Fraction(0), "laplace")
-        if ledger is not None:
+        if self.algorithm in LAB:
+            return budget_split(epsilon, Fraction(0), "laplace")
+        if data.ledger is not None:
             if delta:
                 raise BadParameter(f"delta is {self.delta} and there is a ledger; it is the table's. Leave it out.")
-            kinds = {balance.gate.kind for balance in ledger.balances(table=table, analyst=analyst)}
+            account = {"table": data.name, "analyst": data.analyst}
+            kinds = {balance.gate.kind for balance in data.ledger.balances(**account)}
             noise: Noise = "laplace" if "pure" in kinds or not kinds else "gaussian"
-            left = ledger.remaining(table=table, analyst=analyst)
-            return purse_of(epsilon, left.delta, noise)
+            return budget_split(epsilon, data.ledger.remaining(**account).delta, noise)
         if not delta:
-            return purse_of(epsilon, delta, "laplace")
-        choices = [purse_of(epsilon, delta, noise) for noise in ("laplace", "gaussian")]
-        return min(choices, key=lambda purse: lloyd.foreseen(look, self.n_clusters, purse))
+            return budget_split(epsilon, delta, "laplace")
+        choices = [budget_split(epsilon, delta, noise) for noise in ("laplace", "gaussian")]
+        return min(choices, key=lambda budget: lloyd.predicted_error(data.points, self.n_clusters, budget))
 
-    def _paid(
-        self,
-        ledger: Ledger | None,
-        event: Event,
-        release: Callable[[], lloyd.Fit],
-        look: Look,
-        table: Identity,
-        analyst: str,
-    ) -> lloyd.Fit:
-        """What is released after it was paid for, or what was released before under this key."""
-        if ledger is None:
-            look.touch()
-            with look.snapshot():
-                return release()
-        why = f"{self.n_clusters} clusters of {', '.join(look.columns) or f'{look.body.dimensions} features'}"
-        asked = [why, repr(event), repr(look.grid), repr(look.unit), self.algorithm, self.rounds, self.average]
-        body = None if self.key is None else dumps(asked).encode()
-        # Pay before reading: a crash now wastes budget; the other order would hide a loss.
-        if self.key is None or not ledger.is_answered(own_key(self.key), analyst=analyst):
-            look.touch()
-        receipt = ledger.spend(event, why, table=table, analyst=analyst, key=self.key, body=body)
-        if receipt.released is not None:
-            kept = loads(receipt.released.removeprefix(MAGIC))
-            path = tuple(tuple(map(tuple, centers)) for centers in kept["path"])
-            return lloyd.Fit(tuple(map(tuple, kept["centers"])), path)
-        with reading_for(ledger, receipt, event, self.key), look.snapshot():
-            found = release()
-        ledger.record(receipt, MAGIC + dumps({"centers": found.centers, "path": found.path}).encode())
-        return found
+    def _payment(self, data: "_Data", event: Event) -> Payment:
+        """What is paid; under a key, for which request."""
+        points = data.points
+        why = f"{self.n_clusters} clusters of {', '.join(points.columns) or f'{points.body.dimensions} features'}"
+        payment = Payment(event, why, data.table, data.analyst)
+        if self.key is None:
+            return payment
+        how = [self.algorithm, self.rounds, self.average]
+        what = {"clusters": self.n_clusters, "columns": list(points.columns), "event": event_to_plain(event)}
+        body = key_body(
+            "kmeans", {**what, "grid": _grid_to_plain(points.grid), "unit": _unit_to_plain(points.unit), "how": how}
+        )
+        older = dumps([why, *map(legacy.text, (event, points.grid, points.unit)), *how]).encode()
+        return replace(payment, key=own_key(self.key), body=body, older=(older,))
 
     @property
     def _n_features_out(self) -> int:
@@ -264,6 +261,47 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("labels_", None)
         return state
+
+
+class _Data(NamedTuple):
+    """The points to cluster, the table that they are of, and who pays: a desk, a ledger, or nobody."""
+
+    points: PrivatePoints
+    table: Table | Identity
+    analyst: str
+    ledger: Any
+    desk: Curator | None = None
+
+    @property
+    def name(self) -> str:
+        """What the ledger calls the table."""
+        return self.table.name if isinstance(self.table, Table) else self.table.table
+
+
+def _opened(ledger: Any) -> AbstractContextManager[Ledger | None]:
+    """The ledger, closed again if it was given as a path."""
+    return nullcontext(ledger) if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
+
+
+def _fit_of(record: Record) -> lloyd.Fit:
+    """The centres and the path that were recorded."""
+    path = tuple(tuple(map(tuple, centers)) for centers in record.fields["path"])
+    return lloyd.Fit(tuple(map(tuple, record.fields["centers"])), path)
+
+
+_CODEC: Codec[lloyd.Fit] = Codec(
+    ("kmeans",), lambda found: Record("kmeans", {"centers": found.centers, "path": found.path}), _fit_of
+)
+
+
+def _grid_to_plain(grid: Grid) -> dict[str, Any]:
+    """A grid as plain values, for the request that a key is bound to."""
+    ends = {"middle": list(grid.middle), "units": list(grid.units)}
+    return {**ends, "reach": list(grid.body.reach), "norm": grid.body.norm}
+
+
+def _unit_to_plain(unit: Unit) -> dict[str, Any]:
+    return {"key": unit.key, "contributions": unit.contributions, "neighbors": unit.neighbors}
 
 
 def _columns(columns: Any) -> tuple[str, ...]:

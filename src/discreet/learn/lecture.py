@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from discreet import draw
 from discreet.learn.lloyd import Center, Fit
-from discreet.learn.look import Look
+from discreet.learn.look import PrivatePoints
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.query.body import Body
@@ -19,26 +19,27 @@ ROUNDS = 6
 
 
 def lecture_fit(
-    look: Look, clusters: int, unit: Unit, *, epsilon: Fraction, rounds: int = ROUNDS, average: int = 1
+    points: PrivatePoints, clusters: int, *, epsilon: Fraction, rounds: int | None = None, average: int = 1
 ) -> Fit:
     """Algorithm 2 of the notes: T rounds, in each of them noise Lap(2/e') on all counts and sums, with e' = e/2T.
 
-    The unit of length is the largest L1 norm of a point, so that ‖x‖₁ ≤ 1. The first centres are uniform in the body;
-    so is the next centre of a cluster whose noisy count is below 1. The centres of the last round are the answer, or
-    with `average` the means over so many last rounds. A count is a whole number of rows and a sum one of grid points;
-    counted in grid points too, all of them get the same discrete noise, at once.
+    There are 6 rounds unless you say otherwise. The unit of length is the largest L1 norm of a point, so that ‖x‖₁ ≤ 1.
+    The first centres are uniform in the body; so is the next centre of a cluster whose noisy count is below 1. The
+    centres of the last round are the answer, or the means over the last `average` rounds. A count is a whole number of
+    rows and a sum one of grid points; counted in grid points too, all of them get the same discrete noise, at once.
 
     The noise is for exchanging a row (sensitivity 2), and so it is more than enough for adding or removing one.
 
     [002 Alg. 2; 002 Prop. 2.1]; proof: kmeans.md
     """
-    body, unit_length = look.body, max(1, look.body.l1)
+    rounds = rounds or ROUNDS
+    body, unit_length = points.body, max(1, points.body.l1)
     centers = uniform_centers(body, clusters)
     path = [centers]
     for _ in range(rounds):
-        question = Clusters(body, centers, weight=unit_length, columns=look.columns)
-        mechanism = lecture_round(question, unit, epsilon=epsilon, rounds=rounds)
-        noisy = mechanism.release(look.evaluate(question)).reshape(clusters, -1).astype(np.float64)
+        question = Clusters(body, centers, weight=unit_length, columns=points.columns)
+        mechanism = lecture_round(question, points.unit, epsilon=epsilon, rounds=rounds)
+        noisy = mechanism.release(points.evaluate(question)).reshape(clusters, -1).astype(np.float64)
         counts = noisy[:, :1] / unit_length
         means = np.rint(np.clip(noisy[:, 1:] / np.maximum(counts, 1.0), -FARTHEST_CENTER, FARTHEST_CENTER))
         fresh = uniform_centers(body, clusters)
@@ -73,5 +74,5 @@ def uniform_centers(body: Body, many: int) -> tuple[Center, ...]:
         # The gaps between sorted uniform numbers are uniform in the simplex.
         steps = np.diff(np.sort(draw.uniforms(size, many), axis=0), axis=0, prepend=0.0)
         drawn = np.where(draw.truths(0.5, size, many), steps, -steps)
-    points = body.clipped(np.rint(drawn * np.array(body.reach, dtype=np.float64)[:, None]))
-    return tuple(tuple(int(place) for place in point) for point in points.T)
+    inside = body.clipped(np.rint(drawn * np.array(body.reach, dtype=np.float64)[:, None]))
+    return tuple(tuple(int(place) for place in point) for point in inside.T)

@@ -1,4 +1,4 @@
-"""Points that can be asked about: those of an array, or of columns of a table."""
+"""Points that can be measured: the rows of an array, or columns of a table."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from discreet.source.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Where points lie, who is protected, and what holds the rows."""
+class PrivatePoints:
+    """Points on a grid: where they lie, who is protected, and the array or table that holds the rows."""
 
     grid: Grid
     columns: tuple[str, ...]

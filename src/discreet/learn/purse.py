@@ -1,4 +1,4 @@
-"""A budget that is spent in parts: which noise it buys, and how much."""
+"""A budget that is split over several measurements: which noise each part buys, and how much of it."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,11 +22,11 @@ _PARTS, _ROOT = 2**20, 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
-    """An amount of epsilon, for discrete Laplace noise, or of squared mu, for rounded Gaussian noise.
+class BudgetSplit:
+    """An amount of epsilon for discrete Laplace noise, or of squared mu for rounded Gaussian noise.
 
-    Parts of it may be chosen by looking at what was released before: as long as they add up to the whole at most, all
-    of it together costs what `event` says. [RRUV16] for epsilon, [ST22; KTH23] for mu; proof: kmeans.md, Theorem 2
+    The parts may depend on what was released before: as long as they add up to at most the whole, all measurements
+    together cost what `event` says. [RRUV16] for epsilon, [ST22; KTH23] for mu; proof: kmeans.md, Theorem 2
     """
 
     noise: Noise
@@ -34,7 +34,7 @@ class Purse:
 
     @property
     def event(self) -> Event:
-        """What is paid: all of it, whatever it is spent on."""
+        """What is paid: the whole, however it is split."""
         if self.noise == "laplace":
             return Pure(self.whole)
         return Gaussian(Fraction(1), self.whole)
@@ -60,13 +60,13 @@ class Purse:
         return 2 if self.noise == "laplace" else 1
 
 
-def purse_of(epsilon: Fraction, delta: Fraction, noise: Noise) -> Purse:
-    """All of a budget, for one kind of noise.
+def budget_split(epsilon: Fraction, delta: Fraction, noise: Noise) -> BudgetSplit:
+    """A whole budget for one kind of noise.
 
-    >>> purse_of(Fraction(1, 2), Fraction(0), "laplace")
-    Purse(noise='laplace', whole=Fraction(1, 2))
+    >>> budget_split(Fraction(1, 2), Fraction(0), "laplace")
+    BudgetSplit(noise='laplace', whole=Fraction(1, 2))
     """
-    return Purse(noise, epsilon if noise == "laplace" else gaussian_limit(epsilon, delta))
+    return BudgetSplit(noise, epsilon if noise == "laplace" else gaussian_limit(epsilon, delta))
 
 
 def _root_above(square: Any) -> Fraction:

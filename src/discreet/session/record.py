@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from discreet.errors import BadSchema, LedgerDamaged
 from discreet.ledger.entry import Entry
+from discreet.ledger.legacy import domain_print
 from discreet.ledger.record import Codec, Record, record_of
 from discreet.model.weights import Rule
 from discreet.query.linear import Linear
@@ -42,8 +42,8 @@ class Opened:
 
 
 def name_of(table: str, session: str, domain: Domain) -> Name:
-    """The name, with a few letters that tell the columns from other columns."""
-    return Name(table, session, sha256(repr(domain).encode()).hexdigest()[:16])
+    """The name, with a print of the columns as they are declared."""
+    return Name(table, session, domain_print(domain))
 
 
 def opening(name: Name, design: Design) -> Codec[int]:
