@@ -99,7 +99,7 @@ def test_a_marginal_has_the_axes_that_were_named():
 def test_runs_are_exactly_the_cells_of_the_box():
     """Every kernel, by the form that is chosen for it: long runs, a mask, single cells."""
     rng = np.random.default_rng(2)
-    forms, code = set(), kernels.compiled()
+    forms, code = set(), kernels.range_kernels()
     for _ in range(300):
         shape = tuple(rng.integers(1, 9, size=rng.integers(1, 6)))
         chosen = [None if rng.random() < 0.4 else rng.random(size) < rng.random() for size in shape]

@@ -225,7 +225,7 @@ def test_answers_are_sums_over_the_joint_table(graph, few_cells, monkeypatch):
     table, generator = joint(tree), np.random.default_rng(11)
     if few_cells:
         # So few that weights on several columns are taken apart.
-        monkeypatch.setattr(terms, "MOST_CELLS", 20)
+        monkeypatch.setattr(terms, "MOST_JOINT_CELLS", 20)
     queries = []
     for columns in (columns for size in range(len(NAMES) + 1) for columns in combinations(NAMES, size)):
         single = [Factor((name,), generator.integers(-2, 4, size=DOMAIN[name].size)) for name in columns]
@@ -414,7 +414,7 @@ def test_too_large_is_refused_before_it_is_made(monkeypatch):
     with pytest.raises(TooLarge, match="single columns"):
         tree.answer(Linear([Product([heavy])]))
     # Four columns far apart: the marginal has 10^4 cells, a table on the way 10^5.
-    monkeypatch.setattr(elimination, "MOST_CELLS", 20_000)
+    monkeypatch.setattr(elimination, "MOST_MARGINAL_CELLS", 20_000)
     monkeypatch.setattr(np, "ones", None)
     with pytest.raises(TooLarge, match="limit"):
         tree.marginal([names[0], names[13], names[26], names[39]])

@@ -38,7 +38,7 @@ class Multisets:
         """How many there are: C(cells + rows − 1, rows)."""
         return comb(self.cells + self.rows - 1, self.rows)
 
-    def walk(self, look: "Look", level: int = -1, index: int = 0) -> "tuple[Ints, list[int], int]":
+    def walk(self, look: "AnswerLevels", level: int = -1, index: int = 0) -> "tuple[Ints, list[int], int]":
         """How many multisets are on each level; or, given one, the kinds of the index-th on it, and which it is there.
 
         The last number says which of the multisets of cells that these kinds stand for is meant.
@@ -64,7 +64,7 @@ class Multisets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class AnswerLevels:
     """Where the walk reads the level of an answer: of query i, at start_i plus the sum of the weights of all rows."""
 
     ranks: Ints32

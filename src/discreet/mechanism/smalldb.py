@@ -13,7 +13,7 @@ from discreet.errors import BadParameter, TooLarge
 from discreet.mechanism.calibration import opened, read_integers, read_sensitivity, require_size
 from discreet.mechanism.exponential import exponential, selection_rate
 from discreet.mechanism.independent import require_few
-from discreet.mechanism.multisets import Look, multisets
+from discreet.mechanism.multisets import AnswerLevels, multisets
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.privacy.event import Selection
@@ -107,12 +107,12 @@ def answers(weights: "Ints | tuple[int, int]", rows: int) -> range:
     return range(rows * int(min(weights)), rows * int(max(weights)) + 1)
 
 
-def levels(imbalances: Ints, effects: Ints, rows: int) -> tuple[Look, list[int]]:
+def levels(imbalances: Ints, effects: Ints, rows: int) -> tuple[AnswerLevels, list[int]]:
     """Every distance that a query can have from its true value, numbered from the nearest: the levels of the scores."""
     clamped = np.clip(imbalances, -FARTHEST_IMBALANCE, FARTHEST_IMBALANCE)
     distances, ranks = np.unique(np.abs(clamped), return_inverse=True)
     starts = np.array(_starts(effects, rows)[:-1]) - rows * effects.min(axis=1)
-    return Look(ranks.ravel().astype(np.int32), starts.astype(np.int32), distances.size), distances.tolist()
+    return AnswerLevels(ranks.ravel().astype(np.int32), starts.astype(np.int32), distances.size), distances.tolist()
 
 
 def draw_level(counts: Ints, distances: Sequence[int], rate: Fraction) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.model.kernels import SLIP, compiled
+from discreet.model.kernels import SLIP, range_kernels
 from discreet.model.protocol import Coded
 from discreet.model.runs import runs_of
 from discreet.model.uniform import uniform
@@ -18,7 +18,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Bools, Columns, Numbers
 
 # More cells than this are refused before anything is allocated: 8 bytes each.
-MOST_CELLS = 2**24
+MOST_DENSE_CELLS = 2**24
 # Below this many cells numpy is done before a compiler would be loaded.
 FEW_CELLS = 2**14
 # One update multiplies a weight by at most e^LARGEST_STEP and at least e^−LARGEST_STEP.
@@ -56,7 +56,7 @@ class Dense:
         total: float = 1.0,
         weights: NDArray[np.float64] | None = None,
         order: Sequence[str] = (),
-        most_cells: int = MOST_CELLS,
+        most_cells: int = MOST_DENSE_CELLS,
     ) -> None:
         """All cells alike, or as `weights` says, which has an axis for each column in the order of the domain."""
         if domain.size > whole("most_cells", most_cells, least=1):
@@ -178,8 +178,8 @@ class Dense:
             return before
         runs = runs_of(self._shape, chosen)
         if factor is None:
-            return runs.total(self._weights, compiled())
-        return runs.scale(self._weights, factor, compiled())
+            return runs.total(self._weights, range_kernels())
+        return runs.scale(self._weights, factor, range_kernels())
 
     def _sized(self, chosen: Sequence[Bools | None]) -> list[tuple[int, Bools | None]]:
         return list(zip(self._shape, chosen, strict=True))

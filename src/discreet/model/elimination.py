@@ -15,7 +15,7 @@ from discreet.model.layout import Layout
 from discreet.types import Columns, Ints, Numbers
 
 # No table on the way has more cells than this: 128 MB.
-MOST_CELLS = 2**24
+MOST_MARGINAL_CELLS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Stop:
 
 def marginal(layout: Layout, directed: Numbers, beliefs: Numbers, wanted: Columns, sizes: dict[str, int]) -> Numbers:
     """The probability of each cell of some columns, in their order; columns in no clique are uniform."""
-    if prod(sizes[name] for name in wanted) > MOST_CELLS:
+    if prod(sizes[name] for name in wanted) > MOST_MARGINAL_CELLS:
         raise too_large(wanted, prod(sizes[name] for name in wanted))
     routes = _routes(layout, wanted)
     for route in routes:
@@ -47,7 +47,7 @@ def marginal(layout: Layout, directed: Numbers, beliefs: Numbers, wanted: Column
 def too_large(wanted: Sequence[str], cells: int) -> TooLarge:
     """The refusal of a table, before it is made."""
     return TooLarge(
-        f"the marginal of {', '.join(wanted)} needs a table of {cells} cells; the limit is {MOST_CELLS}. "
+        f"the marginal of {', '.join(wanted)} needs a table of {cells} cells; the limit is {MOST_MARGINAL_CELLS}. "
         "Ask for fewer columns, or for single numbers."
     )
 
@@ -111,7 +111,7 @@ def _check(route: list[_Stop], layout: Layout, wanted: Columns, sizes: dict[str,
         for place, message in enumerate(below):
             columns |= set(message)
             cells = prod(sizes[name] for name in columns)
-            if cells > MOST_CELLS:
+            if cells > MOST_MARGINAL_CELLS:
                 raise too_large(wanted, cells)
             columns = set(_needed(tuple(columns), stop, below[place + 1 :]))
         sent[stop.clique] = stop.sends

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.model.evidence import Evidence
 from discreet.model.layout import Layout
-from discreet.model.passes import compiled
+from discreet.model.passes import message_passes
 from discreet.types import Numbers
 
 
@@ -78,7 +78,7 @@ class _Walker:
         self.where = np.concatenate(
             [np.arange(layout.walk.start[node], layout.walk.start[node + 1]) for node in nodes] or [np.zeros(0, int)]
         )
-        self._direct, self._spread, self._differentiate = compiled()
+        self._direct, self._spread, self._differentiate = message_passes()
 
     def tables(self, potentials: Numbers) -> tuple[Numbers, Numbers]:
         """Conditionals and marginals."""

@@ -157,7 +157,7 @@ def sum_mask(weights: Floats, offsets: Ints, mask: Floats) -> float:
 
 
 @memoize(1)
-def compiled() -> Kernels:
+def range_kernels() -> Kernels:
     """All of them as machine code; kept on disk between runs where that is possible."""
     # Only within a piece may sums be taken in another order: compensation must be done as it is written.
     for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):

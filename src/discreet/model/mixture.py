@@ -24,11 +24,11 @@ from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals
 
 # Numbers that are multiplied at once when many questions are answered: 8 MB.
-AT_ONCE = 2**20
+_AT_ONCE = 2**20
 # Cells of a column that are looked through one by one.
-FEW = 64
+_FEW = 64
 # Up to this many cells of a column are compared one after the other, before a search is faster.
-FEW_STEPS = 8
+_FEW_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Mixture:
         rows: Coded = {}
         for name, place in self._places.items():
             steps, drawn = np.cumsum(self.tables[place], axis=0)[:-1], uniform(count)
-            if len(steps) < FEW_STEPS:
+            if len(steps) < _FEW_STEPS:
                 rows[name] = np.zeros(count, dtype=np.int64)
                 for step in steps:
                     rows[name] += drawn >= step[component]
@@ -149,7 +149,7 @@ class Mixture:
 
     def _cell(self, factor: Factor) -> int | None:
         """The row of the tables that a factor picks, if it is 1 on one cell of one column and 0 on the others."""
-        if len(factor.columns) == 1 and factor.range == (0, 1) and len(factor.weights) <= FEW:
+        if len(factor.columns) == 1 and factor.range == (0, 1) and len(factor.weights) <= _FEW:
             # A list of a few numbers is searched before numpy has begun.
             weights, place = factor.weights.tolist(), self._places.get(factor.columns[0])
             if place is not None and place.stop - place.start == len(weights) and weights.count(0) == len(weights) - 1:
@@ -176,7 +176,7 @@ class Mixture:
         for row, each in zip(places, lists, strict=True):
             row[: len(each)] = each
         found = np.empty(len(lists))
-        step = max(1, AT_ONCE // len(self.weights))
+        step = max(1, _AT_ONCE // len(self.weights))
         for start in range(0, len(lists), step):
             here = places[start : start + step]
             product = np.broadcast_to(self.weights, (len(here), len(self.weights))).copy()

@@ -142,7 +142,7 @@ def differentiate(
 
 
 @memoize(1)
-def compiled() -> Passes:
+def message_passes() -> Passes:
     """All of them as machine code."""
     for shared in (hand_up, hand_down):
         jit.inline(shared)

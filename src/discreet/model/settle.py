@@ -58,14 +58,14 @@ class Scopes:
     """The counts that matter, as `swaps` wants them, and what is expected of each: 0 rows are counted so far."""
 
     begins: NDArray[np.int64]
-    terms: swaps.Terms
-    state: swaps.State
+    terms: swaps.TermArray
+    state: swaps.CellArray
 
     def count(self, cells: NDArray[np.int32]) -> None:
         """Add the rows to the state."""
         owners = np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
         first = (owners < self.terms["first"]) & (owners < self.terms["second"])
-        swaps.machine_code(swaps.count)(cells, owners[first], self.terms[first], self.state)
+        swaps.machine_code(swaps.count_rows)(cells, owners[first], self.terms[first], self.state)
 
     @property
     def distance(self) -> float:

@@ -23,8 +23,8 @@ TERM = np.dtype(
     ]
 )
 CELL = np.dtype([("excess", np.float32), ("weight", np.float32)])
-Terms = NDArray[np.void]
-State = NDArray[np.void]
+TermArray = NDArray[np.void]
+CellArray = NDArray[np.void]
 
 # The multipliers of splitmix64, a bijection of 64-bit words whose outputs pass for random [SLF14].
 GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -72,7 +72,7 @@ def change_with(cell: Any) -> float:
     return cell.weight * (1 + 2 * cell.excess)  # type: ignore[no-any-return]
 
 
-def count(cells: Ints32, owners: Ints, terms: Terms, state: State) -> None:
+def count_rows(cells: Ints32, owners: Ints, terms: TermArray, state: CellArray) -> None:
     """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
     for start in range(0, cells.shape[0], BATCH):
         # A few rows and one scope at a time, so that both stay near the processor.
@@ -87,8 +87,8 @@ def exchange(
     cells: Ints32,
     column: int,
     begins: Ints,
-    terms: Terms,
-    state: State,
+    terms: TermArray,
+    state: CellArray,
     usual: Singles,
     counter: Words,
     proposals: int,
@@ -151,8 +151,8 @@ def move(
     cells: Ints32,
     column: int,
     begins: Ints,
-    terms: Terms,
-    state: State,
+    terms: TermArray,
+    state: CellArray,
     counter: Words,
     excess: Ints,
     holders: Ints,

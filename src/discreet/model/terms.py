@@ -13,7 +13,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Ints, Numbers
 
 # A weight on several columns together is summed over their marginal, or taken apart into cells, if there are so few.
-MOST_CELLS = 2**16
+MOST_JOINT_CELLS = 2**16
 
 
 class Terms:
@@ -54,14 +54,14 @@ class Terms:
             return
         for factor in joint:
             self._check(factor.columns, factor.weights)
-        if prod(self._domain[name].size for name in product.columns) <= MOST_CELLS:
+        if prod(self._domain[name].size for name in product.columns) <= MOST_JOINT_CELLS:
             self.whole.append((owner, product))
             return
         cells = prod(int(np.count_nonzero(factor.weights)) for factor in joint)
-        if cells > MOST_CELLS:
+        if cells > MOST_JOINT_CELLS:
             raise TooLarge(
                 f"the weights on {', '.join(product.columns)} have {cells} cells together that are not zero; the limit "
-                f"is {MOST_CELLS}. Ask with conditions on single columns."
+                f"is {MOST_JOINT_CELLS}. Ask with conditions on single columns."
             )
         for weight, units in _apart(joint, self._domain):
             self._add(owner, product.coefficient * weight, [*single, *units])

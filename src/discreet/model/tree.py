@@ -27,11 +27,11 @@ from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
 
 # No tree with more cells than this is made: fitting it takes a few hundred MB.
-MOST_CELLS = 2**22
+MOST_TREE_CELLS = 2**22
 # What marginals are kept: numbers of eight bytes, so 32 MB.
-MOST_KEPT = 2**22
+_MOST_KEPT = 2**22
 # Marginals of so few cells are answered cell by cell.
-FEW_CELLS = 16
+_FEW_CELLS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Tree:
         found = self._marginals.get(wanted)
         if found is None:
             shape = tuple([self.domain[name].size for name in wanted])
-            if wanted and prod(shape) <= FEW_CELLS:
+            if wanted and prod(shape) <= _FEW_CELLS:
                 found = self.total * self._cell_by_cell(wanted, shape)
             else:
                 sizes = dict(zip(wanted, shape, strict=True)) | self.shape.size_of
@@ -162,7 +162,7 @@ class Tree:
 
     @cached_property
     def _marginals(self) -> LruCache[Columns, Numbers]:
-        return LruCache(MOST_KEPT)
+        return LruCache(_MOST_KEPT)
 
 
 def fit_tree(
@@ -220,9 +220,9 @@ def _shape(domain: Domain, measured: list[Columns], scopes: list[Columns]) -> Sh
     """The cliques for some scopes, which must hold all that was measured; refuses those that are too large."""
     sizes = {name: domain[name].size for scope in (*measured, *scopes) for name in scope}
     shape = triangulate(scopes, sizes)
-    if shape.cells > MOST_CELLS:
+    if shape.cells > MOST_TREE_CELLS:
         raise TooLarge(
-            f"the cliques of these looks have {shape.cells} cells; the limit is {MOST_CELLS}. Leave out scopes: "
+            f"the cliques of these looks have {shape.cells} cells; the limit is {MOST_TREE_CELLS}. Leave out scopes: "
             "`cliques.fits` says beforehand which can be added."
         )
     for scope in measured:

@@ -18,7 +18,7 @@ def runner(loop: Callable[..., None], draws: int) -> Callable[..., None]:
     """One of the loops of kernel.py, ready for arrays: plain Python until `MANY` draws were wanted of it."""
     _drawn[loop] += draws
     if draws >= 64 and _drawn[loop] >= MANY:
-        machine_code = compiled(loop)
+        machine_code = compiled_kernel(loop)
         return lambda words, table, *rest: machine_code(words, table.array, *rest)
     return lambda words, table, *rest: _plain(loop, words, table, *rest)
 
@@ -28,7 +28,7 @@ def _plain(loop: Callable[..., None], words: Ints, table: Table, *rest: Any) -> 
     loop(words.tolist(), table.plain, *rest)
 
 
-def compiled(loop: Callable[..., None]) -> Callable[..., None]:
+def compiled_kernel(loop: Callable[..., None]) -> Callable[..., None]:
     """A loop of kernel.py as machine code."""
     jit.inline(quantile)
     jit.inline(evaluate)
