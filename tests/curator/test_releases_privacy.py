@@ -60,7 +60,8 @@ def _tried(monkeypatch):
         assert isinstance(getattr(trial, name), float)
         monkeypatch.setattr(trial, name, value)
     # However well columns alone explain what was seen.
-    monkeypatch.setattr(discreet.model.ensemble, "DOUBTFUL", 0.0)
+    ensemble = discreet.model.ensemble
+    monkeypatch.setattr(ensemble, "TUNING", replace(ensemble.TUNING, doubtful_misfit=0.0))
 
 
 def work_of(rng, domain, method, budget):

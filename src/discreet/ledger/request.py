@@ -36,7 +36,7 @@ def _plain(event: Event) -> Any:
         return _written(event)
     except BadParameter:
         raise
-    except (TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         raise BadParameter(
             f"event is a {type(event).__name__}; it must be an event, in all its parts, with numbers that can be "
             "printed. Give one, say Laplace(scale=10, sensitivity=1)."
