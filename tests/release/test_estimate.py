@@ -20,7 +20,7 @@ from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.release.estimate import estimated_error_of, estimated_errors, members_of
 from discreet.release.goal import goal_of
-from discreet.release.pairs import pairs
+from discreet.release.pairs import mixture
 from discreet.schema import Schema, Unit
 from discreet.schema.column import Categories
 from discreet.schema.domain import Domain
@@ -58,7 +58,7 @@ def release(codes, tmp_path_factory):
         teller = Teller(table, Ledger(tmp_path_factory.mktemp(name) / "ledger.sqlite"))
         teller.watch.open(Budget(epsilon=100, delta=1e-9), "anyone")
         model = run(
-            pairs(teller.known, GOAL, units), lambda request, teller=teller: teller.answer(request, analyst="ana")
+            mixture(teller.known, GOAL, units), lambda request, teller=teller: teller.answer(request, analyst="ana")
         )
         found[name] = model, teller.known
     return found

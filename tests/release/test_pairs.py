@@ -12,9 +12,11 @@ from discreet.model.looks import total_of
 from discreet.plan.build import run
 from discreet.plan.request import Distances, Measure
 from discreet.query.axis import axis_of
+from discreet.release import fitting
 from discreet.release import pairs as module
+from discreet.release.fitting import fit_low_order
 from discreet.release.goal import goal_of
-from discreet.release.pairs import fitted, pairs, shares_of
+from discreet.release.pairs import mixture, shares_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from release.oracle import Oracle as Answering
 
@@ -68,7 +70,7 @@ class Oracle(Answering):
             self.known.learn_total(len(rows["age"]) if first is None else len(first.rows["age"]))
 
     def release(self, goal=TRIPLES, units=FAIR, **named):
-        return run(pairs(self.known, goal, float(units), **named), self)
+        return run(mixture(self.known, goal, float(units), **named), self)
 
     def looked(self):
         """Of all steps together: the columns of each."""
@@ -96,7 +98,7 @@ def _few_members():
         return fit_ensemble(*args, **{**named, "members": 6, "components": min(named["components"], 16), "steps": 120})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "fit_ensemble", quick)
+        patch.setattr(fitting, "fit_ensemble", quick)
         yield
 
 
@@ -109,7 +111,7 @@ def fair(rows):
 @pytest.fixture
 def unfitted(monkeypatch):
     """For what is asked alone: no model is made of it."""
-    monkeypatch.setattr(module, "fitted", lambda *_: None)
+    monkeypatch.setattr(module, "fit_low_order", lambda *_: None)
 
 
 # --- What it costs ----------------------------------------------------------------------------------------------------
@@ -388,17 +390,17 @@ def test_what_was_known_before_makes_it_better(rows):
 def test_pairs_that_were_only_glanced_at_are_as_a_look_saw_them(rows, monkeypatch):
     """A column on its own tells nothing of others, measured or not; of what nobody looked at, mixtures say anything."""
     oracle, heard = Oracle(rows), []
-    monkeypatch.setattr(module, "fitted", lambda *arguments: heard.append(arguments))
+    monkeypatch.setattr(module, "fit_low_order", lambda *arguments: heard.append(arguments))
     oracle.release(PAIRS, 20 * FAIR)
     known, goal, units, seen, _ = heard[0]
     missing = {pair for pair in PAIRS.scopes if not known.lattice.block(pair).precision.any()}
     assert missing
     assert all("city" in pair for pair in missing)
-    looks = module._supposed(known, seen)
+    looks = fitting._supposed_independent(known, seen)
     assert {look.columns for look in looks} == missing
     errors = []
     for told in (seen, None):
-        model = fitted(known, goal, units, told)
+        model = fit_low_order(known, goal, units, told)
         off = [np.abs(model.marginal(pair) - oracle.marginal(pair)).sum() / ROWS for pair in missing]
         errors.append(np.mean(off))
     assert errors[0] < 0.8 * errors[1]

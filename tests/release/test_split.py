@@ -14,7 +14,7 @@ from discreet.plan.build import run
 from discreet.plan.request import Measure
 from discreet.query.residual import Residual
 from discreet.release import split as module
-from discreet.release.pairs import _distances
+from discreet.release.pairs import distances_of_pairs
 from discreet.release.split import PARTS, Apart, Seen, apart_of, best_split
 from discreet.release.topping import steps_within
 from discreet.schema import Categories, Domain, Unit
@@ -55,7 +55,7 @@ def looked(codes, units, seed=0):
     for wanted, part in (({(): 1.0}, 0.01), ({(name,): 1.0 for name in NAMES}, 0.1)):
         oracle(Measure(steps_within(oracle.known, wanted, part * units), "a look"))
     rows = max(1.0, total_of(oracle.known.lattice)[0])
-    return oracle.known, run(_distances(oracle.known, list(PAIRS), rows, 0.02 * units), oracle), rows
+    return oracle.known, run(distances_of_pairs(oracle.known, list(PAIRS), rows, 0.02 * units), oracle), rows
 
 
 def wanted_of(known, seen):

@@ -12,12 +12,11 @@ from discreet.plan.build import run
 from discreet.plan.request import Distances, Measure
 from discreet.query.residual import Residual
 from discreet.release import methods
-from discreet.release import trial as module
 from discreet.release.brief import NO_LIMITS, Brief
 from discreet.release.goal import goal_of
 from discreet.release.methods import METHODS, Forecasts, make_release
 from discreet.release.topping import steps_within
-from discreet.release.trial import MOST, MOST_PAIRS, VERDICT, tree_is_better, worthwhile
+from discreet.release.trial import TRIAL, tree_is_better, worthwhile
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
 
@@ -133,7 +132,7 @@ def test_both_models_are_asked_about_the_same_marginals():
     half = len(asked.scopes) // 2
     assert asked.scopes[:half] == asked.scopes[half:]
     assert set(asked.scopes) <= set(GOAL.scopes)
-    assert half == min(module.MARGINALS, len(GOAL.scopes))
+    assert half == min(TRIAL.verdict_marginals, len(GOAL.scopes))
     assert any(not np.array_equal(*both) for both in zip(asked.expected[:half], asked.expected[half:], strict=True))
 
 
@@ -151,7 +150,7 @@ def test_without_a_tree_there_is_no_verdict():
 def test_it_costs_what_its_requests_cost_and_never_more_than_a_small_part(units, rows, unit):
     trial = Trial(rows(0), units, unit=unit)
     assert trial.cost == trial.spent
-    assert 0 < trial.cost <= Fraction(MOST + VERDICT) * units
+    assert 0 < trial.cost <= Fraction(TRIAL.most_share + TRIAL.verdict_share) * units
 
 
 def test_what_is_known_exactly_is_not_paid_again():
@@ -165,7 +164,7 @@ def test_what_is_known_exactly_is_not_paid_again():
             exact.known.lattice.add(piece, variance=0.0, values=values.ravel())
     trial = Trial(codes, known=exact.known)
     assert FIRST not in trial.whys
-    assert trial.cost == trial.spent <= Fraction(VERDICT) * FAIR
+    assert trial.cost == trial.spent <= Fraction(TRIAL.verdict_share) * FAIR
 
 
 def same(one, other):
@@ -205,7 +204,7 @@ def test_it_is_worthwhile_where_the_verdict_is_sharp_and_there_are_pairs_to_choo
     assert not worthwhile(brief_of(domain=domain_of(6, 6)), ROWS)
     assert not worthwhile(brief_of(ways=1), ROWS)
     assert worthwhile(brief_of(domain=domain_of(6, 6, 6)), ROWS)
-    many = next(number for number in range(2, 99) if number * (number - 1) / 2 > MOST_PAIRS)
+    many = next(number for number in range(2, 99) if number * (number - 1) / 2 > TRIAL.most_pairs)
     assert worthwhile(brief_of(domain=domain_of(*[2] * (many - 1))), ROWS)
     assert not worthwhile(brief_of(domain=domain_of(*[2] * many)), ROWS)
 
@@ -255,7 +254,7 @@ def test_a_table_of_hardly_any_rows_gets_an_answer_all_the_same(count):
     for seed in range(3):
         few = {name: codes[:count] for name, codes in chains(0).items()}
         trial = Trial(few, seed=seed)
-        assert trial.cost == trial.spent <= Fraction(MOST + VERDICT) * FAIR
+        assert trial.cost == trial.spent <= Fraction(TRIAL.most_share + TRIAL.verdict_share) * FAIR
 
 
 @pytest.mark.filterwarnings("error")

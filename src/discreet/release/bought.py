@@ -10,9 +10,11 @@ from discreet.known.lattice import subsets
 from discreet.model.looks import total_of
 from discreet.plan.fill import fill_to_budget
 from discreet.privacy.sensitivity import Sensitivity, histogram_sensitivity
-from discreet.release import adaptive, direct, pairs
+from discreet.release import adaptive, direct
 from discreet.release.brief import Brief
-from discreet.release.layers import DEVIATIONS, Layers, layers_of, precisions_known
+from discreet.release.fitting import FIT
+from discreet.release.layers import DEVIATIONS, Layers, clarity, layers_of, precisions_known
+from discreet.release.pairs import MIXTURE, shares_of, size_power
 from discreet.types import Columns, Numbers
 
 # Rounds in which the split of the lattice is mended for absolute errors.
@@ -38,17 +40,17 @@ class Bought:
 def mixture(brief: Brief, rows: float) -> Bought:
     """Singles, pairs and small triples, as `pairs` splits its budget; all pairs are taken for equally far apart."""
     layers, units, goal = layers_of(brief.goal), float(brief.units), brief.goal
-    shares = pairs.shares_of(goal, rows, units, public=is_public(brief.known))
-    unclear = pairs.clarity(goal, rows, units) < pairs.UNCLEAR
-    importance = layers.summed(layers.weights[layers.rows]) ** pairs.BY_WEIGHT
+    shares = shares_of(goal, rows, units, public=is_public(brief.known))
+    unclear = clarity(goal, rows, units) < FIT.clear_from
+    importance = layers.summed(layers.weights[layers.rows]) ** MIXTURE.weight_power
     depth, found = layers.depth, precisions_known(layers, brief.known)
     pays = prices(layers, brief.known)
     alone, small = depth == 1, (depth == 3) & (layers.cells <= shares.room)
     for part, where, power in (
         (shares.total, depth == 0, 0.0),
-        (shares.singles, alone, pairs.size_power(pairs.clarity(goal, rows, units))),
-        (shares.pairs, depth == 2, pairs.BY_CELLS[unclear]),
-        (shares.triples, small, 0.5),
+        (shares.singles, alone, size_power(clarity(goal, rows, units))),
+        (shares.pairs, depth == 2, MIXTURE.freedom_powers[unclear]),
+        (shares.triples, small, MIXTURE.triple_freedom_power),
     ):
         if part > 0 and where.any():
             size = layers.cells if where is alone else layers.freedom

@@ -14,8 +14,6 @@ from discreet.privacy.loss import loss
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
-from discreet.release.goal import Goal
-from discreet.release.pairs import shares_of
 from discreet.source.effect import sensitivity_of
 
 # Noise is written with so many bits, rounded up: it costs less than it may by one part in 2^28 at most.
@@ -57,22 +55,6 @@ def counted(known: Known, units: Fraction) -> Procedure[Fraction]:
     request = Measure(Steps((step,)), "the number of rows, for a release")
     yield request
     return paid(known, request)
-
-
-def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0) -> Procedure[Fraction]:
-    """Count the rows with a small part of so many units, and with more if they are few: what that cost.
-
-    An error of the number of rows is one of every marginal. Where what is measured afterwards will say the number with
-    a precision of `told`, less is lacking. Squared mu only.
-    """
-    cost = yield from counted(known, units * FIRST)
-    rows, variance = total_of(known.lattice)
-    moves = float(sensitivity_of(TOTAL, known.domain, known.lattice.unit).l2_squared)
-    if not moves or not variance:
-        return cost
-    wanted = shares_of(goal, rows, float(units), public=False).total * float(units) / moves
-    lacking = Fraction(max(0.0, wanted - told - 1 / variance) * moves)
-    return cost + (yield from counted(known, lacking))
 
 
 def count_step(known: Known, units: Fraction) -> Step | None:

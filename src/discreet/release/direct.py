@@ -24,11 +24,12 @@ from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Marginal
 from discreet.release.allocate import Precisions
 from discreet.release.brief import Brief
-from discreet.release.counting import counted, counted_well, gaussian_noise, laplace_noise
+from discreet.release.counting import FIRST, TOTAL, counted, gaussian_noise, laplace_noise
 from discreet.release.energies import traces
-from discreet.release.fitting import fitted_to_all, too_large
+from discreet.release.fitting import as_squared_mu, fitted_to_all, too_large
 from discreet.release.goal import Goal
 from discreet.release.noise_error import lattice_errors, mean_error
+from discreet.release.pairs import shares_of
 from discreet.source.effect import sensitivity_of
 from discreet.types import Columns
 
@@ -84,12 +85,20 @@ def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     return fitted_to_all(known, goal, as_squared_mu(known, brief.units, len(weights)), tell)
 
 
-def as_squared_mu(known: Known, units: Fraction, marginals: int) -> float:
-    """The squared mu whose noise on so many marginals, measured alike, is that of the units.
+def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0) -> Procedure[Fraction]:
+    """Count the rows with a small part of so many units, and with more if they are few: what that cost.
 
-    k marginals have the variance k/μ² each with Gaussian noise and 2k²/ε² with Laplace noise.
+    An error of the number of rows is one of every marginal. Where what is measured afterwards will say the number with
+    a precision of `told`, less is lacking. Squared mu only.
     """
-    return float(units**2 / (2 * marginals) if known.pure else units)
+    cost = yield from counted(known, units * FIRST)
+    rows, variance = total_of(known.lattice)
+    moves = float(sensitivity_of(TOTAL, known.domain, known.lattice.unit).l2_squared)
+    if not moves or not variance:
+        return cost
+    wanted = shares_of(goal, rows, float(units), public=False).total * float(units) / moves
+    lacking = Fraction(max(0.0, wanted - told - 1 / variance) * moves)
+    return cost + (yield from counted(known, lacking))
 
 
 def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:

@@ -14,11 +14,13 @@ import numpy as np
 
 from discreet.model.features import MOST_FEATURES, MOST_TURNS
 from discreet.query.axis import axis_of
-from discreet.release import adaptive, bought, direct, fitting, pairs
+from discreet.release import adaptive, bought
 from discreet.release.bought import Bought
 from discreet.release.brief import Brief, Forecast
+from discreet.release.fitting import FIT, as_squared_mu, components_of, members_for, too_large
 from discreet.release.goal import Goal
 from discreet.release.layers import WORST, error_of, layers_of
+from discreet.release.pairs import shares_of
 from discreet.types import Columns
 
 # Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
@@ -51,7 +53,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
             f"{MOST_FEATURES} and {MOST_NUMBERS}. Leave out columns with many cells, or declare coarser ones.",
         )
     units = float(brief.units)
-    shares = pairs.shares_of(goal, many, units, public=bought.is_public(brief.known))
+    shares = shares_of(goal, many, units, public=bought.is_public(brief.known))
     small = (layers.depth == 3) & (layers.cells <= shares.room) if shares.triples else np.zeros(1, dtype=bool)
     triples = float(layers.cells[small].sum()) if small.any() else 0.0
     measured = sum(
@@ -67,7 +69,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
 def direct_forecast(brief: Brief, rows: float) -> Forecast:
     """Every marginal by itself; where delta is 0 their pairs or single columns, if that is better."""
     goal, many = brief.goal, max(rows, 1.0)
-    refused = fitting.too_large(goal)
+    refused = too_large(goal)
     if refused:
         return impossible("direct", refused)
     deep = max(map(len, goal.scopes))
@@ -86,7 +88,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
 def lattice_forecast(brief: Brief, rows: float) -> Forecast:
     """All pieces of the goal's marginals, measured as is best for their noise."""
     goal, many = brief.goal, max(rows, 1.0)
-    refused = NEEDS_DELTA if brief.known.pure else fitting.too_large(goal)
+    refused = NEEDS_DELTA if brief.known.pure else too_large(goal)
     if refused:
         return impossible("lattice", refused)
     layers = layers_of(goal)
@@ -146,14 +148,13 @@ class Work:
 def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -> Forecast:
     """The forecast of a method that measures, and fits an ensemble."""
     goal = brief.goal
-    units = direct.as_squared_mu(brief.known, brief.units, len(goal.weights))
-    components, features = pairs.components_of(rows, units), features_of(goal)
-    unmeasured = round(pairs.MEMBERS * (1 - work.measured) ** 2)
-    members = max(pairs.FEWEST_MEMBERS, unmeasured, pairs.TOGETHER // components)
+    units = as_squared_mu(brief.known, brief.units, len(goal.weights))
+    components, features = components_of(rows, units), features_of(goal)
+    members = members_for(components, work.measured)
     # A step goes through a part of the triples, about as many as there are pairs.
     turns = max(1.0, min(MOST_TURNS, work.triples // features**2))
     step = A_STEP + components * (A_PAIR * features**2 + A_TRIPLE * work.triples / turns)
-    seconds = TAKEN * members * pairs.STEPS * step + A_NUMBER * work.numbers + A_BLOCK * work.blocks
+    seconds = TAKEN * members * FIT.steps * step + A_NUMBER * work.numbers + A_BLOCK * work.blocks
     held = A_HELD * work.numbers + 48 * features**2 + 16 * members * components * features
     error = error_of(layers_of(goal), known.precision, rows, (known.pairs, known.deeper))
     return Forecast(method, min(error, WORST), BASE_SECONDS + seconds, BASE_MEMORY + held)

@@ -60,6 +60,19 @@ class Goal:
         weights = tuple((columns, found[columns] / whole) for columns in sorted(found))
         return self if weights == self.weights else Goal(self.domain, weights, self.describe)
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All columns of the marginals, sorted."""
+        return tuple(sorted({name for scope in self.scopes for name in scope}))
+
+    def of_size(self, size: int) -> list[Columns]:
+        """All sets of this many columns that are part of a marginal."""
+        return [scope for scope in self.below if len(scope) == size]
+
+    def freedom(self, columns: Columns) -> int:
+        """How many independent numbers some columns say beyond what fewer of them say."""
+        return prod(self.domain[name].size - 1 for name in columns)
+
     def cells(self, columns: Columns) -> int:
         """How many cells some columns have together."""
         return prod(self.domain[name].size for name in columns)

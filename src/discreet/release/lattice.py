@@ -6,7 +6,7 @@ from discreet.model.protocol import Model
 from discreet.plan.request import Measure, Procedure
 from discreet.release.allocate import allocate, as_steps
 from discreet.release.brief import Brief
-from discreet.release.counting import counted_well
+from discreet.release.direct import counted_well
 from discreet.release.fitting import fitted_to_all, too_large
 
 

@@ -109,6 +109,12 @@ def layers_of(goal: Goal) -> Layers:
     )
 
 
+def clarity(goal: Goal, rows: float, units: float) -> float:
+    """How well rows stand out of the noise, for each cell of a single column: n μ / Σ sizes."""
+    clear: float = max(rows, 1.0) * units**0.5 / sum(goal.domain[name].size for name in goal.names)
+    return clear
+
+
 def precisions_known(layers: Layers, known: Known) -> Numbers:
     """How well each block is known: the precision that has the mean variance of its pieces, 0 if one is unknown."""
     found = np.zeros(len(layers.columns))

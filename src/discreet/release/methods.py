@@ -31,7 +31,7 @@ from discreet.release.direct import direct
 from discreet.release.energies import MOST_LISTED, asked_prefixes, asked_questions, asked_ranges, asked_subsets
 from discreet.release.goal import Asked, Wanted
 from discreet.release.lattice import lattice
-from discreet.release.pairs import pairs
+from discreet.release.pairs import mixture
 from discreet.release.trial import tree_is_better, worthwhile
 from discreet.schema.domain import Domain
 
@@ -40,7 +40,7 @@ SUPPOSED_ROWS = 10_000.0
 
 
 def _mixture(brief: Brief, tell: Tell | None) -> Procedure[Model]:
-    return (yield from pairs(brief.known, brief.goal, float(brief.units), tell=tell))
+    return (yield from mixture(brief.known, brief.goal, float(brief.units), tell=tell))
 
 
 def _adaptive(brief: Brief, tell: Tell | None) -> Procedure[Model]:

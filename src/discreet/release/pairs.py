@@ -1,78 +1,90 @@
-"""Singles and pairs of columns, small triples where the budget is rich, and an ensemble of mixtures fitted to them.
+"""The method "mixture": singles, pairs and small triples are measured, and an ensemble of mixtures is fitted to them.
 
 What is measured is decided by sizes, the budget and numbers that were released; nothing else is looked at. On tables
 of a few thousand rows and on those of a million, with columns of two values and of ninety, this is the best of our
 methods for marginals of a few columns (bench/release.py).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
-from math import inf, pi, prod, sqrt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
 from discreet.known.known import Known
-from discreet.known.lattice import Lattice
 from discreet.model.alone import product_of
 from discreet.model.blend import Blend
-from discreet.model.cliques import fits
-from discreet.model.ensemble import Tell, fit_ensemble
-from discreet.model.looks import LARGEST_WEIGHT, noisy_marginals, total_of
+from discreet.model.ensemble import Tell
+from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.mixture import Mixture
-from discreet.model.protocol import NoisyMarginal
-from discreet.model.tree import Tree, fit_tree
+from discreet.model.tree import Tree
 from discreet.plan.plan import Steps
 from discreet.plan.request import Measure, Procedure
 from discreet.release.far import distances_for
+from discreet.release.fitting import FIT, fit_low_order, tree_of_pairs
 from discreet.release.goal import Goal
-from discreet.release.split import Seen, best_split
+from discreet.release.layers import clarity
+from discreet.release.split import Seen, Split, best_split
 from discreet.release.topping import steps_within
 from discreet.types import Columns
 
-# Parts of the budget: for a first look at the number of rows, if it is not public; for single columns, if the budget is
-# rich; for finding out how far each pair is from independent; and for triples, if all of the goal's are small enough.
-FIRST, SINGLES, LOOK, TRIPLES = 0.002, 0.1, 0.015, 0.48
-# Single columns get so much more where all triples are measured: the noise of a cell is that of all its pieces.
-WITH_TRIPLES = 0.4
-# No more than this for the number of rows, and this where rows stand out by 1; and no more than balances its error with
-# that of single columns, which is about 1, or this over how well rows stand out (`_balanced`).
-MOST_TOTAL, FEW_ROWS, COLUMNS = 0.05, 0.075, 0.6
-# But as much as makes a deviation of it this part of the rows, if it is no more than that; each look at it is up to so
-# many times as good as the one before.
-SURE, MOST_SURE, FASTER = 0.2, 0.25, 5.0
-# The look gets up to so much if a deviation of its noise is more than this part of the rows.
-MOST_LOOK, SEEN = 0.1, 0.1
-# How well rows stand out of the noise at which the singles get twice that.
-POOR = 5.0
-# A triple is looked at if it has fewer cells than that to this power; none is, if so few of the goal's have.
-ROOM, WORTH = 1.5, 0.2
-# A pair gets more the further it is from independent and the more cells it has, by these powers, the first where rows
-# stand out and the second where they do not; a single column by the power of its size, which falls to 0 where rows
-# stand out by less than DROWNED, as large columns are lost there; all by that of their weight.
-BY_DISTANCE, BY_CELLS, BY_SIZE, BY_WEIGHT = (0.5, 0.85), (0.4, 0.0), 0.5, 2 / 3
-DROWNED = 0.1
-# Less than this part of the budget is not worth another look.
-CRUMB = 1e-3
-# A component for so many rows that stand out of the noise.
-ROWS_A_COMPONENT, FEWEST, MOST = 50.0, 4, 256
-# So many members, more if they are small: this many components in all.
-MEMBERS, TOGETHER, STEPS = 24, 1000, 600
-# As few members will do where all of the goal is triples that were measured; and those take time.
-FEWEST_MEMBERS = 6
-# Where rows stand out less than this, a tree of the strongest pairs with so many cells is blended in with this share:
-# the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
-UNCLEAR, TREE_CELLS, TREE_SHARE = 15.0, 4000, 0.25
-# If only some pairs were measured, a tree with at most so many cells is the model if it holds them, and if they are no
-# more than this part of all: of the others, mixtures would say at random what nobody knows.
-MOST_TREE_CELLS, FEW = 2**17, 0.5
-# A pair is strong if it is further from independent than this part of its noise.
-STRONG = 0.5
+
+@dataclass(frozen=True, slots=True)
+class MixtureTuning:
+    """How the budget is split, chosen on drawn tables (bench/release_calibrate.py) and public ones (bench/release.py).
+
+    A share is a part of the budget. Clarity is how well rows stand out of the noise (`layers.clarity`).
+    """
+
+    # A first count of the rows, if their number is not public; an error of it is one of every marginal.
+    first_count: float = 0.002
+    # The most that counting gets; what it gets at clarity 1; and the error of single columns at clarity 1, with which
+    # that of the count is balanced (`_balanced`).
+    largest_count: float = 0.05
+    count_at_unit_clarity: float = 0.075
+    singles_error_at_unit_clarity: float = 0.6
+    # Counting goes on until the deviation is this part of the rows, for no more than the second; each count gets up to
+    # so many times the share of the one before.
+    count_deviation: float = 0.2
+    largest_repeated_count: float = 0.25
+    count_growth: float = 5.0
+    # Single columns; at this clarity they get twice as much, and so much more where all triples are measured: the noise
+    # of a cell is that of all its residuals.
+    singles: float = 0.1
+    clarity_of_double_singles: float = 5.0
+    singles_with_triples: float = 0.4
+    # Finding out how far each pair is from independent: more, up to a limit, if the deviation of that distance would
+    # be more than this part of the rows.
+    distances: float = 0.015
+    largest_distances: float = 0.1
+    distance_deviation: float = 0.1
+    # Triples: those with fewer cells than this power of the clarity, if they are so large a part of the goal.
+    triples: float = 0.48
+    triple_cells_power: float = 1.5
+    least_triples: float = 0.2
+    # What pairs, singles and triples get relative to each other, by powers: of the distance and of the freedom of a
+    # pair (where rows are clear, where they are not), of the size of a single, of the freedom of a triple, and of the
+    # weight. The power of the size falls to 0 as the clarity does, as large columns are lost there; it is half at this
+    # clarity.
+    distance_powers: tuple[float, float] = (0.5, 0.85)
+    freedom_powers: tuple[float, float] = (0.4, 0.0)
+    size_power: float = 0.5
+    clarity_of_half_size_power: float = 0.1
+    triple_freedom_power: float = 0.5
+    weight_power: float = 2 / 3
+    # Less than this part of the budget is not worth another measurement.
+    least_share: float = 1e-3
+
+
+MIXTURE = MixtureTuning()
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How a budget is split: for the rows, single columns, a look at pairs, pairs and triples; they add up to 1."""
+    """How a budget is split: for the rows, singles, distances of pairs, pairs and triples; they add up to 1.
+
+    Triples of at most `room` cells are measured.
+    """
 
     total: float
     singles: float
@@ -82,117 +94,70 @@ class Shares:
     room: int
 
 
-def clarity(goal: Goal, rows: float, units: float) -> float:
-    """How well rows stand out of the noise, for each cell of a single column: n μ / Σ sizes."""
-    clear: float = max(rows, 1.0) * units**0.5 / _cells(goal)
-    return clear
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What the stages of a release know: its shares of `whole`, the weights of what is measured, and what was seen.
 
-
-def size_power(clear: float) -> float:
-    """The power of its size by which a single column gets more."""
-    return BY_SIZE * clear / (clear + DROWNED)
-
-
-def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
-    """The split that did well on drawn tables and on three public ones, by sizes, rows and budget alone."""
-    clear = clarity(goal, rows, units)
-    deep = max(map(len, goal.scopes))
-    more = 1 + POOR / clear
-    # An error of the number of rows is one of every marginal; it matters where rows are few or other errors small.
-    total = max(FIRST, more / _cells(goal), FEW_ROWS / clear)
-    total = 0.0 if public else min(MOST_TOTAL, _balanced(rows, units, clear), total)
-    singles = min(1.0, SINGLES * more) if deep > 1 else 1.0
-    if singles == 1.0:
-        return Shares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
-    room = int(clear**ROOM)
-    covered = _covered(goal, room) if deep > 2 else 0.0
-    triples = TRIPLES * covered**0.5 if covered >= WORTH else 0.0
-    left = 1.0 - total
-    singles = singles * left * (1 + (WITH_TRIPLES * covered if triples else 0.0))
-    pairs = _of_size(goal, 2)
-    look = max(LOOK, min(MOST_LOOK, len(pairs) / (SEEN * max(rows, 1.0)) ** 2 / units)) * left
-    look = look if any(goal.cells(pair) > 4 for pair in pairs) else 0.0
-    triples = min(triples, 1 - singles) * left
-    return Shares(total, singles, look, left - singles - look - triples, triples, room)
-
-
-def _balanced(rows: float, units: float, clear: float) -> float:
-    """The part of a budget for the number of rows beyond which single columns lose more than it gains.
-
-    With a part s the number is off by 1/(√s n μ), and an error E of single columns grows to about (1 + s/2) E: the sum
-    is least at s = (n μ E)^(−2/3).
+    `importance` is the weight of the goal that needs each set of up to three columns. `seen` are the distances of pairs
+    from independent, and `split` is what follows from them.
     """
-    return float((max(rows, 1.0) * units**0.5 * min(1.0, COLUMNS / clear)) ** (-2 / 3))
+
+    known: Known
+    goal: Goal
+    units: float
+    rows: float
+    shares: Shares
+    whole: float
+    importance: Mapping[Columns, float]
+    singles: Mapping[Columns, float]
+    pairs: Mapping[Columns, float] = field(default_factory=dict)
+    seen: Seen | None = None
+    split: Split | None = None
+
+    @property
+    def told_pairs(self) -> tuple[Columns, ...]:
+        """The pairs that are known well, if not all of them are."""
+        if self.split is None or len(self.split.told) == len(self.goal.of_size(2)):
+            return ()
+        return self.split.told
 
 
-def components_of(rows: float, units: float) -> int:
-    """How many components a member of the ensemble has."""
-    return int(np.clip(max(rows, 1.0) * units**0.5 / ROWS_A_COMPONENT, FEWEST, MOST))
+# A stage is given what is left of the budget; it returns the state after it and what it cost.
+Stage = Callable[[State, float], Procedure[tuple[State, float]]]
 
 
-def pairs(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend | Tree]:
+def mixture(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend | Tree]:
     """Measure, and fit; `units` of squared mu are spent in all."""
+    state, left = yield from init(known, goal, units)
+    deeper = state.shares.pairs + state.shares.triples > 0
+    stages: tuple[Stage, ...] = (_singles, _distances, _divide, _pairs, _triples, _rest) if deeper else (_only_singles,)
+    for stage in stages:
+        state, cost = yield from stage(state, left)
+        left -= cost
+    tree = tree_of_pairs(known, goal, state.told_pairs) if state.split is not None and state.split.clear else None
+    return fit_low_order(known, goal, units, state.seen, tell) if tree is None else tree
+
+
+def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[State, float]]:
+    """Count the rows if their number is not public, and split the budget; also returns what is left of it."""
     rows, variance = total_of(known.lattice)
-    public = variance == 0
-    left = units
+    public, left = variance == 0, units
     if not public:
         left -= yield from _counted(known, goal, units)
         rows, _ = total_of(known.lattice)
     shares = shares_of(goal, rows, units, public=public)
-    # The rows may have got more than their share, or less; of the rest all others get theirs.
-    whole = left / (1 - shares.total)
-    importance = _importance(goal)
-    by_size = size_power(clarity(goal, rows, units))
+    importance, by_size = _importance(goal), size_power(clarity(goal, rows, units))
     singles: dict[Columns, float] = {
-        (name,): importance[name,] ** BY_WEIGHT * goal.domain[name].size ** by_size for name in _names(goal)
+        (name,): importance[name,] ** MIXTURE.weight_power * goal.domain[name].size ** by_size for name in goal.names
     }
-    only = shares.pairs + shares.triples <= 0
-    # The pairs that are told, if not all of them are, and whether they stand out of their noise; what a look told.
-    some: tuple[Columns, ...] = ()
-    clear, seen = False, None
-    steps = steps_within(known, singles, left if only else shares.singles * whole)
-    left -= yield from _measure(steps, "single columns, for a release")
-    if not only:
-        scopes = _of_size(goal, 2)
-        if shares.look:
-            seen = yield from _distances(known, scopes, rows, shares.look * whole)
-            left -= shares.look * whole
-        unclear = clarity(goal, rows, units) < UNCLEAR
-        weights: Mapping[Columns, float] = {
-            pair: importance[pair] ** BY_WEIGHT
-            * distance ** BY_DISTANCE[unclear]
-            * _freedom(goal, pair) ** BY_CELLS[unclear]
-            for pair, distance in zip(scopes, np.ones(len(scopes)) if seen is None else seen.about, strict=True)
-        }
-        if seen is not None:
-            split = best_split(known, seen, (singles, weights), importance, left, max(rows, 1.0))
-            weights = split.weights
-            some, clear = () if len(split.told) == len(scopes) else split.told, split.clear
-            left -= yield from _measure(
-                steps_within(known, singles, (1 - split.part) * left), "single columns, for a release"
-            )
-        triples = left * shares.triples / (shares.pairs + shares.triples)
-        left -= yield from _measure(steps_within(known, weights, left - triples), "pairs of columns, for a release")
-        if shares.triples:
-            small = [
-                each
-                for each in _of_size(goal, 3)
-                if goal.cells(each) <= shares.room
-                and (not some or sum(pair in some for pair in combinations(each, 2)) > 1)
-            ]
-            weights = {each: importance[each] ** BY_WEIGHT * _freedom(goal, each) ** 0.5 for each in small}
-            left -= yield from _measure(steps_within(known, weights, left), "triples of columns, for a release")
-        if left > CRUMB * units:
-            # Pairs of which one column has one value say no more than the other.
-            left -= yield from _measure(steps_within(known, singles, left), "single columns, for a release")
-    tree = _tree_of(known, goal, some) if clear else None
-    return fitted(known, goal, units, seen, tell) if tree is None else tree
+    # The rows may have got more than their share, or less; of the rest all others get theirs.
+    return State(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
 
 
 def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
     """Count the rows, again and again until they are known as well as so many are worth; what that cost."""
-    spent, wanted = 0.0, FIRST
-    while spent < (1 - CRUMB) * wanted * units:
+    spent, wanted = 0.0, MIXTURE.first_count
+    while spent < (1 - MIXTURE.least_share) * wanted * units:
         steps = steps_within(known, {(): 1.0}, wanted * units - spent)
         if not steps.steps:
             break
@@ -200,115 +165,81 @@ def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
         rows, variance = total_of(known.lattice)
         # In doubt there are few.
         few = max(rows - variance**0.5, 1.0)
-        wanted = min(FASTER * wanted, max(shares_of(goal, rows, units, public=False).total, _sure(few, units)))
+        enough = min(MIXTURE.largest_repeated_count, (MIXTURE.count_deviation * few) ** -2 / units)
+        share = shares_of(goal, rows, units, public=False).total
+        wanted = min(MIXTURE.count_growth * wanted, max(share, enough))
     return spent
 
 
-def _sure(rows: float, units: float) -> float:
-    """The part of a budget that tells so many rows well enough."""
-    return min(MOST_SURE, (SURE * rows) ** -2 / units)
+def _only_singles(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """Single columns, for all that is left."""
+    return state, (yield from _measure_singles(state, left))
 
 
-def fitted(
-    known: Known, goal: Goal, units: float, seen: Seen | None = None, tell: Tell | None = None
-) -> Mixture | Blend | Tree:
-    """The model of all that is known of up to three columns of a goal, and of what a look saw of pairs."""
-    rows, _ = total_of(known.lattice)
-    # What was paid before counts as much as what is paid now.
-    units = max(units, worth(known.lattice, goal))
-    looks = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
-    components = components_of(rows, units)
-    # Members differ most in what was not measured.
-    members = max(FEWEST_MEMBERS, round(MEMBERS * (1 - _measured(known, goal)) ** 2), TOGETHER // components)
-    ensemble = fit_ensemble(
-        goal.domain,
-        looks,
-        total=rows_of(known.lattice),
-        members=members,
-        components=components,
-        steps=STEPS,
-        supposed=() if seen is None else _supposed(known, seen),
-        tell=tell,
-    )
-    if clarity(goal, rows, units) > UNCLEAR or len(ensemble.weights) == 1:
-        return ensemble
-    return Blend([ensemble, _tree(known, goal, ensemble)], [1 - TREE_SHARE, TREE_SHARE])
+def _singles(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """Single columns, for their share."""
+    return state, (yield from _measure_singles(state, state.shares.singles * state.whole))
 
 
-def _tree_of(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
-    """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
-    sizes = {name: goal.domain[name].size for name in _names(goal)}
-    if not 0 < len(pairs) <= FEW * len(_of_size(goal, 2)):
-        return None
-    scopes: list[Columns] = [(name,) for name in sizes]
-    for pair in pairs:
-        if not fits(scopes, pair, sizes, MOST_TREE_CELLS):
-            return None
-        scopes.append(pair)
-    for triple in _of_size(goal, 3):
-        if triple in known.lattice.blocks and fits(scopes, triple, sizes, MOST_TREE_CELLS):
-            scopes.append(triple)
-    return fit_tree(goal.domain, _held(known, scopes), total=rows_of(known.lattice), scopes=scopes)
+def _distances(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """How far each pair is from independent."""
+    units = state.shares.look * state.whole
+    if not units:
+        return state, 0.0
+    seen = yield from distances_of_pairs(state.known, state.goal.of_size(2), state.rows, units)
+    return replace(state, seen=seen), units
 
 
-def rows_of(lattice: Lattice) -> float:
-    """The number of rows of a model: a little less than was seen where that is mostly noise, and at least 1.
-
-    Of n ± σ it is n/(1 + σ²/n²): too many rows make larger errors than too few, as most cells are noise then too.
-    """
-    rows, variance = total_of(lattice)
-    return max(1.0, rows / (1 + variance / rows**2)) if rows > 0 else 1.0
-
-
-def _held(known: Known, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
-    """What is known of some scopes, and not of their subsets unless they are among them."""
-    return [look for look in noisy_marginals(known.lattice, scopes) if look.columns in set(scopes)]
-
-
-def _supposed(known: Known, seen: Seen) -> list[NoisyMarginal]:
-    """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
-    found = []
-    for pair, far in zip(seen.pairs, seen.about, strict=True):
-        block = known.lattice.block(pair)
-        if block.precision.any():
-            continue
-        expected = seen.alone.marginal(pair)
-        # Normal numbers that are so far from zero in the mean.
-        variance = pi / 2 * (far / expected.size) ** 2
-        for parts in product(*(range(1, axis.parts) for axis in block.axes)):
-            gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
-            nothing = NoisyMarginal(pair, parts, np.zeros(()), min(1 / (variance * gain), LARGEST_WEIGHT))
-            found.append(replace(nothing, values=nothing.residual(expected, known.domain)))
-    return found
+def _divide(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """Decide what pairs get, and give single columns the rest, if distances were seen."""
+    goal, scopes, seen = state.goal, state.goal.of_size(2), state.seen
+    unclear = clarity(goal, state.rows, state.units) < FIT.clear_from
+    weights = {
+        pair: state.importance[pair] ** MIXTURE.weight_power
+        * distance ** MIXTURE.distance_powers[unclear]
+        * goal.freedom(pair) ** MIXTURE.freedom_powers[unclear]
+        for pair, distance in zip(scopes, np.ones(len(scopes)) if seen is None else seen.about, strict=True)
+    }
+    if seen is None:
+        return replace(state, pairs=weights), 0.0
+    wanted, rows = (state.singles, weights), max(state.rows, 1.0)
+    split = best_split(state.known, seen, wanted, state.importance, left, rows)
+    cost = yield from _measure_singles(state, (1 - split.part) * left)
+    return replace(state, pairs=split.weights, split=split), cost
 
 
-def worth(lattice: Lattice, goal: Goal) -> float:
-    """What the known pieces of up to three columns of a goal cost, one by one, in squared mu."""
-    blocks = [lattice.blocks.get(scope) for scope in goal.below if len(scope) <= 3]
-    return sum(float((block.price * block.precision).sum()) for block in blocks if block is not None)
+def _pairs(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """Pairs, for what is left but for the share of triples."""
+    shares = state.shares
+    triples = left * shares.triples / (shares.pairs + shares.triples)
+    steps = steps_within(state.known, state.pairs, left - triples)
+    return state, (yield from _measure(steps, "pairs of columns, for a release"))
 
 
-def _tree(known: Known, goal: Goal, model: Mixture) -> Tree:
-    """The tree of the pairs that stand out of their noise most, as far as a model knows, and of all single columns."""
-    names = _names(goal)
-    beyond = {pair: _beyond(known, goal, model, pair) for pair in _of_size(goal, 2)}
-    sizes = {name: goal.domain[name].size for name in names}
-    scopes: list[Columns] = [(name,) for name in names]
-    for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
-        if beyond[pair] > 0 and fits(scopes, pair, sizes, max(TREE_CELLS, sum(sizes.values()))):
-            scopes.append(pair)
-    return fit_tree(goal.domain, _held(known, scopes), total=model.total, scopes=scopes)
+def _triples(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """Small triples; where only some pairs are known, those that have at least two of them."""
+    goal, told = state.goal, state.told_pairs
+    if not state.shares.triples:
+        return state, 0.0
+    weights = {
+        each: state.importance[each] ** MIXTURE.weight_power * goal.freedom(each) ** MIXTURE.triple_freedom_power
+        for each in goal.of_size(3)
+        if goal.cells(each) <= state.shares.room
+        and (not told or sum(pair in told for pair in combinations(each, 2)) > 1)
+    }
+    steps = steps_within(state.known, weights, left)
+    return state, (yield from _measure(steps, "triples of columns, for a release"))
 
 
-def _beyond(known: Known, goal: Goal, model: Mixture, pair: Columns) -> float:
-    """How many rows a pair is further from independent, in L1, than a part of the noise with which it was measured."""
-    block = known.lattice.blocks.get(pair)
-    precision = 0.0 if block is None else float(block.precision.min(initial=inf))
-    if precision == 0.0:
-        return 0.0
-    alone = np.outer(*(model.marginal([name]) for name in pair)) / model.total
-    noise = goal.cells(pair) * sqrt(2 / pi / precision)
-    return float(np.abs(model.marginal(pair) - alone).sum()) - STRONG * noise
+def _rest(state: State, left: float) -> Procedure[tuple[State, float]]:
+    """Single columns again, if much is left: pairs of which one column has one value say no more than the other."""
+    if left <= MIXTURE.least_share * state.units:
+        return state, 0.0
+    return state, (yield from _measure_singles(state, left))
+
+
+def _measure_singles(state: State, units: float) -> Procedure[float]:
+    return (yield from _measure(steps_within(state.known, state.singles, units), "single columns, for a release"))
 
 
 def _measure(steps: Steps, why: str) -> Procedure[float]:
@@ -318,8 +249,8 @@ def _measure(steps: Steps, why: str) -> Procedure[float]:
     return steps.price
 
 
-def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[Seen]:
-    """How far each pair is from independent."""
+def distances_of_pairs(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[Seen]:
+    """How far each pair is from the product of its columns, with noise."""
     singles = sorted({(name,) for scope in scopes for name in scope})
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     expected = [alone.marginal(scope) for scope in scopes]
@@ -328,21 +259,50 @@ def _distances(known: Known, scopes: list[Columns], rows: float, units: float) -
     return Seen(alone, tuple(scopes), np.asarray(heard, dtype=np.float64), float(request.sigma))
 
 
-def _names(goal: Goal) -> list[str]:
-    return sorted({name for scope in goal.scopes for name in scope})
+def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
+    """The split of the budget, by sizes, rows and budget alone; `public` says whether the number of rows is."""
+    clear = clarity(goal, rows, units)
+    deep = max(map(len, goal.scopes))
+    more = 1 + MIXTURE.clarity_of_double_singles / clear
+    cells = sum(goal.domain[name].size for name in goal.names)
+    # An error of the number of rows is one of every marginal; it matters where rows are few or other errors small.
+    total = max(MIXTURE.first_count, more / cells, MIXTURE.count_at_unit_clarity / clear)
+    total = 0.0 if public else min(MIXTURE.largest_count, _balanced(rows, units, clear), total)
+    singles = min(1.0, MIXTURE.singles * more) if deep > 1 else 1.0
+    if singles == 1.0:
+        return Shares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
+    room = int(clear**MIXTURE.triple_cells_power)
+    covered = _covered(goal, room) if deep > 2 else 0.0
+    triples = MIXTURE.triples * covered**0.5 if covered >= MIXTURE.least_triples else 0.0
+    left = 1.0 - total
+    singles = singles * left * (1 + (MIXTURE.singles_with_triples * covered if triples else 0.0))
+    look = _share_of_distances(goal, rows, units) * left
+    triples = min(triples, 1 - singles) * left
+    return Shares(total, singles, look, left - singles - look - triples, triples, room)
 
 
-def _cells(goal: Goal) -> int:
-    """How many cells the single columns have."""
-    return sum(goal.domain[name].size for name in _names(goal))
+def _share_of_distances(goal: Goal, rows: float, units: float) -> float:
+    """What is left after counting, the part for the distances of pairs; 0 if all pairs are of two values each."""
+    pairs = goal.of_size(2)
+    if all(goal.cells(pair) <= 4 for pair in pairs):
+        return 0.0
+    wanted = len(pairs) / (MIXTURE.distance_deviation * max(rows, 1.0)) ** 2 / units
+    return max(MIXTURE.distances, min(MIXTURE.largest_distances, wanted))
 
 
-def _of_size(goal: Goal, size: int) -> list[Columns]:
-    return [scope for scope in goal.below if len(scope) == size]
+def size_power(clear: float) -> float:
+    """The power of its size by which a single column gets more."""
+    return MIXTURE.size_power * clear / (clear + MIXTURE.clarity_of_half_size_power)
 
 
-def _freedom(goal: Goal, columns: Columns) -> int:
-    return prod(goal.domain[name].size - 1 for name in columns)
+def _balanced(rows: float, units: float, clear: float) -> float:
+    """The part of a budget for the number of rows beyond which single columns lose more than it gains.
+
+    With a part s the number is off by 1/(√s n μ), and an error E of single columns grows to about (1 + s/2) E: the sum
+    is least at s = (n μ E)^(−2/3).
+    """
+    error = min(1.0, MIXTURE.singles_error_at_unit_clarity / clear)
+    return float((max(rows, 1.0) * units**0.5 * error) ** (-2 / 3))
 
 
 def _importance(goal: Goal) -> Mapping[Columns, float]:
@@ -355,19 +315,8 @@ def _importance(goal: Goal) -> Mapping[Columns, float]:
     return found
 
 
-def _measured(known: Known, goal: Goal) -> float:
-    """The part of the goal, by weight, that is of three columns and was measured as it is asked for."""
-    blocks = known.lattice.blocks
-    return sum(
-        weight
-        for scope, weight in goal.weights
-        if len(scope) == 3 and scope in blocks and blocks[scope].precision.min(initial=1.0) > 0
-    )
-
-
 def _covered(goal: Goal, room: int) -> float:
     """The part of the goal's triples, by weight, that have at most so many cells."""
-    importance = _importance(goal)
-    triples = _of_size(goal, 3)
+    importance, triples = _importance(goal), goal.of_size(3)
     whole = sum(importance[each] for each in triples)
     return sum(importance[each] for each in triples if goal.cells(each) <= room) / whole if whole else 0.0

@@ -6,8 +6,8 @@ look at all pairs, and how far both are from the table is measured.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 
 import numpy as np
 
@@ -24,39 +24,57 @@ from discreet.plan.request import Measure, Procedure
 from discreet.release.brief import Brief
 from discreet.release.counting import paid
 from discreet.release.far import deviation_for, distances_for
+from discreet.release.fitting import FIT, components_of
 from discreet.release.goal import Goal
-from discreet.release.layers import sampled
-from discreet.release.pairs import FEW, clarity, components_of
+from discreet.release.layers import clarity, sampled
 from discreet.release.topping import steps_within
 from discreet.types import Columns, Numbers
 
-# The first look is as good as makes rows stand out of the noise by this much (`pairs.clarity`), for at most and at
-# least these parts of the budget; single columns get so much of it, and larger pairs more by this power.
-CLEAR, MOST, LEAST, SINGLES = 7.0, 0.02, 0.002, 0.3
-# The verdict gets this part of the budget. It is asked for only if a deviation of its noise is below this part of the
-# rows, and by so many marginals.
-VERDICT, SHARP, MARGINALS = 0.005, 0.01, 60
-# So many cells has the tree; it must be nearer than the mixtures by this factor.
-CELLS, NEARER = 2**14, 0.97
-# A pair is in the tree if it is so many deviations further from independent than its noise; there is no tree if more
-# than this part of all pairs are.
-DEVIATIONS, MOST_STRONG = 3.0, 0.8
-BY_FREEDOM = 0.4
-MEMBERS, TOGETHER, STEPS = 6, 400, 300
-# Of more pairs than this `adaptive` takes minutes.
-MOST_PAIRS = 500
+
+@dataclass(frozen=True, slots=True)
+class TrialTuning:
+    """Constants of the trial, chosen on drawn tables: with few strong pairs, and many weak ones (bench/release.py)."""
+
+    # The first measurement makes rows stand out of the noise by this much (`layers.clarity`), for shares of the budget
+    # within these limits; single columns get so much of it, and pairs more by this power of their freedom.
+    clarity: float = 7.0
+    least_share: float = 0.002
+    most_share: float = 0.02
+    singles: float = 0.3
+    freedom_power: float = 0.4
+    # The verdict gets this share. It compares up to so many marginals, and is asked for only if the deviation of its
+    # noise is below this part of the rows.
+    verdict_share: float = 0.005
+    verdict_marginals: int = 60
+    verdict_deviation: float = 0.01
+    # The tree wins if its distance is less than this part of that of the mixtures.
+    nearer: float = 0.97
+    # The tree has at most so many cells. It holds pairs that are so many deviations further from independent than
+    # noise would take them; there is none if more than this part of all pairs are, or more than the second are in it.
+    tree_cells: int = 2**14
+    strong_deviations: float = 3.0
+    most_strong: float = 0.8
+    most_in_tree: float = FIT.most_pairs_in_tree
+    # The ensemble that is compared with it: quicker than that of a release.
+    members: int = 6
+    components_in_all: int = 400
+    steps: int = 300
+    # With more pairs than this `adaptive` takes minutes.
+    most_pairs: int = 500
+
+
+TRIAL = TrialTuning()
 
 
 def worthwhile(brief: Brief, rows: float) -> bool:
     """Whether a trial would tell something, by public facts."""
     goal = brief.goal
-    pairs = [scope for scope in goal.below if len(scope) == 2]
-    if brief.known.pure or not 3 <= len(pairs) <= MOST_PAIRS:
+    if brief.known.pure or not 3 <= len(goal.of_size(2)) <= TRIAL.most_pairs:
         return False
-    judged = 2 * [scope for scope, _ in sampled(goal, MARGINALS)]
+    judged = 2 * [scope for scope, _ in sampled(goal, TRIAL.verdict_marginals)]
     # The noise of a mean is smaller than that of each.
-    noise = deviation_for(brief.known, judged, VERDICT * float(brief.units)) / len(judged) ** 0.5
-    return bool(noise <= SHARP * rows)
+    noise = deviation_for(brief.known, judged, TRIAL.verdict_share * float(brief.units)) / len(judged) ** 0.5
+    return bool(noise <= TRIAL.verdict_deviation * rows)
 
 
 def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
@@ -66,10 +84,10 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     """
     known, goal, units = brief.known, brief.goal, float(brief.units)
     rows, _ = total_of(known.lattice)
-    part = min(MOST, max(LEAST, (CLEAR / clarity(goal, rows, units)) ** 2))
+    part = min(TRIAL.most_share, max(TRIAL.least_share, (TRIAL.clarity / clarity(goal, rows, units)) ** 2))
     spent = Fraction(0)
-    for size, share in ((1, SINGLES), (2, 1 - SINGLES)):
-        wanted = {scope: _freedom(goal, scope) ** BY_FREEDOM for scope in goal.below if len(scope) == size}
+    for size, share in ((1, TRIAL.singles), (2, 1 - TRIAL.singles)):
+        wanted = {scope: goal.freedom(scope) ** TRIAL.freedom_power for scope in goal.of_size(size)}
         steps = steps_within(known, wanted, share * part * units)
         if steps.steps:
             request = Measure(steps, "a first look, for a release")
@@ -79,21 +97,22 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     if tree is None:
         return False, spent
     scopes, expected = _expected(goal, (mixtures, tree))
-    verdict = distances_for(known, scopes, expected, VERDICT * units, "whether a tree or mixtures are nearer")
+    why = "whether a tree or mixtures are nearer"
+    verdict = distances_for(known, scopes, expected, TRIAL.verdict_share * units, why)
     heard = yield verdict
     far, near = np.reshape(heard, (2, -1)).sum(axis=1)
-    return bool(near < NEARER * far), spent + paid(known, verdict)
+    return bool(near < TRIAL.nearer * far), spent + paid(known, verdict)
 
 
 def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
     """Mixtures and a tree, fitted to what is known of pairs; no tree if no pair stands out, or most of them do."""
-    looks = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) == 2])
+    looks = noisy_marginals(known.lattice, goal.of_size(2))
     components = components_of(rows, units)
-    members = max(MEMBERS, TOGETHER // components)
-    mixtures = fit_ensemble(goal.domain, looks, total=rows, members=members, components=components, steps=STEPS)
+    members = max(TRIAL.members, TRIAL.components_in_all // components)
+    mixtures = fit_ensemble(goal.domain, looks, total=rows, members=members, components=components, steps=TRIAL.steps)
     scopes = _strong(goal, looks, rows)
     strong = sum(len(scope) == 2 for scope in scopes)
-    if len(mixtures.weights) == 1 or not 0 < strong <= FEW * sum(len(scope) == 2 for scope in goal.below):
+    if len(mixtures.weights) == 1 or not 0 < strong <= TRIAL.most_in_tree * len(goal.of_size(2)):
         return mixtures, None
     held = [look for look in looks if look.columns in set(scopes)]
     return mixtures, fit_tree(goal.domain, held, total=rows, scopes=scopes)
@@ -102,12 +121,9 @@ def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixtur
 def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Columns]:
     """The single columns, and the pairs that stand out of their noise most, as many as a tree holds; if not all do."""
     alone = product_of(goal.domain, looks, total=rows)
-    names = sorted({name for scope in goal.scopes for name in scope})
-    sizes = {name: goal.domain[name].size for name in names}
+    sizes = {name: goal.domain[name].size for name in goal.names}
     beyond: dict[Columns, float] = {}
-    for pair in goal.below:
-        if len(pair) != 2:
-            continue
+    for pair in goal.of_size(2):
         off = [
             look.weight**0.5 * look.residual(alone.marginal(pair), goal.domain)
             for look in looks
@@ -115,13 +131,14 @@ def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Col
         ]
         squares = np.concatenate([each.ravel() ** 2 for each in off] or [np.zeros(0)])
         # The squares of normal numbers add up to their number, give or take √2 times its root.
-        if squares.size and (much := float((squares.sum() - squares.size) / (2 * squares.size) ** 0.5)) > DEVIATIONS:
-            beyond[pair] = much
-    scopes: list[Columns] = [(name,) for name in names]
-    if len(beyond) > MOST_STRONG * sum(len(scope) == 2 for scope in goal.below):
+        deviations = float((squares.sum() - squares.size) / (2 * max(squares.size, 1)) ** 0.5)
+        if squares.size and deviations > TRIAL.strong_deviations:
+            beyond[pair] = deviations
+    scopes: list[Columns] = [(name,) for name in goal.names]
+    if len(beyond) > TRIAL.most_strong * len(goal.of_size(2)):
         return scopes
     for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
-        if fits(scopes, pair, sizes, max(CELLS, sum(sizes.values()))):
+        if fits(scopes, pair, sizes, max(TRIAL.tree_cells, sum(sizes.values()))):
             scopes.append(pair)
     return scopes
 
@@ -129,13 +146,9 @@ def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Col
 def _expected(goal: Goal, models: Sequence[Model]) -> tuple[list[Columns], list[Numbers]]:
     """Some of the goal's marginals, and what each model expects of them; those that all can tell."""
     found: list[tuple[Columns, list[Numbers]]] = []
-    for scope, _ in sampled(goal, MARGINALS):
+    for scope, _ in sampled(goal, TRIAL.verdict_marginals):
         try:
             found.append((scope, [model.marginal(scope) for model in models]))
         except TooLarge:
             continue
     return [scope for scope, _ in found] * len(models), [each[at] for at in range(len(models)) for _, each in found]
-
-
-def _freedom(goal: Goal, columns: Columns) -> int:
-    return prod(goal.domain[name].size - 1 for name in columns)
