@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet.ledger import Ledger
-from discreet.ledger.record import FAILED
+from discreet.ledger.keys import FAILED
 from discreet.privacy.event import Nothing
 from discreet.release.mwem import mwem
 from discreet.source.engine import Engine

@@ -344,7 +344,7 @@ def test_an_entry_that_no_right_program_would_write_is_not_believed(tmp_path, wr
         said = {"owner": "x", "table": "people", "version": "2", "shares_people_with": [], "fingerprint": None}
         said |= {"unit": {"key": None, "contributions": 1, "neighbors": "add_remove"}}
         with pytest.raises(LedgerDamaged):
-            ledger._log.submit(lambda state: Draft({**stamp(state, "table"), **said, **wrong}))
+            ledger._log.submit(lambda state: Draft({**stamp(state.at, "table"), **said, **wrong}))
 
 
 def test_a_spend_beside_a_joint_cap_is_not_believed(tmp_path):
@@ -352,6 +352,6 @@ def test_a_spend_beside_a_joint_cap_is_not_believed(tmp_path):
         ledger.cap(ONE, table="a")
         ledger.bind(Identity("a", shares_people_with=("b",)))
         said = {"table": "a", "analyst": "x", "why": "y", "event": {}, "charge": {"pure": [1]}}
-        ledger._log.submit(lambda state: Draft({**stamp(state, "spend"), **said}))
+        ledger._log.submit(lambda state: Draft({**stamp(state.at, "spend"), **said}))
         with pytest.raises(LedgerDamaged, match="share people"):
             _ = reader.head

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 import numpy as np
 import pytest
 
-from discreet.curator.teller import left_of
+from discreet.curator.executor import left_of
 from discreet.serve import door
 from discreet.serve.routes import asking
 from support.live_server import CANARIES, SCHEMA, Inside, Live, people, settings

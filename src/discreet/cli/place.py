@@ -102,7 +102,7 @@ def _knows(ledger: Path, people: frozenset[str]) -> bool:
 
 def _counts_all(ledger: Path, people: frozenset[str]) -> bool:
     """Whether one budget in a ledger names all of these tables, and is for all analysts together."""
-    from discreet.ledger.bound import covers
+    from discreet.ledger.caps import covers
 
     with _opened(ledger) as book:
         return any(scope.tables is not None and covers(scope, people) for scope in book.caps)

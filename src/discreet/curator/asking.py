@@ -9,12 +9,12 @@ import numpy as np
 
 from discreet.curator.asked import Keyed, PreparedQuestion, single
 from discreet.curator.bars import all_bars
+from discreet.curator.executor import Executor, Paying
 from discreet.curator.keyed import UnlaidAnswer, packed, unpacked
 from discreet.curator.models import Models
-from discreet.curator.promise import beyond, next_steps
-from discreet.curator.reply import cost_of, lifted, meets, price_of, together, unlaid
-from discreet.curator.teller import Paying, Teller
-from discreet.curator.wish import few_rows, targets_of
+from discreet.curator.released import together
+from discreet.curator.reply import cost_of, lifted, meets, price_of, unlaid
+from discreet.curator.wish import beyond, few_rows, next_steps, targets_of
 from discreet.errors import BudgetExceeded, TableChanged, TooLarge
 from discreet.known.bars import Bars
 from discreet.known.known import Known
@@ -35,7 +35,7 @@ class Asking:
     table: Table
     ledger: Ledger
     analyst: str
-    _teller: Teller
+    _teller: Executor
     _models: Models
 
     # What may pay is below.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.curator.reply import together
+from discreet.curator.released import together
 from discreet.curator.session import STEEPNESS, Session
 from discreet.curator.stake import OPENING, Stake, Stakes
 from discreet.curator.teller import Teller

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from discreet.curator.asked import Accuracy, ParsedQuestion, PreparedQuestion
 from discreet.curator.bars import all_bars
+from discreet.curator.executor import Executor
 from discreet.curator.models import Models
 from discreet.curator.reply import meets, require_known
-from discreet.curator.teller import Teller
-from discreet.curator.wish import Asked, least_events, targets_of
+from discreet.curator.wish import next_steps, targets_of
 from discreet.known.steps import GaussianResiduals
 from discreet.ledger.budget import Budget, as_budget
 from discreet.picture import error_text
-from discreet.plan.plan import Origin, Steps, plan_steps
+from discreet.plan.plan import Origin
 from discreet.privacy.event import Event, Nothing
 
 
@@ -56,7 +56,7 @@ class Plan:
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def explained(teller: Teller, models: Models, question: PreparedQuestion) -> Plan:
+def explained(teller: Executor, models: Models, question: PreparedQuestion) -> Plan:
     """What would be done for a question now."""
     parsed, accuracy, analyst = question.parsed, question.accuracy, question.analyst
     joint = question.joint(teller.table.domain)
@@ -81,21 +81,7 @@ def explained(teller: Teller, models: Models, question: PreparedQuestion) -> Pla
     return Plan(parsed.text, float(error), accuracy.confidence, steps.origin, event, price, fits, note, pieces)
 
 
-def next_steps(teller: Teller, analyst: str, asked: Asked, accuracy: Accuracy) -> Steps:
-    """What to do next. For a price only this question counts; for an error, those to come count too."""
-    steps = plan_steps(asked, teller.known, ahead=accuracy.epsilon is None)
-    if accuracy.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
-        # Towards the end of a budget there are no questions to come.
-        return plan_steps(asked, teller.known, ahead=False)
-    return steps
-
-
-def beyond(teller: Teller, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
-    """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
-    return not all(teller.fits(event, analyst) for event in least_events(parsed, accuracy, teller.known))
-
-
-def _model_plan(teller: Teller, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> Plan:
+def _model_plan(teller: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> Plan:
     """The plan of a question that a model answers."""
     session, gate = teller.session, teller.gate(analyst)
     assert session is not None, "a model that serves has a session"

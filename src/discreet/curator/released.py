@@ -15,6 +15,7 @@ from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMargin
 from discreet.ledger.legacy import column_print
 from discreet.ledger.record import Record, record_of
 from discreet.plan.plan import measured
+from discreet.privacy.event import Compose, Event, Nothing
 from discreet.query.linear import Marginal
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
@@ -148,3 +149,9 @@ def _compare(prints: Prints, recorded: Mapping[str, str]) -> None:
                 f'column "{name}" is declared otherwise than when the ledger\'s answers about it were measured. '
                 "Declare it as it was, or declare a new version of the table (version: 2): what was spent stays spent."
             )
+
+
+def together(events: Sequence[Event]) -> Event:
+    """Several events as one."""
+    some = tuple(event for event in events if not isinstance(event, Nothing))
+    return some[0] if len(some) == 1 else Compose(some) if some else Nothing()

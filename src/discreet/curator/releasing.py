@@ -9,10 +9,11 @@ from json import dumps
 from typing import Any
 
 from discreet.curator.asked import Keyed
+from discreet.curator.executor import Paying
 from discreet.curator.fitted import fitted_to
 from discreet.curator.release import Bill, Release
 from discreet.curator.released import Released, learn
-from discreet.curator.teller import Paying, Teller, heard
+from discreet.curator.teller import Teller, heard
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known
 from discreet.ledger import Budget, legacy

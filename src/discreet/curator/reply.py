@@ -6,19 +6,19 @@ import numpy as np
 
 from discreet.answer import Answer
 from discreet.curator.asked import Accuracy, ParsedQuestion, PreparedQuestion
+from discreet.curator.executor import Executor
 from discreet.curator.keyed import UnlaidAnswer
 from discreet.curator.layout import laid_out
-from discreet.curator.teller import Teller
 from discreet.errors import BadParameter
 from discreet.known.bars import Bars
 from discreet.ledger.budget import as_budget
 from discreet.plan.plan import Origin, Steps
-from discreet.privacy.event import Compose, Event, Nothing
+from discreet.privacy.event import Event, Nothing
 from discreet.schema.domain import Domain
 
 
 def unlaid(
-    teller: Teller,
+    teller: Executor,
     asked: PreparedQuestion,
     bars: Sequence[Bars],
     paid: Sequence[Steps] = (),
@@ -40,19 +40,13 @@ def unlaid(
     )
 
 
-def cost_of(teller: Teller, paid: Sequence[Steps]) -> Event:
+def cost_of(teller: Executor, paid: Sequence[Steps]) -> Event:
     """What was done to the table, all together."""
     steps = Steps(tuple(step for each in paid for step in each.steps))
     return steps.event(teller.table.domain, teller.table.unit) if paid else Nothing()
 
 
-def together(events: Sequence[Event]) -> Event:
-    """Several events as one."""
-    some = tuple(event for event in events if not isinstance(event, Nothing))
-    return some[0] if len(some) == 1 else Compose(some) if some else Nothing()
-
-
-def price_of(teller: Teller, analyst: str, cost: Event) -> float:
+def price_of(teller: Executor, analyst: str, cost: Event) -> float:
     """What that costs, as an epsilon at the table's delta."""
     if isinstance(cost, Nothing):
         return 0.0
@@ -68,7 +62,7 @@ def lifted(parsed: ParsedQuestion, bars: Sequence[Bars], domain: Domain) -> list
     ]
 
 
-def laid(teller: Teller, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
+def laid(teller: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
     """An answer as an analyst gets it."""
     value, error, columns = laid_out(asked.parsed, found.bars, teller.table.domain)
     return Answer(

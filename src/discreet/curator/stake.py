@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, replace
 
-from discreet.curator.teller import Teller
+from discreet.curator.executor import Executor
 from discreet.errors import Refusal
 from discreet.mechanism.model_coin import ModelCoin
 from discreet.privacy.event import Compose, Event
@@ -34,7 +34,7 @@ class Stakes:
     and it is paid and not given back.
     """
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: Executor) -> None:
         self.teller = teller
         self._stakes: dict[str, Stake] = {}
         # The openings of coins that were paid here.

@@ -1,75 +1,35 @@
-"""Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
+"""The requests of procedures: what a method of releases, or the building of a model, asks of the rows."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from threading import RLock
-from time import monotonic, sleep
 from typing import TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator.asked import Keyed
-from discreet.curator.measuring import mechanism_of
-from discreet.curator.released import KINDS, Prints, Released, learn, released_of, released_to_record, step_to_plain
-from discreet.curator.session import Session
-from discreet.curator.watch import Watch
-from discreet.errors import BudgetExceeded
-from discreet.known.known import Known
-from discreet.ledger import Balance, Budget, Ledger, legacy
-from discreet.ledger.balance import narrowest
+from discreet.curator.executor import Executor, Paying
+from discreet.curator.released import Released, step_to_plain
+from discreet.ledger import Ledger, legacy
 from discreet.ledger.keys import key_body
-from discreet.ledger.ledger import ANYONE
-from discreet.ledger.record import Codec, Record, Told
-from discreet.ledger.transaction import Access, Payment, Transacted, transact
 from discreet.mechanism.distance import farthest, noisy_distances
 from discreet.mechanism.parts import Parts
 from discreet.mechanism.protocol import Mechanism
-from discreet.mechanism.public import public
 from discreet.mechanism.surprise import largest_surprise, surprise_quantile
-from discreet.parameter import Number, positive
-from discreet.plan.plan import Steps, measured
+from discreet.parameter import Number
+from discreet.plan.plan import Steps
 from discreet.plan.request import Choose, Distances, Farthest, Measure, Quantile, Request, SmallTable, marginal_moves
-from discreet.privacy.event import Compose, Event, Nothing
-from discreet.privacy.gate import Gate
+from discreet.privacy.event import Event
 from discreet.privacy.wire import event_to_plain
 from discreet.query.linear import Linear, Marginal
-from discreet.query.product import Product
 from discreet.release.small_table import choosing
 from discreet.source.effect import sensitivity_of
 from discreet.source.exact import Exact
 from discreet.source.table import Table
 from discreet.types import Columns
 
-_FREE = Nothing()
-_NO_NUMBERS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-_SECONDS = "Give seconds, say 0.05, or 0 to take no longer than need be."
-
-
-def left_of(begun: float, quantum: float) -> float:
-    """How many seconds are left of one quantum since `begun`; or of two, four, eight … of them, if it is over."""
-    passed, whole = monotonic() - begun, quantum
-    while 0 < whole < passed:
-        whole *= 2
-    return max(0.0, whole - passed)
-
-
 Heard = TypeVar("Heard", int, NDArray[np.int64], tuple[int, ...])
-
-
-@dataclass(frozen=True, slots=True)
-class Paying:
-    """Who pays for a request, from which hold if there is one; and a key, if it must be safe to repeat.
-
-    `error` is the half-width that is paid for, so that a refusal can say which one would fit.
-    """
-
-    analyst: str
-    hold: int | None = None
-    keyed: Keyed | None = None
-    error: float | None = None
 
 
 def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
@@ -83,185 +43,14 @@ def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
             return int(released.values[0])
 
 
-class Teller:
-    """One table and one ledger. What is `known`, and the `session` that is open, follow from the ledger alone."""
+class Teller(Executor):
+    """An executor that also does what procedures ask for."""
 
     def __init__(self, table: Table, ledger: Ledger, quantum: Number = 0) -> None:
-        self.table, self.ledger, self.neighbors = table, ledger, table.unit.describe
-        self.known = Known.nothing(table.domain, table.unit)
-        self.session: Session | None = None
-        # One pays at a time; and what is known is looked at or changed by one at a time. Who pays takes both, in this
-        # order, and lets go of the second while rows are read: so what is known is told in the meantime.
-        self.paying, self.knowing = RLock(), RLock()
-        self._quantum = float(positive("quantum", quantum, next_step=_SECONDS)) if quantum else 0.0
-        # What was left for each analyst when we last looked; emptied when something is spent.
-        self.left: dict[str, Budget] = {}
-        self._seen, self._prints = 0, Prints(table.domain)
-        self.watch = Watch(table, ledger, self._prints)
+        super().__init__(table, ledger, quantum)
         # True values of questions that a procedure asks again and again, sealed: they are read once.
         self._sealed: tuple[tuple[Linear, ...], Exact] | None = None
         self._sealed_marginals: dict[Columns, Exact] = {}
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """One's turn to pay, with all that is known by now."""
-        with self.paying, self.looking():
-            yield
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """A look at all that is known by now, which nobody changes meanwhile."""
-        with self.knowing:
-            self.refresh()
-            yield
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """While rows are read: others may look at what is known, and how long it takes says nothing.
-
-        It takes one quantum, or two, four, eight … of them: what can be learnt from a clock is at most which.
-        """
-        begun = monotonic()
-        with self._aside():
-            try:
-                yield
-            finally:
-                sleep(left_of(begun, self._quantum))
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        """While we wait for the source, others may look at what is known."""
-        try:
-            self.knowing.release()
-            held = True
-        except RuntimeError:
-            held = False
-        try:
-            yield
-        finally:
-            if held:
-                self.knowing.acquire()
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether all that the ledger has is known here."""
-        return self.watch.head() == self._seen
-
-    def refresh(self) -> None:
-        """Learn what the ledger has recorded since, ours and that of other processes, in its order."""
-        if self.watch.head() == self._seen:
-            return
-        for entry in self.ledger.entries(self._seen):
-            self.left.clear()
-            released = self.watch.released(entry)
-            if released is not None:
-                learn(released, self.known)
-                self.session = released.session or self.session
-            self._seen = entry.sequence
-
-    def known_at(self, sequence: int) -> Known:
-        """What was known after an entry of the ledger: ours to change."""
-        known = Known.nothing(self.table.domain, self.table.unit, pure=self.known.pure)
-        for entry in self.ledger.entries():
-            if entry.sequence > sequence:
-                break
-            released = self.watch.released(entry)
-            if released is not None:
-                learn(released, known)
-        return known
-
-    def begin(self, why: str, paying: Paying) -> Transacted[Released]:
-        """Say that a release begins. Of a repeated one the number and the time are those of the first."""
-        return self.transact(
-            self._payment(_FREE, why, paying), lambda: Released((), _NO_NUMBERS, "release"), touches=False
-        )
-
-    def record_of(self, released: Released) -> Record:
-        """What is recorded in the ledger for what was released."""
-        return released_to_record(self.table.name, self._prints, released)
-
-    def transact(
-        self,
-        payment: Payment,
-        measure: Callable[[], Released],
-        *,
-        touches: bool = True,
-        change: Callable[[Session | None], Session | None] | None = None,
-    ) -> Transacted[Released]:
-        """Pay, read, release, record, know: one transaction of this table, whose turn it is.
-
-        `change` says what it makes of the session that there is when it is recorded; None leaves it as it is.
-        """
-        codec, settle = self._codec, None
-        if change is not None:
-            # Another process may begin or change a session at any time: what we say must be of the last.
-            settle = self._settled
-            codec = codec._replace(
-                to_record=lambda released: self.record_of(replace(released, session=change(self.session)))
-            )
-        return transact(self.ledger, payment, measure, codec, self._access(touches), settle=settle)
-
-    def other(self, payment: Payment, measure: Callable[[], Told], codec: Codec[Told]) -> Transacted[Told]:
-        """A transaction of another kind about this table, in its turn and its quantum, say of k-means."""
-        with self.turn():
-            return transact(self.ledger, payment, measure, codec, self._access())
-
-    def _access(self, touches: bool = True) -> Access:
-        return Access(self.touch if touches else lambda: None, self.reading, self.refresh)
-
-    @property
-    def _codec(self) -> Codec[Released]:
-        return Codec(KINDS, self.record_of, lambda record: released_of(record, self._prints))
-
-    def _settled(self) -> int:
-        self.refresh()
-        return self._seen
-
-    def _payment(self, event: Event, why: str, paying: Paying) -> Payment:
-        key, body, older = paying.keyed or (None, None, ())
-        return Payment(event, why, self.table, paying.analyst, key, body, older, paying.hold, paying.error)
-
-    def reserve(self, event: Event, why: str, *, analyst: str, stake: bool = False) -> int:
-        """Set budget aside, durably, or raise BudgetExceeded."""
-        return self.ledger.reserve(event, why, table=self.table.identity, analyst=analyst, stake=stake)
-
-    def measure(self, steps: Steps, why: str, paying: Paying) -> bool:
-        """Take some steps. Whether something was paid: a repeated request is not."""
-        event = steps.event(self.table.domain, self.table.unit)
-        # Built before paying: what cannot be drawn must not be charged.
-        mechanisms = self._mechanisms(steps)
-        return not self.transact(self._payment(event, why, paying), partial(self._taken, steps, mechanisms)).repeated
-
-    def touch(self) -> None:
-        """See before paying that the rows can be read."""
-        with self._aside():
-            self.table.touch()
-
-    def measure_after_hit(self, steps: Steps, session: Session, why: str, *, analyst: str, hold: int) -> None:
-        """Pay for a hit of a session, from its stake, and for the steps that the model did not save."""
-        mechanisms = self._mechanisms(steps)
-        event = Compose((session.coin.hit, steps.event(self.table.domain, self.table.unit)))
-        # An owner who closes a stake pays it.
-        held = hold if hold in self.ledger.holds else None
-
-        def taken() -> Released:
-            return replace(self._taken(steps, mechanisms), kind="hit")
-
-        payment = self._payment(event, why, Paying(analyst, held))
-        self.transact(payment, taken, touches=False, change=session.after_one)
-
-    def note(self, session: Session | None, event: Event, why: str, *, analyst: str) -> None:
-        """Begin, change or end a session, for whoever reads the ledger; unless another process has changed it before.
-
-        Without a session only the event is paid.
-        """
-        before = self.session
-        self.transact(
-            self._payment(event, why, Paying(analyst)),
-            lambda: Released((), _NO_NUMBERS, "session"),
-            touches=False,
-            change=lambda now: session if now == before else None,
-        )
 
     @overload
     def answer(
@@ -340,50 +129,3 @@ class Teller:
         """Let go of the true values that a procedure has used."""
         self._sealed = None
         self._sealed_marginals = {}
-
-    def _mechanisms(self, steps: Steps) -> list[Mechanism[NDArray[np.int64]]]:
-        return [mechanism_of(step, self.table) for step in steps.steps]
-
-    def _taken(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> Released:
-        # All from one state of the table, and no noise before all was read.
-        with self.table.snapshot():
-            exact = [self.table.evaluate(measured(step)) for step in steps.steps]
-        numbers = [mechanism.release(one) for mechanism, one in zip(mechanisms, exact, strict=True)]
-        return Released(steps.steps, np.concatenate(numbers))
-
-    def tell_total(self) -> None:
-        """The number of rows, where no person can move it: it is public, and is read once."""
-        total = Linear([Product(())])
-        moves = sensitivity_of(total, self.table.domain, self.table.unit)
-        if moves.l1 > 0 or self.known.lattice.block(()).version:
-            return
-
-        def counted() -> Released:
-            return Released((), public().release(self.table.evaluate(total)))
-
-        self.transact(self._payment(_FREE, "the number of rows, which is public", Paying(ANYONE)), counted)
-
-    # What only looks is below.
-
-    def accounts(self, analyst: str) -> list[Balance]:
-        """The accounts that a spend must fit."""
-        return self.ledger.balances(table=self.table.name, analyst=analyst)
-
-    def fits(self, event: Event, analyst: str) -> bool:
-        """Whether an event can be paid now."""
-        try:
-            return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self.accounts(analyst))
-        except BudgetExceeded:
-            # It has no price at all.
-            return False
-
-    def balance(self, analyst: str) -> Balance:
-        """The account of the table itself, or the narrowest over it."""
-        accounts = self.accounts(analyst)
-        if all(one.scope.analyst is not None for one in accounts):
-            self.ledger.remaining(table=self.table.name, analyst=analyst)
-        return narrowest(accounts)
-
-    def gate(self, analyst: str) -> Gate:
-        """The currency in which it is counted."""
-        return self.balance(analyst).gate

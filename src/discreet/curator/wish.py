@@ -8,12 +8,13 @@ import numpy as np
 
 from discreet.curator.asked import Accuracy, ParsedQuestion, Part
 from discreet.curator.bars import bars_of
+from discreet.curator.executor import Executor
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.known.known import Known, quantile
 from discreet.known.steps import Question
 from discreet.parameter import positive
 from discreet.picture import error_text
-from discreet.plan.plan import plan_steps
+from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.target import MOST_NOISE, Target
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gate import GRAIN, Gate
@@ -134,6 +135,20 @@ def _half_range(part: Part) -> float:
     """How far a mean can be from the centre."""
     furthest = max(part.ends[1] - part.centre, part.centre - part.ends[0])
     return furthest if furthest < inf else 1.0
+
+
+def next_steps(teller: Executor, analyst: str, asked: Asked, accuracy: Accuracy) -> Steps:
+    """What to do next. For a price only this question counts; for an error, those to come count too."""
+    steps = plan_steps(asked, teller.known, ahead=accuracy.epsilon is None)
+    if accuracy.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
+        # Towards the end of a budget there are no questions to come.
+        return plan_steps(asked, teller.known, ahead=False)
+    return steps
+
+
+def beyond(teller: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
+    """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
+    return not all(teller.fits(event, analyst) for event in least_events(parsed, accuracy, teller.known))
 
 
 def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> Iterator[Event]:

@@ -1,14 +1,15 @@
 """What is spent and what is left of a cap, as people read it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log
 from statistics import NormalDist
+from typing import Protocol
 
 from discreet.ledger.budget import Budget, as_budget, budget_of
+from discreet.ledger.caps import Caps
 from discreet.ledger.scope import EACH, Scope
-from discreet.ledger.state import State
 from discreet.parameter import positive, probability, whole
 from discreet.privacy.event import Event, Gaussian, Laplace
 from discreet.privacy.gate import Gate, Grains
@@ -78,7 +79,29 @@ def count_event(gate: Gate, *, error: float, confidence: float, contributions: i
     return Gaussian(Fraction(sigma), Fraction(contributions**2))
 
 
-def balances(state: State, table: str | None = None, analyst: str | None = None) -> list[Balance]:
+class Accounted(Protocol):
+    """What balances follow from: the caps, what was spent in each account, and what is set aside."""
+
+    @property
+    def caps(self) -> Caps:
+        """The caps as they are."""
+        ...
+
+    @property
+    def spent(self) -> Mapping[Scope, Grains]:
+        """What was spent in each account."""
+        ...
+
+    def under(self, scope: Scope) -> set[Scope]:
+        """The accounts that a cap limits."""
+        ...
+
+    def total(self, account: Scope, gate: Gate) -> Grains:
+        """What is spent or set aside in an account."""
+        ...
+
+
+def balances(state: Accounted, table: str | None = None, analyst: str | None = None) -> list[Balance]:
     """Every account, or those that a spend about this table, by this analyst, must fit.
 
     Where each analyst has an account, there is one for everybody who has spent, and one as somebody new would find it.
@@ -106,5 +129,5 @@ def narrowest(accounts: Iterable[Balance]) -> Balance:
     return min(over, key=lambda one: len(one.scope.tables or ()) or inf)
 
 
-def _balance(state: State, scope: Scope, gate: Gate) -> Balance:
+def _balance(state: Accounted, scope: Scope, gate: Gate) -> Balance:
     return Balance(scope, gate, state.spent.get(scope, gate.nothing), state.total(scope, gate))

@@ -6,9 +6,7 @@ One place compares what a caller says of a table with what the log has: `require
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from discreet.errors import BadSchema, TableChanged
-from discreet.ledger.caps import Accounts
-from discreet.ledger.scope import Scope
+from discreet.errors import BadParameter, BadSchema, TableChanged
 from discreet.schema.identity import FIRST_VERSION, Identity
 from discreet.schema.unit import Unit
 
@@ -46,16 +44,6 @@ def bound_after(before: Bound | None, sequence: int, fields: Mapping[str, Any]) 
     return Bound(Identity(fields["table"], unit, version, tuple(sorted(every)), seen), since, versions, at)
 
 
-def covered(people: frozenset[str], accounts: Accounts) -> bool:
-    """Whether one of these accounts counts all of these tables, and all analysts, together."""
-    return any(covers(scope, people) for scope, _ in accounts)
-
-
-def covers(scope: Scope, people: frozenset[str]) -> bool:
-    """Whether a cap of this scope counts all of these tables, and all analysts, together."""
-    return scope.analyst is None and (scope.tables is None or people <= set(scope.tables))
-
-
 def adds(bound: Bound, identity: Identity, *, confirm: bool = False) -> bool:
     """Whether an identity says something that the log does not have: a version, tables that share people, a source."""
     mine, seen = identity.fingerprint, bound.identity.fingerprint
@@ -79,6 +67,26 @@ def require_same(bound: Bound, identity: Identity, *, confirm: bool = False) -> 
     mine, seen = identity.fingerprint, current.fingerprint
     if mine is not None and seen is not None and mine != seen and not confirm:
         raise changed(table, current.version)
+
+
+def require_bound(tables: Mapping[str, Bound], table: str | Identity) -> None:
+    """Refuse to pay for a table that is not the one in the log.
+
+    Its name alone does not say for which unit is paid: it will do only for a table that was never bound.
+    """
+    name = table.table if isinstance(table, Identity) else table
+    bound = tables.get(name)
+    if isinstance(table, Identity):
+        if bound is None:
+            raise BadParameter(
+                f'table "{name}" is not bound in this ledger. Bind it first: ledger.bind(table.identity).'
+            )
+        require_same(bound, table)
+    elif bound is not None:
+        raise BadParameter(
+            f'table "{name}" is bound to its unit and its version in this ledger, and its name alone does not say for '
+            "which it is paid. Give table.identity instead of the name."
+        )
 
 
 def changed(table: str, version: str) -> TableChanged:

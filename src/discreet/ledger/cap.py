@@ -1,10 +1,11 @@
-"""Setting and raising caps: what was spent before counts, and nothing is ever lowered."""
+"""What an owner declares: caps, of which none is ever lowered, and tables with their units and versions."""
 
 from collections.abc import Callable, Iterable
 from json import loads
 from typing import Any
 
 from discreet.errors import BadParameter, BudgetExceeded
+from discreet.ledger.bound import adds, require_same, require_unit
 from discreet.ledger.budget import Budget, budget_of, gate_of
 from discreet.ledger.caps import Caps
 from discreet.ledger.entry import Draft, Entry
@@ -15,6 +16,7 @@ from discreet.ledger.state import State, plus
 from discreet.parameter import text
 from discreet.privacy.event import Event
 from discreet.privacy.gate import Gate, Grains, raised_gate
+from discreet.schema.identity import Identity
 
 
 def scope_of(table: str | None, tables: tuple[str, ...], analyst: str | None) -> Scope:
@@ -91,7 +93,7 @@ def _priced(gate: Gate, event: Event, scope: Scope) -> Grains:
 
 def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[str, Any]:
     return {
-        **stamp(state, kind),
+        **stamp(state.at, kind),
         "owner": by,
         "tables": scope.tables,
         "analyst": scope.analyst,
@@ -105,3 +107,27 @@ def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[
 def _require_room(account: Scope, gate: Gate, amount: Grains) -> None:
     if not gate.fits(amount, gate.nothing):
         raise BadParameter(f"more than {budget_of(gate)!r} was spent already ({account}). Give a larger budget.")
+
+
+def bind_draft(state: State, identity: Identity, by: str, *, confirm: bool = False) -> Draft | None:
+    """An entry that binds a table, or declares a new version of it; None if all of that is in the log already.
+
+    With `confirm` the owner says that the rows are the same, although the source looks different.
+    """
+    bound = state.tables.get(identity.table)
+    if bound is not None:
+        require_unit(bound, identity)
+        if identity.version in bound.versions:
+            require_same(bound, identity, confirm=confirm)
+            if not adds(bound, identity, confirm=confirm):
+                return None
+    unit = identity.unit
+    said = {
+        "owner": by,
+        "table": identity.table,
+        "unit": {"key": unit.key, "contributions": unit.contributions, "neighbors": unit.neighbors},
+        "version": identity.version,
+        "shares_people_with": sorted(identity.shares_people_with),
+        "fingerprint": identity.fingerprint,
+    }
+    return Draft({**stamp(state.at, "table"), **said})

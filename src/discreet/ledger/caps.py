@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from discreet.ledger.scope import Scope
-from discreet.privacy.gate import Gate
+from discreet.privacy.gate import Gate, Grains
 
 Accounts = tuple[tuple[Scope, Gate], ...]
+# What an event costs in each currency that some cap over it counts in.
+Charge = Mapping[str, Grains]
 
 # The answers that are remembered; a ledger has few tables, and analysts come and go.
 _REMEMBERED = 10_000
@@ -51,3 +53,13 @@ class Caps(Mapping[Scope, Gate]):
                 self._over.clear()
             self._over[table, analyst] = found
         return found
+
+
+def covered(people: frozenset[str], accounts: Accounts) -> bool:
+    """Whether one of these accounts counts all of these tables, and all analysts, together."""
+    return any(covers(scope, people) for scope, _ in accounts)
+
+
+def covers(scope: Scope, people: frozenset[str]) -> bool:
+    """Whether a cap of this scope counts all of these tables, and all analysts, together."""
+    return scope.analyst is None and (scope.tables is None or people <= set(scope.tables))

@@ -14,7 +14,7 @@ from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger.entry import Entry
 from discreet.ledger.history import event_of
-from discreet.ledger.record import is_failed
+from discreet.ledger.keys import is_failed
 from discreet.privacy.accounting import pure_epsilon, total_loss
 from discreet.privacy.bound import float_above, float_below, lower_bound
 from discreet.privacy.concentrated import rho

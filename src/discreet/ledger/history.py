@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.errors import BadData
 from discreet.ledger.entry import Entry
-from discreet.ledger.record import is_failed
+from discreet.ledger.keys import is_failed
 from discreet.ledger.state import damaged
 from discreet.privacy.event import Event
 from discreet.privacy.wire import event_from_plain

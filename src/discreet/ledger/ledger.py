@@ -11,22 +11,20 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.ledger.balance import Balance, balances
-from discreet.ledger.binding import bind_draft, require_bound
-from discreet.ledger.bound import adds
+from discreet.ledger.bound import adds, require_bound
 from discreet.ledger.budget import Budget, budget_of
-from discreet.ledger.cap import cap_draft, raise_draft, scope_of
-from discreet.ledger.charge import charge_for, require_hold
+from discreet.ledger.cap import bind_draft, cap_draft, raise_draft, scope_of
+from discreet.ledger.charge import charge_for
 from discreet.ledger.entry import Appended, Draft, Entry, answer_of, key_of
 from discreet.ledger.head import Head
 from discreet.ledger.history import Spend, spends
-from discreet.ledger.keys import answered, bound, last_attempt, paid_before, same_request
+from discreet.ledger.keys import answered, bound, is_failed, last_attempt, paid_before, same_request
 from discreet.ledger.log import Log, head_of
 from discreet.ledger.moment import stamp
-from discreet.ledger.record import is_failed
 from discreet.ledger.refusal import refusal
 from discreet.ledger.request import request_of, require
 from discreet.ledger.scope import Scope
-from discreet.ledger.state import Hold, State, misfits, replayed
+from discreet.ledger.state import Hold, State, misfits, replayed, require_hold
 from discreet.parameter import positive, text, whole
 from discreet.privacy.event import Event, Nothing
 from discreet.schema.identity import Identity
@@ -131,7 +129,7 @@ class Ledger:
     def look(self, identity: Identity) -> Head:
         """The last entry, if this table still is what is bound here; TableChanged or BadSchema otherwise."""
         state = self._log.now()
-        require_bound(state, identity)
+        require_bound(state.tables, identity)
         return head_of(state)
 
     def since(self, table: str) -> int:
@@ -181,7 +179,7 @@ class Ledger:
             request |= {"key": text("key", key), "asked": sha256(asked).hexdigest()}
 
         def propose(state: State) -> Draft | Receipt:
-            require_bound(state, table)
+            require_bound(state.tables, table)
             again: dict[str, Any] = {}
             if key is not None and (found := last_attempt(self._log.store, analyst, key)):
                 attempt, before = found
@@ -192,13 +190,13 @@ class Ledger:
                 if paid := paid_before(self._log.store, before, request, older):
                     free = request_of(Nothing(), why, name, analyst) | {"key": key, "asked": request["asked"]} | again
                     free |= {"paid": paid, "charge": charge_for(state, Nothing(), name, analyst)}
-                    return Draft({**stamp(state, "spend"), **free})
+                    return Draft({**stamp(state.at, "spend"), **free})
             if hold is not None:
                 require_hold(state, hold, name, analyst)
             charge = charge_for(state, event, name, analyst)
             if full := list(misfits(state, name, analyst, charge, hold)):
                 raise refusal(full, event, charge, error)
-            return Draft({**stamp(state, "spend"), **request, **again, "charge": charge})
+            return Draft({**stamp(state.at, "spend"), **request, **again, "charge": charge})
 
         outcome: Appended | Receipt = self._log.submit(propose)
         if isinstance(outcome, Receipt):
@@ -237,11 +235,11 @@ class Ledger:
         require("answer", answer, bytes, "Encode it first.")
 
         def propose(state: State) -> Draft | Entry:
-            require_bound(state, table)
+            require_bound(state.tables, table)
             if (before := self._log.store.find(key=answer_of(analyst, key))) is not None:
                 same_request(before, request, since=state.since(name))
                 return before
-            return Draft({**stamp(state, "answer"), **request}, answer)
+            return Draft({**stamp(state.at, "answer"), **request}, answer)
 
         outcome: Appended | Entry = self._log.submit(propose)
         return answer if isinstance(outcome, Appended) else outcome.released or b""
@@ -276,7 +274,7 @@ class Ledger:
                 raise BadParameter(f"this receipt ({receipt.head}) is not of a spend in this ledger.")
             if self._log.store.find(records=receipt.sequence):
                 raise BadParameter(f"spend {receipt.sequence} has its answer already; an answer is recorded once.")
-            return Draft({**stamp(state, "record"), "records": receipt.sequence}, released)
+            return Draft({**stamp(state.at, "record"), "records": receipt.sequence}, released)
 
         return self._log.submit(propose) is not False
 
@@ -297,11 +295,11 @@ class Ledger:
         request = request_of(event, why, name, analyst)
 
         def propose(state: State) -> Draft:
-            require_bound(state, table)
+            require_bound(state.tables, table)
             charge = charge_for(state, event, name, analyst, by_parts=True)
             if full := list(misfits(state, name, analyst, charge)):
                 raise refusal(full, event, charge, None)
-            return Draft({**stamp(state, "stake" if stake else "hold"), **request, "charge": charge})
+            return Draft({**stamp(state.at, "stake" if stake else "hold"), **request, "charge": charge})
 
         outcome: Appended = self._log.submit(propose)
         return outcome.entry.sequence
@@ -320,7 +318,7 @@ class Ledger:
                 return None
             if found.stake and not unused:
                 return self._paid_out(state, hold, found)
-            return Draft({**stamp(state, "close"), "hold": hold})
+            return Draft({**stamp(state.at, "close"), "hold": hold})
 
         self._log.submit(propose)
 
@@ -397,4 +395,4 @@ class Ledger:
         assert entry is not None, "a hold that is open is in the log"
         event = loads(entry.body)["event"]
         said = {"table": stake.table, "analyst": stake.analyst, "why": stake.why, "event": event}
-        return Draft({**stamp(state, "spend"), **said, "hold": number, "closes": True, "charge": stake.left})
+        return Draft({**stamp(state.at, "spend"), **said, "hold": number, "closes": True, "charge": stake.left})

@@ -119,7 +119,7 @@ class Log:
         if self._witness and (remembered := self._witness.read()):
             self._compare(remembered, self._witness)
         if not self._state.sequence:
-            draft = Draft({**stamp(self._state, "open"), "ledger": uuid4().hex, "format": FORMAT})
+            draft = Draft({**stamp(self._state.at, "open"), "ledger": uuid4().hex, "format": FORMAT})
             # If another process was faster, its first entry is as good as ours.
             self.store.append(self._state.hash, [Appended(chained(self._state.hash, 1, draft), draft.fields)])
             self._refresh()

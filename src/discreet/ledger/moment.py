@@ -7,19 +7,18 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.cache import memoize
-from discreet.ledger.state import State
 
 _NUMBERS = count()
 
 
-def stamp(state: State, kind: str) -> dict[str, Any]:
-    """What every entry says first.
+def stamp(after: str, kind: str) -> dict[str, Any]:
+    """What every entry says first: its kind, when it was written, after the entry before, and by whom.
 
     Time only moves forward: if the clock was set back, the last time is repeated. Nothing depends on it; the order is
     that of the entries. `by` makes every entry different from all others, so that no two can be taken for one.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return {"is": kind, "at": max(now, state.at), "by": f"{_writer(os.getpid())}-{next(_NUMBERS)}"}
+    return {"is": kind, "at": max(now, after), "by": f"{_writer(os.getpid())}-{next(_NUMBERS)}"}
 
 
 @memoize(1)

@@ -83,13 +83,3 @@ def record_of(released: bytes | None) -> Record | None:
 def _read(rest: bytes) -> tuple[Any, bytes]:
     header, _, payload = rest.partition(b"\n")
     return json.loads(header), payload
-
-
-# What is recorded instead of an answer if the source failed; the second is that of version 1.
-FAILED = Record("failed", {}).to_bytes()
-_FAILED_BEFORE = b"discreet source failed 1\n"
-
-
-def is_failed(released: bytes | None) -> bool:
-    """Whether an entry records that the source failed, so that nothing was released."""
-    return released in (FAILED, _FAILED_BEFORE)

@@ -7,8 +7,8 @@ from math import ceil, floor, inf, log10
 from discreet.cache import memoize
 from discreet.errors import BudgetExceeded
 from discreet.ledger.budget import as_budget
+from discreet.ledger.caps import Charge
 from discreet.ledger.scope import Scope
-from discreet.ledger.state import Charge
 from discreet.privacy.bound import least
 from discreet.privacy.event import (
     Approximate,

@@ -9,9 +9,9 @@ from fractions import Fraction
 from operator import add, sub
 from typing import Any, NamedTuple
 
-from discreet.errors import LedgerDamaged, LedgerFailed
-from discreet.ledger.bound import Bound, bound_after, covered
-from discreet.ledger.caps import Caps
+from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
+from discreet.ledger.bound import Bound, bound_after
+from discreet.ledger.caps import Caps, Charge, covered
 from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.ledger.scope import Scope
 from discreet.privacy.gate import ORDERS_OF, Gate, Grains
@@ -19,9 +19,6 @@ from discreet.schema.identity import people_groups
 
 # What happens to whoever believes that an entry says what it should, if it does not.
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
-
-# What an event costs in each currency that some cap over it counts in.
-Charge = Mapping[str, Grains]
 
 
 class Hold(NamedTuple):
@@ -85,6 +82,15 @@ def rest_of(hold: Hold, charge: Charge) -> Hold:
         for kind, amount in hold.left.items()
     }
     return hold._replace(left=left, stake=False)
+
+
+def require_hold(state: State, number: int, table: str, analyst: str) -> None:
+    """Refuse a hold that is closed, or somebody else's."""
+    hold = state.holds.get(number)
+    if hold is None:
+        raise BadParameter(f"hold {number} is not open; it was closed, perhaps by another process. Reserve anew.")
+    if (hold.table, hold.analyst) != (table, analyst):
+        raise BadParameter(f"hold {number} is of another analyst or table. Pay from a hold of your own.")
 
 
 def misfits(

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
 from discreet.errors import BadParameter, DiscreetError, KeyReused, SourceFailed
+from discreet.ledger.keys import FAILED
 from discreet.ledger.ledger import ANYONE, Ledger, Receipt
-from discreet.ledger.record import FAILED, Codec, Told, record_of
+from discreet.ledger.record import Codec, Told, record_of
 from discreet.privacy.event import Event, Nothing
 from discreet.schema.identity import Identity
 from discreet.source.table import Table

@@ -11,7 +11,7 @@ from discreet.ledger.balance import narrowest
 from discreet.ledger.budget import as_budget
 from discreet.ledger.entry import Entry
 from discreet.ledger.history import event_of
-from discreet.ledger.record import is_failed
+from discreet.ledger.keys import is_failed
 from discreet.ledger.state import plus
 from discreet.meaning import explain
 from discreet.picture import error_text

@@ -9,7 +9,7 @@ from discreet.curator import Curator
 from discreet.data import load_adult
 from discreet.errors import BadParameter, NotFound, did_you_mean
 from discreet.ledger import Ledger
-from discreet.ledger.bound import covers
+from discreet.ledger.caps import covers
 from discreet.serve.books import Books
 from discreet.serve.jobs import Jobs
 from discreet.serve.settings import READING, Settings

@@ -144,7 +144,7 @@ async def until(begun: float, quantum: float) -> None:
     """Let whole quanta pass since `begun`, while others are served.
 
     How many says how long somebody waited for a turn and for the ledger; how long rows were read was hidden before,
-    where they were read (`Teller.reading`).
+    where they were read (`Executor.reading`).
     """
     if quantum:
         await sleep(-(monotonic() - begun) % quantum)
