@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.curator import teller
+from discreet.curator import executor
 from discreet.errors import BadParameter, BudgetExceeded
 
 PEOPLE = dp.Domain({"age": dp.Integers(0, 9), "sex": dp.Categories(["f", "m"], outside="drop")})
@@ -113,7 +113,7 @@ def test_what_was_read_is_known_to_nobody_before_the_quantum_is_over(tmp_path, m
             early.append(desk.told("sex = 'f'", error=20, patient=True))
             sleep(seconds)
 
-        monkeypatch.setattr(teller, "sleep", wait)
+        monkeypatch.setattr(executor, "sleep", wait)
         assert desk.ask("sex = 'f'", error=20).origin == "measured"
         assert early == [None]
 
