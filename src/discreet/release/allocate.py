@@ -20,14 +20,12 @@ from discreet.plan.plan import Steps
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.release.energies import asked_marginals
-from discreet.release.goal import Asked, Goal
+from discreet.release.goal import Asked, Goal, Precisions
 from discreet.release.market import Market, market_of, market_of_block
 from discreet.source.effect import sensitivity_of
 from discreet.types import Columns, Numbers
 
 Norm = Literal["l2", "l1"]
-# For each block, the precision of each of its parts: a tensor like the one of the lattice's block.
-Precisions = dict[Columns, Numbers]
 
 # Noise is written as 2^j/k with so many bits of k, and the budget is filled up to this share of it, never above.
 BITS, FULL = 36, 1 - 2**-34

@@ -22,12 +22,11 @@ from discreet.plan.plan import Steps
 from discreet.plan.request import Measure, Procedure
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Marginal
-from discreet.release.allocate import Precisions
 from discreet.release.brief import Brief
 from discreet.release.counting import FIRST, TOTAL, counted, gaussian_noise, laplace_noise
 from discreet.release.energies import traces
 from discreet.release.fitting import as_squared_mu, fitted_to_all, too_large
-from discreet.release.goal import Goal
+from discreet.release.goal import Goal, Precisions
 from discreet.release.noise_error import lattice_errors, mean_error
 from discreet.release.pairs import shares_of
 from discreet.source.effect import sensitivity_of

@@ -152,10 +152,12 @@ def _asked_of_column(domain: Domain, column: str, overlaps: Numbers, answers: fl
     return _gather(domain, [((column,), 1 / answers, np.array([answers]), np.array([energies]))])
 
 
-Table = tuple[Columns, "float | Numbers", Numbers, Numbers]
+EnergyTable = tuple[Columns, "float | Numbers", Numbers, Numbers]
 
 
-def _tables(scope: Columns, questions: list[Linear], worth: Numbers, domain: Domain, apart: bool) -> Iterator[Table]:
+def _tables(
+    scope: Columns, questions: list[Linear], worth: Numbers, domain: Domain, apart: bool
+) -> Iterator[EnergyTable]:
     """The energies of questions on the same columns, for a row of all or a row of each; few at a time."""
     width = prod(axis.parts for axis in axes_of(domain, scope))
     widest = max([width, *(domain[name].size for name in scope)])
@@ -207,7 +209,7 @@ def _is_one_product(question: Linear) -> bool:
     return len(question.products) == 1 and all(len(each.columns) == 1 for each in question.products[0].factors)
 
 
-def _gather(domain: Domain, tables: Sequence[Table]) -> Asked:
+def _gather(domain: Domain, tables: Sequence[EnergyTable]) -> Asked:
     """Rows of energies of all pieces of some columns, as one table of all pieces."""
     if sum(energies.size for *_, energies in tables) > MOST_ENERGIES:
         raise TooLarge(

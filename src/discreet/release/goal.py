@@ -17,6 +17,8 @@ from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
 
+# For each block of columns, the precision of each of its residuals: a tensor like that of the lattice's block.
+Precisions = dict[Columns, Numbers]
 # Marginals, questions, names of columns; or how much each of some columns matters.
 Wanted = Workload[Marginal] | Workload[Linear] | Sequence[Marginal | Linear | Sequence[str]] | Mapping[Columns, float]
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from discreet.parameter import Number, positive
 from discreet.privacy.sensitivity import histogram_sensitivity
-from discreet.release.allocate import Precisions
 from discreet.release.energies import asked_marginals
-from discreet.release.goal import Goal
+from discreet.release.goal import Goal, Precisions
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Numbers
