@@ -4,9 +4,9 @@
     ├── Refusal             the request is well formed; the answer is no
     │   ├── BudgetExceeded      it would cost more than is left
     │   ├── AnswerLost          it was charged under this key before, and no answer was kept
-    │   ├── TableChanged        its rows or its version are no longer what the ledger was told
+    │   ├── TableChanged        its rows or its version are no longer those in the ledger
     │   ├── TooLarge            it would need more memory or time than allowed
-    │   ├── NotAllowed          whoever asks may not, or is not known
+    │   ├── NotAllowed          this user may not do it, or is not known
     │   └── TooMany             more requests than are served in this time
     ├── Mistake             something the caller can put right (also a ValueError)
     │   ├── BadParameter        a number out of its range: epsilon, delta, scale, size …
@@ -60,7 +60,7 @@ class TooLarge(Refusal):
 
 
 class NotAllowed(Refusal):
-    """Whoever asks may not do this, or is not known. Nothing was spent."""
+    """This user may not do this, or is not known. Nothing was spent."""
 
 
 class TooMany(Refusal):
@@ -141,7 +141,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     known = list(known)
     word = word[:_LONGEST]
-    # Among ten thousand values a full search takes half a second, which is a long time to be told of a typing error.
+    # Among ten thousand values a full search takes half a second, a long time for a typing error.
     searched = known
     if len(known) > _SEARCHED:
         searched = [name for name in known if abs(len(name) - len(word)) <= 1][:_SEARCHED]

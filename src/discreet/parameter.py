@@ -14,10 +14,10 @@ from discreet.errors import BadParameter
 
 Number = int | float | Fraction | Decimal
 
-# Outside these a parameter is a slip of the pen, and arithmetic would meet numbers that no double can hold.
+# Outside this range a parameter is a slip of the pen, and some numbers on the way would fit no double.
 SMALLEST_PARAMETER, LARGEST_PARAMETER = Fraction(1, 10**15), Fraction(10**15)
 
-# Bars that hold more often have no quantile in doubles once they are many; that hold hardly ever, no meaning.
+# A higher confidence has no quantile in doubles once there are many intervals; a lower one has no meaning.
 LEAST_CONFIDENCE, MOST_CONFIDENCE = Fraction(1, 1000), 1 - Fraction(1, 10**12)
 
 

@@ -319,12 +319,12 @@ WRONG = [
     ("age: {type: boolean, type: boolean}", '"type" is there twice'),
     ("[age]: {type: boolean}", "a name is a list or a mapping"),
     ("age: !!python/object:os.system {type: boolean}", "a tag (!…) is not read here"),
-    ("age: *nothing", '"*nothing" stands for nothing yet'),
-    ("age: &a {values: [*a]}", '"*a" stands for nothing yet'),
+    ("age: *nothing", '"*nothing" is not defined before this line'),
+    ("age: &a {values: [*a]}", '"*a" is not defined before this line'),
     ("age: {values: [a, b}", "a bracket that opens here is not closed; expected ',' or ']'"),
     ("age: {values: ['a]}", "a quote that opens here is not closed"),
     ("age: type: boolean", 'there is a ":" too many'),
-    ("\tage: {type: boolean}", "a tab stands where YAML wants spaces"),
+    ("\tage: {type: boolean}", "there is a tab where YAML wants spaces"),
     ("age: @x", "a value cannot begin with '@'"),
 ]
 

@@ -1,4 +1,4 @@
-"""What an accounting is: a currency for losses, as a small tuple of functions.
+"""Accountings: a currency for privacy losses, as a small tuple of functions, and composition.
 
 Composition is written here, once, for all of them: no formula of a single event ever sees a `Compose` or a `Repeat`.
 """
@@ -56,7 +56,7 @@ def total_loss(event: Event, accounting: Accounting[_Loss]) -> _Loss:
 
 
 def leaves(event: Event) -> Iterator[Single]:
-    """The single events of which an event is made, each once for each place where it stands."""
+    """The single events that an event is composed of, each once for every place where it occurs."""
     match event:
         case Compose(events):
             for part in events:
@@ -74,7 +74,7 @@ def add_amounts(one: Amount, other: Amount) -> Amount:
 
 
 def multiply_amount(amount: Amount, times: int) -> Amount:
-    """So many times the amount."""
+    """The amount times a whole number."""
     return inf if amount == inf else amount * times
 
 

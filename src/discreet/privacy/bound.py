@@ -19,7 +19,7 @@ BOUND_BITS = 64
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096, 8192)
 # Significant bits of the answer of a search: it ends within one part in 2^44 of the true edge, on its safe side.
 SEARCH_BITS = 44
-# No edge that we look for lies outside 2^±FARTHEST_EXPONENT.
+# No threshold that we search for lies outside 2^±FARTHEST_EXPONENT.
 FARTHEST_EXPONENT = 4096
 
 

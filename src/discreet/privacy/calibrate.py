@@ -95,12 +95,14 @@ def largest_epsilon(fits: Callable[[Fraction], bool], most: Fraction) -> Fractio
             break
         low, high = (rounded, high) if fits(rounded) else (low, rounded)
     if low == 0:
-        raise BadParameter(f"epsilon is {float(most):g}, too little for so many updates. Give more, or fewer updates.")
+        raise BadParameter(
+            f"epsilon is {float(most):g}, too little for this many updates. Give more, or fewer updates."
+        )
     return low
 
 
 def round_down(value: Fraction, digits: int = 5) -> Fraction:
-    """A number with so many digits, not above this one.
+    """A number with this many digits, not above the given one.
 
     >>> round_down(Fraction(2, 3))
     Fraction(33333, 50000)

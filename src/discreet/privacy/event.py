@@ -93,7 +93,7 @@ class AboveThreshold:
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """Tosses of coins whose log-odds one person moves by at most `log_odds`, however many, of which `hits` were heads.
+    """Any number of coin tosses with `hits` heads; one person moves the log-odds of each by at most `log_odds`.
 
     Tails cost nothing, at the Rényi orders a with a·(1 − e^−log_odds) < 1. At larger orders, and in every other
     currency, even tails have no price: so a session pays `hits=0` when it opens, which closes those orders for good,
@@ -112,7 +112,7 @@ class Coin:
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """Anything that is epsilon-DP and of which nothing more is known: randomized response, permute-and-flip."""
+    """Any epsilon-DP mechanism of which nothing more is known: randomized response, permute-and-flip."""
 
     epsilon: Fraction
 
@@ -122,7 +122,7 @@ class Pure:
 
 @dataclass(frozen=True, slots=True)
 class Approximate:
-    """Anything that is (epsilon, delta)-DP and of which nothing more is known; name-and-shame is (0, delta)."""
+    """Any (epsilon, delta)-DP mechanism of which nothing more is known; name-and-shame is (0, delta)."""
 
     epsilon: Fraction
     delta: Fraction
@@ -135,14 +135,14 @@ class Approximate:
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """These, one after the other; each may be chosen after seeing the results of those before."""
+    """Adaptive composition: one event after the other, each chosen after seeing the results of those before."""
 
     events: "tuple[Event, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same, so many times."""
+    """The same event, `times` times."""
 
     event: "Event"
     times: int

@@ -1,8 +1,8 @@
-"""The three gates: whether the next question may still be asked, when questions are chosen by looking at answers.
+"""Privacy filters ("gates"): whether the next question may still be asked, when questions are chosen adaptively.
 
 A gate is a frozen value over plain integers: the limit is rounded down, what is charged is rounded up, and a spend is
-one addition and one comparison for each order. Amounts count grains of 10^-15 and fit a signed 64-bit integer, sums
-included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
+one addition and one comparison for each order. Amounts count ticks ("grains") of 10^-15 and fit a signed 64-bit
+integer, sums included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 """
 
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A cap on everything that is ever spent, in one currency.
+    """A privacy filter: a cap on everything that is ever spent, in one currency.
 
     Whatever was asked, in whatever order, for whatever reason: as long as every spend was `charge`d and `fits`, the
     whole interaction is (epsilon, delta)-DP. The promise is the cap; a running total read at a moment chosen by looking
@@ -175,7 +175,7 @@ def best_order(epsilon: Fraction, delta: Fraction) -> int:
 def raised_gate(before: Gate, after: Gate) -> Gate:
     """The gate of a larger budget with the shares of the one before, so that no limit is lower than it was.
 
-    Whoever raises may do so because of answers. With the shares of the larger budget itself, whose best order may be
+    The owner may raise a cap because of answers. With the shares of the larger budget itself, whose best order may be
     another, some transcripts would use one set of shares, some the other, and together more than delta.
 
     >>> one, two = renyi_gate(1.19, 1e-6), renyi_gate(1.2, 1e-6)

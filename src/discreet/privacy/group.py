@@ -1,4 +1,4 @@
-"""What a guarantee for one person says about a family: k people at once. Everything is rounded up."""
+"""Group privacy: what a guarantee for one person says about k people at once. Everything is rounded up."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ LARGEST_EXPONENT = 10**5
 
 
 def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction, Fraction]:
-    """The (epsilon, delta) that holds for so many people together, rounded up.
+    """The (epsilon, delta) that holds for `people` people together, rounded up.
 
     (kε, δ(e^{kε} − 1)/(e^ε − 1)): δ Σ e^{jε} over j = 0 … k−1, one step for each person exchanged.
 

@@ -43,7 +43,7 @@ def _composed(events: Events) -> Any:
 
 
 def _distribution(event: Single, times: int, step: float) -> Any:
-    """The distribution of so many of one event, or None if it is not known.
+    """The distribution of one event repeated `times` times, or None if it is not known.
 
     Repeats are composed as distributions: the `count` that the library's accountant takes with an event is forgotten
     for randomized response (version 0.6.0; tests/privacy/test_peer.py), so we never pass one.

@@ -101,7 +101,7 @@ def hit_divergence(log_odds: Fraction, order: Fraction) -> Amount:
 
         return -(ball(order) * ball(log_odds) + room().log()) / (ball(order) - 1)
 
-    # An order at which the room cannot be told from none is closed.
+    # An order is closed where the room cannot be distinguished from 0.
     return inf if surely_at_most(room, SMALLEST_ROOM) else upper_bound(formula)
 
 

@@ -245,7 +245,7 @@ def clusters_sensitivity(
 
 
 def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppable: bool = False) -> Sensitivity:
-    """Of a vector of sums of which only the lowest and highest weight of each are known: an upper bound.
+    """Of a vector of sums, from the lowest and highest weight of each alone: an upper bound.
 
     >>> bounded_sensitivity([(0, 1), (0, 1)], Unit()).l2_squared
     Fraction(2, 1)

@@ -129,7 +129,7 @@ class Axis:
 
 @memoize(1024)
 def axis_of_size(cells: int, *, ordered: bool) -> Axis:
-    """The axis of a column with so many cells.
+    """The axis of a column with this many cells.
 
     >>> axis_of_size(2, ordered=False), axis_of_size(75, ordered=True)
     (Axis(cells=2, levels=1), Axis(cells=75, levels=7))

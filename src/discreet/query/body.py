@@ -20,7 +20,7 @@ Norm = Literal["linf", "l1", "l2"]
 GRID_REACH = 2**14
 # Beyond this a number is outside, and how far does not matter.
 _FAR = 4.0 * GRID_REACH
-# With so many coordinates of at most 2^15, no sum of their products leaves 2^53.
+# With at most this many coordinates, each at most 2^15, no sum of their products leaves 2^53.
 MOST_DIMENSIONS = 2**12
 
 
@@ -148,7 +148,10 @@ def middle_and_step(domain: Domain, name: str) -> tuple[float, float]:
         if len(steps) == 1:
             step = steps.pop()
             return float(ends[0] + (step - (1 if column.whole else 0)) / 2), float(step)
-        raise BadSchema(f'the bins of "{name}" differ in width; points need even ones. Declare Integers or even Bins.')
+        raise BadSchema(
+            f'the bins of "{name}" differ in width; points need bins of one width. Leave the column out; the owner can '
+            "declare it with even Bins or as Integers."
+        )
     raise BadSchema(f'column "{name}" has no numbers; points need Integers or even Bins of numbers. Leave it out.')
 
 

@@ -63,7 +63,7 @@ _SHARED: ContextVar[_Cuts | None] = ContextVar("cuts", default=None)
 
 @contextmanager
 def shared_work() -> Iterator[None]:
-    """All conditions that are decomposed here share the work that one may take: those of a batch."""
+    """Conditions that are decomposed inside the block (a batch) share the work that one condition may take."""
     before = _SHARED.set(_Cuts())
     try:
         yield
@@ -110,7 +110,7 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
 
 
 def _bounded_truth(predicate: Predicate, domain: Domain) -> NDArray[np.bool_]:
-    """The truth in every cell, if there are not too many comparisons for so many cells."""
+    """The truth of the predicate in every cell; refused if comparisons times cells are too many."""
     scope, atoms = columns_of(predicate), _atoms(predicate)
     cells = prod(domain[name].size for name in scope)
     if atoms * cells > MOST_TRUTHS:

@@ -35,7 +35,7 @@ def mask_of(atom: Atom, domain: Domain) -> Bools:
             if "missing" not in column.extra:
                 raise BadQuery(
                     f'column "{name}" keeps no cell for missing values (missing={column.missing!r}). '
-                    'Declare it with missing="missing" to ask about them.'
+                    'Leave this condition out; the owner can declare it with missing="missing".'
                 )
             mask[-1] = True
         case IsIn(_, values):
@@ -83,7 +83,7 @@ def _equal(name: str, column: Column, value: Any) -> int:
     if cell >= 0 and isinstance(column, Bins) and _ends(column, cell) != (number, number):
         raise BadQuery(
             f'column "{name}" keeps {column.label(cell)} together, so {_shown(value)} alone cannot be asked. '
-            f"Ask for the whole bin ('{column.label(cell)}'), or declare finer Bins."
+            f"Ask for the whole bin ('{column.label(cell)}')."
         )
     if cell >= 0 and (not isinstance(column, Integers) or number == column.lower + cell):
         return cell
@@ -100,8 +100,8 @@ def _edge(name: str, column: Column, operator: str, value: Any) -> int:
     if isinstance(column, Categories):
         if not column.ordered:
             raise BadQuery(
-                f'column "{name}" has categories without an order, so {operator} cannot be asked. '
-                "Use == or isin(), or declare it with ordered=True."
+                f'column "{name}" has categories without an order, so {operator} cannot be asked. Use == or '
+                "isin(); the owner can declare it with ordered=True."
             )
         return _equal(name, column, value) + after
     number = _comparable(name, column, value)
@@ -124,7 +124,7 @@ def _bin_edge(name: str, column: Bins, number: Any, after: bool, value: Any) -> 
     low, high = column.starts[cell - 1], column.starts[cell] if cell < column.inside else column.upper
     raise BadQuery(
         f'column "{name}" is kept in bins, and {_shown(value)} cuts through {column.label(cell - 1)}. '
-        f"Ask at one of the nearest edges, {low} or {high}, or declare finer Bins."
+        f"Ask at one of the nearest edges, {low} or {high}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a statement makes sense for a table: all that could fail after paying is refused before.
+"""Whether a statement makes sense for a table: what could fail after paying is refused before.
 
 SQL, JSON and Python all come through `check`. A statement that passes can be laid out from any released numbers: names,
 types and operators of HAVING, ORDER BY and LIMIT are looked at one by one, and then tried on numbers of every kind.
@@ -53,7 +53,7 @@ def check_statement(select: Select, domain: Domain) -> None:
 
 
 def require_numbers(numbers: int, most: int) -> None:
-    """Refuse an answer, or a batch of them, of more numbers than are told at once.
+    """Refuse an answer, or a batch of answers, with more numbers than one reply may have.
 
     >>> require_numbers(2**21, MOST_ANSWER_ROWS)
     Traceback (most recent call last):
@@ -64,7 +64,7 @@ def require_numbers(numbers: int, most: int) -> None:
 
 
 def _numbers(select: Select) -> list[str]:
-    """The names of the aggregates, of which there must be one."""
+    """The names of the aggregates; there must be at least one."""
     found = []
     for item in select.items:
         match item:
@@ -105,7 +105,7 @@ def _check_groups(select: Select, domain: Domain) -> None:
 
 
 def _check_names(select: Select) -> None:
-    """Every column of the output has a name of its own, also beside the errors and for whoever ignores case."""
+    """Every output column has a name of its own, also among the errors' names and where case is ignored."""
     seen: dict[str, tuple[str, bool]] = {}
     for item in select.items:
         if len(readable(item.name, "an output column's name")) > LONGEST_OUTPUT_NAME:

@@ -1,4 +1,4 @@
-"""Several pieces of a lattice measured together: one vector, of which each piece gets its own noise."""
+"""Several residuals measured together as one vector; each residual has its own noise."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ def integer_of(value: Any, what: str) -> int:
 
 
 def integers_of(values: Any, what: str) -> NDArray[np.int64]:
-    """An array of exact integers that nobody can write to, whoever holds it.
+    """An array of exact integers that cannot be written to.
 
     >>> integers_of([[1, 2], [3, 4]], "weights").flags.writeable
     False

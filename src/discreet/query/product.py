@@ -28,9 +28,9 @@ from discreet.query.normal import (
 from discreet.schema.domain import Domain
 from discreet.types import Ints
 
-# Factors that share columns are multiplied into one. Where none of them has all the columns, up to so many cells.
+# Factors that share columns are multiplied into one: with at most this many cells, unless one has all the columns.
 MOST_COMBINED = 2**12
-# So many multiplications are done for one product; more if one of its factors is large.
+# The most multiplications for one product; more if one of its factors is large.
 MOST_MULTIPLIED = 2**16
 
 
@@ -188,7 +188,7 @@ def interval_product(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _apart(factors: Sequence[Factor]) -> list[Factor]:
-    """The same product in factors of which no two share a column."""
+    """The same product, in factors on pairwise different columns."""
     apart: list[Factor] = []
     left = max(MOST_MULTIPLIED, 4 * max((factor.weights.size for factor in factors), default=0))
     for factor in factors:
@@ -217,7 +217,7 @@ def _multiplied(factors: Sequence[Factor]) -> Factor:
         )
     if prod(factor.largest for factor in factors) > LARGEST_INTEGER:
         names = ", ".join(sizes)
-        raise TooLarge(f'the weights of column "{names[:60]}" do not fit in 64 bits. Declare a smaller range.')
+        raise TooLarge(f'the weights of column "{names[:60]}" do not fit in 64 bits. Use smaller weights.')
     columns = tuple(sorted(sizes))
     weights = np.ones([sizes[name] for name in columns], dtype=np.int64)
     for factor in factors:

@@ -1,4 +1,7 @@
-"""The vector queries of which a lattice is made: of each named column one part, of all others the constants."""
+"""Residuals: vector queries that together make up all marginals, as in ResidualPlanner.
+
+A residual takes one part of each named column (`axis.py`), and the constants of all others.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +48,7 @@ class Residual(NormalForm):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of which it measures more than the constants, sorted; the order of the axes."""
+        """The named columns, sorted: it measures more than their constants. The order of the axes."""
         return tuple([name for name, _ in self.parts])
 
     scope = columns

@@ -25,7 +25,7 @@ class Workload(Generic[_Query]):
     """A sequence of queries on a domain, by formula.
 
     It has `size` queries; `len()` is not offered, because Python's stops at 2**63 and workloads do not. A slice is a
-    workload. `family` is set where all of a kind are asked of one column: which kind, and of which.
+    workload. `family` is (kind, column) where the workload is all prefixes, ranges or subsets of one column.
 
     >>> forty = Domain({f"b{i}": Categories([False, True]) for i in range(40)})
     >>> everything = monotone_conjunctions(forty)
@@ -218,7 +218,10 @@ def _interval(domain: Domain, column: str, start: int, stop: int) -> Linear:
 def _ordered(domain: Domain, name: str) -> Column:
     column = column_of(domain, name)
     if not column.ordered:
-        raise BadQuery(f'column "{name}" has categories without an order. Declare it with ordered=True.')
+        raise BadQuery(
+            f'column "{name}" has categories without an order. Choose another; the owner can declare one '
+            "with ordered=True."
+        )
     return column
 
 

@@ -96,8 +96,8 @@ class Categories(Cells):
 def Boolean(*, outside: Readable = False, missing: Readable = "outside") -> Categories:  # noqa: N802, a kind of column
     """A column of two cells, False and True; the numbers 0 and 1 are read as them.
 
-    A value that is not true is False, a missing one too: the cell True is the rows of which it is known. So there are
-    two cells and no row is lost. With `missing="missing"` the rows of which nothing is known have a cell of their own.
+    A value that is not true is False, and so is a missing one: True holds the rows that are known to be true. So there
+    are two cells and no row is lost. With `missing="missing"`, rows without a value have a cell of their own.
 
     >>> Boolean().code(True), Boolean().code(None), Boolean(missing="missing").labels
     (1, 0, ('False', 'True', 'missing'))

@@ -49,7 +49,7 @@ def draft_text(
     unit: Unit | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
-    """The text of a schema file in which `___` stands for everything that is not known.
+    """The text of a schema file with `___` for everything that is not known.
 
     >>> text = draft_text("people", {"age": PartialColumn("integer"), "sex": PartialColumn("text")}, origin="types")
     >>> print(*text.splitlines()[-3:], sep="\\n")

@@ -1,11 +1,11 @@
-"""What a ledger is told of a table before anything is paid: whom it protects, and which rows it has now."""
+"""The identity of a table, which the ledger checks before every payment: name, privacy unit, version, state of rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from discreet.schema.unit import Unit
 
-# The version of a table whose owner does not say one, and of what was told before versions were declared.
+# The version of a table whose owner declares none, and of entries that were written before versions existed.
 FIRST_VERSION = "1"
 
 

@@ -65,7 +65,7 @@ class Integers(Cells):
 class Bins(Cells):
     """Intervals between `starts`: [s0, s1), [s1, s2), …, [s_last, upper].
 
-    The edges are all integers, or all dates, or numbers of which one is a float or a Decimal. Between integers or
+    The edges are all integers, or all dates, or numbers with at least one float or Decimal. Between integers or
     dates a fraction (or a time of day) is rounded down first, so <= 64 and < 65 are the same question. Values beyond
     the ends go to the ends, missing ones have a cell of their own, and what is of another kind counts as missing.
 

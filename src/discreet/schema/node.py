@@ -1,7 +1,7 @@
 """A YAML (or JSON) text as a tree of nodes that know their line. Nothing is constructed but texts, lists and mappings.
 
 What a plain scalar means is decided by who reads it: `Scalar.value` follows YAML 1.2 (`no` is a text, the Norway
-problem) and adds dates; a column of texts takes `Scalar.text` as it stands.
+problem) and adds dates; a column of texts takes `Scalar.text` as it is written.
 """
 
 import re
@@ -48,7 +48,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Node):
-    """One value: its text, and whether it stands without quotes."""
+    """One value: its text, and whether it is written without quotes."""
 
     text: str
     plain: bool
@@ -215,7 +215,9 @@ class _Composer:
 
     def named(self, anchor: str, line: int) -> Node:
         if anchor not in self.anchors:
-            raise BadSchema(f'{self.file}, line {line}: "*{anchor}" stands for nothing yet; mark it with "&{anchor}".')
+            raise BadSchema(
+                f'{self.file}, line {line}: "*{anchor}" is not defined before this line; define it with "&{anchor}".'
+            )
         return self.anchors[anchor]
 
     def weigh(self, parts: tuple[Node, ...], line: int) -> int:
@@ -237,7 +239,7 @@ class _Composer:
 
 # What the parser's words mean to who wrote the file; where a bracket or a quote began is the line to look at.
 _SENTENCES = [
-    (r"'\\t'", "a tab stands where YAML wants spaces. Indent with spaces."),
+    (r"'\\t'", "there is a tab where YAML wants spaces. Indent with spaces."),
     (r"mapping values are not", 'there is a ":" too many, or the indentation is wrong. Put a text with ":" in quotes.'),
     (r"(expected ',' or '.'),? but .*", r"a bracket that opens here is not closed; \1."),
     (r"unexpected end of stream", "a quote that opens here is not closed."),

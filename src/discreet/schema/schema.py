@@ -13,8 +13,8 @@ class Schema:
     """All that is public about a table. `dp.open` reads one from a file, or takes one beside the data.
 
     `source` is where the rows are: a path or an address (see docs/sources.md). `shares_people_with` names other tables
-    in which the same people may be; the ledger then counts what is told of them together. `version` is another one
-    whenever the rows have changed: what was learnt of an older version is not told of a newer one.
+    in which the same people may be; the ledger then adds up what is spent on them. `version` changes whenever the rows
+    have changed: what was measured on one version answers no question about another.
 
     >>> from discreet.schema.column import Boolean
     >>> Schema("people", Domain({"smoker": Boolean()})).unit

@@ -1,4 +1,4 @@
-"""Whom we protect: a row, or a person with at most so many rows; and when two tables are neighbours."""
+"""The unit of privacy: a row, or a person with a bounded number of rows; and when two tables are neighbours."""
 
 from dataclasses import dataclass
 from typing import Literal

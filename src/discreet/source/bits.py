@@ -24,9 +24,9 @@ from discreet.types import CellCodes, Columns, Ints, Words
 # A weight is the sum of these multiples of bitmaps; where there is None instead, of every row.
 WeightDigits = tuple[tuple[int, Words | None], ...]
 
-# A product is expanded to at most so many counts.
+# The most counts that a product is expanded to.
 MOST_BITMAP_TERMS = 64
-# Up to so many cells of a column are compared one by one, which numpy does sixteen at a time; more are looked up.
+# Up to this many cells of a column are compared one by one, which numpy does sixteen at a time; more are looked up.
 _FEW = 8
 # Words that are combined at a time: with those that they are combined with, they stay in the processor's cache.
 _BLOCK = 2**15

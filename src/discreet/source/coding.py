@@ -44,7 +44,7 @@ def code_column(name: str, column: Column, raw: RawColumn) -> Ints32:
 
 
 def check_kind(name: str, column: Column, kind: ValueKind | None, held: str) -> None:
-    """Refuse a column of which the holder's type says that no value would fit."""
+    """Refuse a column whose type in the data cannot hold any declared value."""
     if kind not in _kinds(column):
         raise BadData(
             f'column "{name}" holds {held} and is declared as {type(column).__name__} of '

@@ -1,4 +1,4 @@
-"""How far one person can move the answer of a query: known from the schema alone, before any row is read.
+"""The sensitivity of a query: how far one person can move its answer, from the schema alone, before a row is read.
 
 Why it holds for every source: contribution.md.
 """
@@ -40,17 +40,17 @@ AnyQuery = EvaluatedQuery | Sequence[Linear] | Workload[Linear]
 # A row weighs at most this. Were the limit on the sum itself, then the rows would decide whether a question fails.
 LARGEST_ROW_WEIGHT = 2**32
 
-# The most weights of one question, each of which is written to the ledger: as many as a table of all its cells.
+# The most weights of one question, as many as a dense table has: each weight is written to the ledger.
 MOST_HELD = 2**22
 
 # Entries of the answer to one question, and entries of the matrix for which the sensitivity is computed exactly.
 MOST_ANSWERS, MOST_EFFECTS = 2**24, 2**20
-# Of so many products of a query the heaviest and the lightest cell are weighed before it is sealed.
+# The most products of a query whose heaviest and lightest cells are weighed before the answer is sealed.
 MOST_WITNESSED = 16
 
 
 def linear_queries(question: AnyQuery) -> tuple[Linear, ...]:
-    """The linear queries of which a question is made, unless it is a marginal or a residual."""
+    """The linear queries of a question that is not a marginal, a residual or about points."""
     match question:
         case Linear():
             return (question,)
@@ -211,7 +211,7 @@ def require_light_rows(queries: Sequence[Linear], domain: Domain) -> list[tuple[
     if heaviest > LARGEST_ROW_WEIGHT:
         raise TooLarge(
             f"a row may weigh up to {heaviest} in this query; the limit is {LARGEST_ROW_WEIGHT}. "
-            "Declare a smaller range, or a coarser unit."
+            "Ask for a smaller multiple; the owner can declare a smaller range or a coarser unit."
         )
     return ranges
 

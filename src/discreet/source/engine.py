@@ -33,7 +33,7 @@ Reached = TypeVar("Reached")
 Coder = Callable[[Column, Any], Any]
 
 _BATCH = 2**20
-# So often a table is looked through that seems to be written while it is opened.
+# How often a table is read again that seems to be written while it is opened.
 _OPENINGS = 3
 
 # The engine's own names: a column of the schema may have any name at all, so they are numbered here.
@@ -109,7 +109,7 @@ class Engine(Source):
 
     def fingerprint(self) -> str | None:
         """As it is now; of rows that were copied, as it was when they were."""
-        # Who only looks never waits for whoever reads; and what is being read was touched, so it is what was opened.
+        # A look never waits for a reader; and what is being read was touched before, so it is what was opened.
         if self._copy is not None or not self._lock.acquire(blocking=False):
             return self._opened
         try:
@@ -351,7 +351,7 @@ def _see_all_numbers(rows: Any, columns: list[str]) -> None:
 
 
 def _check_keys(rows: Any, key: str) -> None:
-    """Refuse a table in which someone's rows cannot be told from another's."""
+    """Refuse a table in which it is not clear whose row each row is."""
     dtype = rows[key].type()
     if not (kind_of(dtype) or dtype.is_uuid() or dtype.is_binary()):
         raise BadData(

@@ -27,11 +27,11 @@ from discreet.source.reading import RawColumn, read_table
 from discreet.source.source import CellBatch, Source
 from discreet.types import CellCodes, Columns, Ints, Ints32
 
-# For each column that is counted, so many bitmaps take the same time to make.
+# Counting one column takes as long as making this many bitmaps.
 _BITMAPS_PER_COLUMN = 2
-# Of bitmaps with together fewer bits the rows are counted sooner than a kept marginal is found and contracted.
+# Below this many bits, counting ones in bitmaps is quicker than finding and contracting a cached marginal.
 _FEW_BITS = 2**24
-# Up to so many cells a marginal is counted sooner from bitmaps, where there are a thousand rows for each.
+# Up to this many cells, with a thousand rows for each, a marginal is counted sooner from bitmaps.
 _FEW_CELLS, _MANY_ROWS = 64, 2**10
 
 

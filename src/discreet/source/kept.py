@@ -1,4 +1,4 @@
-"""True marginals, kept in memory on the trusted side so that the rows are read once for each: an LRU cache."""
+"""An LRU cache of true marginals, in memory on the trusted side, so that the rows are read once for each."""
 
 from discreet.cache import LruCache
 from discreet.types import Columns, Ints

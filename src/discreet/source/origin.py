@@ -1,6 +1,6 @@
 """Where the rows of an engine are: are they there, are they the same, and how to read one state of them.
 
-A file is the one that it was, before and after it is read, or nothing is told. Postgres reads one state in a repeatable
+A file must be the same before and after it is read, or nothing is released. Postgres reads one state in a repeatable
 read, DuckDB in a transaction. Of engines that have neither (Spark's tables, say) the owner sees to it that nobody
 writes while a question is answered.
 """
@@ -88,7 +88,7 @@ class RowsOrigin:
 
 @contextmanager
 def _transaction(connection: Any) -> Iterator[None]:
-    """A transaction of DuckDB; or the one that whoever gave us the connection has begun."""
+    """A transaction of DuckDB, or the one that the connection is already in."""
     import duckdb
 
     # To begin a second one would undo the first. Without one, each statement is a transaction of its own.
@@ -103,7 +103,7 @@ def _transaction(connection: Any) -> Iterator[None]:
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
         raise
-    # Nothing of ours writes; but whoever gave us the connection may have, and keeps it.
+    # We write nothing; but the owner of the connection may have, and keeps it.
     connection.execute("COMMIT")
 
 

@@ -1,6 +1,6 @@
-"""What a file says of its columns without a look at its rows: names and types. Drafts of schemas begin here.
+"""The names and types of the columns of a file, without reading its rows. Drafts of schemas begin here.
 
-Whether the rows may be looked at as well is said aloud, with `public=True`; then bounds and values come from them.
+Only with `public=True` are the rows read as well; then bounds and values come from them.
 """
 
 import csv
@@ -175,7 +175,7 @@ def _connection(path: Path, database: str = ":memory:") -> Iterator[Any]:
 
 
 def _place(connection: Any, path: Path, kind: str, table: str | None) -> tuple[str, str]:
-    """The name of the table, and what stands after FROM."""
+    """The name of the table, and what to write after FROM."""
     if kind != "duckdb":
         literal = "'" + str(path).replace("'", "''") + "'"
         return table or path.stem, f"read_{kind}({literal})"

@@ -88,7 +88,7 @@ class Points:
         return Exact(sums, self.sensitivity(question))
 
     def labels(self, centers: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
-        """The nearest centre of each row, by the rule by which rows are counted: for whoever holds the rows."""
+        """The nearest centre of each row, by the rule by which rows are counted. For the holder of the rows only."""
         return np.concatenate(
             [np.zeros(0, dtype=np.int64), *(nearest_center(chunk, centers) for chunk in self._chunks())]
         )

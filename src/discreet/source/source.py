@@ -39,11 +39,11 @@ from discreet.types import CellCodes, Columns, Ints
 
 # Up to this many cells the rows are counted first and weighed then; above, the cells are weighed as they stream by.
 _COUNTED_CELLS = 2**20
-# Questions whose columns have together at most so many cells are answered from one reading of the rows.
+# Queries whose columns have together at most this many cells are answered from one pass over the rows.
 _TOGETHER = 2**18
 _LARGEST = 2**63 - 1
 
-# For some rows or cells: the code of each in each column, and how many rows it stands for (None: each is one row).
+# For some rows or cells: the code of each in each column, and how many rows each is (None: each is one row).
 CellBatch = tuple[Sequence[CellCodes], Ints | None]
 
 

@@ -40,12 +40,12 @@ class Table:
 
     @property
     def unit(self) -> Unit:
-        """Whom we protect."""
+        """The unit of privacy."""
         return self.schema.unit
 
     @property
     def identity(self) -> Identity:
-        """What a ledger is told of the table, now: reads no row. While the source is away nobody can tell its state."""
+        """The identity that a ledger checks. Reads no row; without a fingerprint while the source is unavailable."""
         said, seen = self.schema, None
         with suppress(SourceUnavailable):
             seen = self.fingerprint()

@@ -1,9 +1,9 @@
-"""The analyst's door: SQL text becomes our own tree, and never reaches a database.
+"""SQL: a text becomes our own tree (`Select`), and never reaches a database.
 
-    text ─ words.py → words of our grammar ─ sqlglot → its tree ─ select.py, condition.py → Select, checked
+    text ─ words.py → tokens of our grammar ─ sqlglot → its tree ─ select.py, condition.py → Select, checked
 
-Two gates stand one behind the other. Words outside the grammar are refused before anything is parsed; and of the
-parsed tree only nodes of known types are read, each with no other part than the ones we understand (node.py).
+There are two checks, one after the other. Tokens outside the grammar are refused before anything is parsed. Of the
+parsed tree only nodes of known types are read, and each may have only the parts that we understand (node.py).
 """
 
 from discreet.errors import BadQuery

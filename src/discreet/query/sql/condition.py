@@ -183,7 +183,7 @@ def _subject(node: SqlNode, names: Names) -> Subject:
     subject = names(bare(node))
     if subject is None:
         value_of(bare(node))
-        raise BadQuery("a value stands where a column should. Write the column first: age BETWEEN 18 AND 64.")
+        raise BadQuery("there is a value where a column is needed. Write the column first: age BETWEEN 18 AND 64.")
     return subject
 
 

@@ -1,4 +1,4 @@
-"""The second gate: of sqlglot's tree, the nodes that we understand, each with no other part than those we read."""
+"""The second check: the nodes of sqlglot's tree that we understand, each with no other part than those we read."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -135,8 +135,8 @@ def value_of(node: SqlNode) -> Readable:
     if kind is exp.Null:
         raise BadQuery("nothing is equal to NULL, more or less than it. Write IS NULL or IS NOT NULL.")
     if is_aggregate(node):
-        raise BadQuery("an aggregate stands where a value should. Compare aggregates with numbers, in HAVING.")
-    raise BadQuery(f"{excerpt(node.key)} stands where a value should. Compare a column with a value, say age >= 65.")
+        raise BadQuery("there is an aggregate where a value is needed. Compare aggregates with numbers, in HAVING.")
+    raise BadQuery(f"{excerpt(node.key)} is where a value is needed. Compare a column with a value, say age >= 65.")
 
 
 def number_literal(node: Any) -> int | Decimal:
@@ -148,7 +148,7 @@ def number_literal(node: Any) -> int | Decimal:
 
 
 def _day_of(node: SqlNode) -> date:
-    """The day of DATE '2024-01-01', which sqlglot reads as a cast; words like CAST do not pass the first gate."""
+    """The day of DATE '2024-01-01', which sqlglot reads as a cast; words like CAST do not pass the first check."""
     to = exactly(only(node, "this", "to").args.get("to"), exp.DataType, "this", "nested")
     literal = exactly(node.this, exp.Literal, "this", "is_string")
     if to.this is not exp.DType.DATE or not literal.is_string:

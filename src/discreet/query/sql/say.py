@@ -1,4 +1,4 @@
-"""What is said to the analyst: the thing that was found, and the next step. Short, whatever was found."""
+"""Messages for the analyst: what was found, cut to a short piece, and the next step."""
 
 from discreet.errors import BadQuery
 

@@ -1,8 +1,8 @@
-"""The first gate: a text as words, all of which our grammar knows. Nothing is parsed before it is passed.
+"""The first check: a text as tokens, all of them known to our grammar. Nothing is parsed before it has passed.
 
 Limits come first, so that a text of a megabyte or ten thousand brackets is refused at once. Then sqlglot's tokenizer
-cuts the text into words, in its base dialect (standard SQL: 'text', "name", no backslashes). What it passes over, such
-as a comment, is refused; and so is every word, sign and neighbourhood outside the grammar.
+cuts the text into tokens, in its base dialect (standard SQL: 'text', "name", no backslashes). What it skips, such as a
+comment, is refused, and so is every token and every pair of neighbours outside the grammar.
 """
 
 import re
@@ -102,7 +102,7 @@ def _check_start(text: str, words: list[Token], select: bool) -> None:
     if select and words[0].token_type is not T.SELECT:
         raise BadQuery(f"the statement starts with {excerpt(raw)}. {SUPPORTED}")
     if not select and words[0].token_type is T.SELECT:
-        raise BadQuery("a condition stands alone here, without SELECT. Write what follows WHERE, say age >= 65.")
+        raise BadQuery("give the condition alone, without SELECT. Write what follows WHERE, say age >= 65.")
 
 
 def _check_between(text: str, words: list[Token]) -> None:
@@ -170,15 +170,15 @@ def _check_words(words: list[Token]) -> None:
             case T.STRING if before.token_type in (T.ALIAS, T.FROM):
                 raise BadQuery(f'the name {excerpt(word.text)} is in single quotes. Put names in "double quotes".')
             case T.STRING | T.NULL | T.TRUE | T.FALSE if before.token_type in _OPERANDS:
-                raise BadQuery(f"{excerpt(word.text)} stands right after {excerpt(before.text)}. {SUPPORTED}")
+                raise BadQuery(f"{excerpt(word.text)} follows {excerpt(before.text)} directly. {SUPPORTED}")
             case T.DASH if after.token_type is not T.NUMBER or before.token_type in _OPERANDS:
                 raise unsupported("-")
             case T.STAR if not (before.token_type is T.L_PAREN and after.token_type is T.R_PAREN):
                 raise BadQuery(f'"*" is supported in COUNT(*) only, because rows are never shown. {SUPPORTED}')
             case T.DOT if not {before.token_type, after.token_type} <= {*_NAMES, T.STAR}:
-                raise BadQuery('a "." stands between two names only. Write 0.5 for a half, and table.column.')
+                raise BadQuery('a "." may only be between two names. Write 0.5 for a half, and table.column.')
             case T.COMMA if before.token_type not in {*_OPERANDS, T.ASC, T.DESC} or after.token_type not in _STARTS:
-                raise BadQuery(f"a comma stands after {excerpt(before.text)}, with nothing to separate. Remove it.")
+                raise BadQuery(f"the comma after {excerpt(before.text)} separates nothing. Remove it.")
             case T.L_PAREN:
                 _check_call(before, after)
             case T.VAR if word.text.upper() == "NULLS" and after.text.upper() in ("FIRST", "LAST"):
@@ -197,7 +197,7 @@ def _check_number(word: Token, before: Token, after: Token) -> None:
             f"at most {MOST_SQL_DIGITS}."
         )
     if before.token_type in _OPERANDS:
-        raise BadQuery(f"the number {excerpt(word.text)} stands right after {excerpt(before.text)}. {SUPPORTED}")
+        raise BadQuery(f"the number {excerpt(word.text)} follows {excerpt(before.text)} directly. {SUPPORTED}")
 
 
 def _check_call(before: Token, after: Token) -> None:
@@ -219,10 +219,10 @@ def _check_clauses(words: list[Token]) -> None:
         if word.token_type in _CLAUSES:
             place = _CLAUSES.index(word.token_type)
             if place <= last:
-                raise BadQuery(f"{word.text.upper()} stands twice or too late in the statement. {SUPPORTED}")
+                raise BadQuery(f"{word.text.upper()} is there twice or too late in the statement. {SUPPORTED}")
             last = place
         elif word.token_type in (T.ASC, T.DESC) and last != _CLAUSES.index(T.ORDER_BY):
-            raise BadQuery(f"{word.text.upper()} stands outside of ORDER BY in the statement. {SUPPORTED}")
+            raise BadQuery(f"{word.text.upper()} is outside of ORDER BY in the statement. {SUPPORTED}")
         if word.token_type in _FOLLOWED and after.token_type not in _FOLLOWED[word.token_type]:
             raise BadQuery(f"there is nothing fitting after {word.text.upper()} in the statement. {SUPPORTED}")
 
