@@ -136,24 +136,14 @@ def _ends(column: Bins, cell: int) -> tuple[Any, Any]:
 
 def _comparable(name: str, column: Column, value: Any) -> Any:
     kind, number = read_value(value)
-    wanted = _kind_held(column)
-    if wanted not in (None, kind):
+    # Categories may be of any kind; integers and bins are of one.
+    wanted = kind if isinstance(column, Categories) else getattr(column, "kind", "number")
+    if kind != wanted:
         raise BadQuery(
             f'column "{name}" holds {wanted}s; it was compared with the {kind} {_shown(value)}. '
             f"Compare it with a {wanted}."
         )
     return number
-
-
-def _kind_held(column: Column) -> str | None:
-    """What is compared with a column of numbers or dates; categories may be of any kind."""
-    match column:
-        case Categories():
-            return None
-        case Integers():
-            return "number"
-        case Bins():
-            return column.kind
 
 
 def _shown(value: Any) -> str:
