@@ -38,7 +38,7 @@ FEW_QUESTIONS, MANY_ROWS = 100, 10**7
 NAMES = tuple(f"c{at}" for at in range(8))
 DOMAIN, UNIT = Domain({name: Boolean() for name in NAMES}), Unit(neighbors="replace_one")
 # A guard against slips of the pen. Theorems at 10^12 rows set aside more; what is not used costs no time.
-discreet.session.textbook.MOST_UPDATES = 10**12
+discreet.session.textbook.MOST_LECTURE_UPDATES = 10**12
 
 
 def skewed(cells, rows, seed=0):

@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet.errors import BadParameter, BudgetExceeded, Refusal, SealBroken
 from discreet.learn import population
-from discreet.learn.design import Terms, designed
+from discreet.learn.design import ComparisonTerms, designed
 from discreet.learn.holdout import Estimate, Holdout
 from discreet.learn.population import population_of
 from discreet.learn.statistic import GRID, sum_sensitivity
@@ -199,7 +199,7 @@ def test_what_does_not_overfit_uses_no_check():
     assert_rate_at_least(clean, 3, 0.95)
 
 
-TERMS = Terms(pure_gate(2), 1000, 10, 0.025, ceil(0.03 * 10**4 * GRID), sum_sensitivity())
+TERMS = ComparisonTerms(pure_gate(2), 1000, 10, 0.025, ceil(0.03 * 10**4 * GRID), sum_sensitivity())
 
 
 def test_description_length_is_taken_and_what_was_learnt_before_counts():
@@ -222,7 +222,7 @@ def test_the_transfer_theorem_is_taken_where_it_says_less(monkeypatch):
 
 def test_what_is_skipped_as_too_large_is_too_large():
     """The quick test against `jung` itself, with a design for which both can be computed."""
-    terms = Terms(pure_gate(0.01), 100, 2, 0.025, ceil(1e-3 * 10**6 * GRID), sum_sensitivity())
+    terms = ComparisonTerms(pure_gate(0.01), 100, 2, 0.025, ceil(1e-3 * 10**6 * GRID), sum_sensitivity())
     design, whole = designed(terms), 10**6 * GRID
     full = population._transfer(design, whole, 0.05, less_than=1.0)
     assert 0.01 + design.errors(0.05)[0] / whole < full < 0.5

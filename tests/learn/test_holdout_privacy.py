@@ -11,7 +11,7 @@ import pytest
 from discreet import verify
 from discreet.interval import ball, precision
 from discreet.learn import held, holdout, leaderboard, population, statistic
-from discreet.learn.design import Design, Terms
+from discreet.learn.design import ComparisonDesign, ComparisonTerms
 from discreet.learn.holdout import Holdout
 from discreet.learn.leaderboard import Leaderboard
 from discreet.mechanism.protocol import BITS, Interactive, Mechanism
@@ -38,9 +38,9 @@ def coarse(monkeypatch):
 
 def small_design(hits, *, runs=1, sigma=None, threshold=1):
     """As small as its sets: epsilon 4, divided 1 : 2 : 1, or 1 : 2 with Gaussian values."""
-    terms = Terms(pure_gate(100), 10, runs * hits, 0.1, 0, statistic.sum_sensitivity())
+    terms = ComparisonTerms(pure_gate(100), 10, runs * hits, 0.1, 0, statistic.sum_sensitivity())
     third = Fraction(0) if sigma else Fraction(1)
-    return Design(terms, runs, hits, Fraction(3) + third, Fraction(1), third, sigma, threshold, 2, 2)
+    return ComparisonDesign(terms, runs, hits, Fraction(3) + third, Fraction(1), third, sigma, threshold, 2, 2)
 
 
 class Script:
@@ -79,8 +79,8 @@ def scripted(monkeypatch, plan, answers, session_of):
     with monkeypatch.context() as patch:
         for module in (holdout, leaderboard):
             patch.setattr(module, "chosen", lambda *_, **__: plan)
-        patch.setattr(Design, "comparison", lambda _: script.comparison())
-        patch.setattr(Design, "value", lambda _: script.value())
+        patch.setattr(ComparisonDesign, "comparison", lambda _: script.comparison())
+        patch.setattr(ComparisonDesign, "value", lambda _: script.value())
         return script, session_of()
 
 
@@ -256,8 +256,8 @@ def test_every_run_has_a_threshold_of_its_own(sigma, coarse, monkeypatch):
     script.comparison = lambda: Interactive(plan.event, lambda: Run(1, next(drawn) + 250), step, None, None)
     with monkeypatch.context() as patch:
         patch.setattr(holdout, "chosen", lambda *_, **__: plan)
-        patch.setattr(Design, "comparison", lambda _: script.comparison())
-        patch.setattr(Design, "value", lambda _: script.value())
+        patch.setattr(ComparisonDesign, "comparison", lambda _: script.comparison())
+        patch.setattr(ComparisonDesign, "value", lambda _: script.value())
         holdout_session((0, 1), STATISTICS * 2)()
     assert seen == [1000, 1000, 2000, 2000, 2000, 3000]
 
@@ -284,14 +284,14 @@ def test_the_events_say_all_that_is_done():
 
 
 def coin_design(hits, log_odds):
-    terms = Terms(pure_gate(100), 10, hits, 0.5, 0, statistic.sum_sensitivity())
+    terms = ComparisonTerms(pure_gate(100), 10, hits, 0.5, 0, statistic.sum_sensitivity())
     zero = Fraction(0)
-    return Design(terms, 1, hits, zero, zero, zero, Fraction(3), 0, 1, 2, log_odds=log_odds)
+    return ComparisonDesign(terms, 1, hits, zero, zero, zero, Fraction(3), 0, 1, 2, log_odds=log_odds)
 
 
 def tossed(monkeypatch, plan, heads, session_of):
     """A session in which toss t is `heads[t]`, and every hit tells one row: how likely each toss was what it was."""
-    likely, right = [], Design.coin
+    likely, right = [], ComparisonDesign.coin
 
     def coin_of(self, *, shift=0):
         made = right(self, shift=shift)
@@ -307,8 +307,8 @@ def tossed(monkeypatch, plan, heads, session_of):
     with monkeypatch.context() as patch:
         for module in (holdout, leaderboard):
             patch.setattr(module, "chosen", lambda *_, **__: plan)
-        patch.setattr(Design, "coin", coin_of)
-        patch.setattr(Design, "value", lambda _: Mechanism(None, lambda _: np.array([1]), None, None))
+        patch.setattr(ComparisonDesign, "coin", coin_of)
+        patch.setattr(ComparisonDesign, "value", lambda _: Mechanism(None, lambda _: np.array([1]), None, None))
         return session_of(), likely
 
 

@@ -439,7 +439,7 @@ def test_a_table_says_whom_it_protects(unit):
     model = dp.KMeans(2, epsilon=4, columns=COLUMNS).fit(people(unit=unit))
     assert abs(sorted(model.cluster_centers_[:, 0])[0] - 30) < 6
     assert not hasattr(model, "labels_")
-    with pytest.raises(BadParameter, match="no labels that could be told"):
+    with pytest.raises(BadParameter, match="labels of the rows of a table are private"):
         model.fit_predict(people())
 
 

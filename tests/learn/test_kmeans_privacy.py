@@ -353,7 +353,7 @@ def fitting(request, monkeypatch):
         monkeypatch.setattr(lecture, "uniform_centers", lambda body, many: tuple(map(tuple, starts)))
         return lambda look: lecture.lecture_fit(look, 3, epsilon=Fraction(1)), BUDGET_SPLITS[0]
     budget = BUDGET_SPLITS[request.param == "gaussian"]
-    return lambda look: lloyd.fit(look, 3, budget), budget
+    return lambda look: lloyd.fit_centers(look, 3, budget), budget
 
 
 def losses(one, other, budget):
@@ -455,7 +455,7 @@ def test_a_budget_is_never_overdrawn(monkeypatch, unit, rounds):
             return real(self, amount, sensitivity)
 
         monkeypatch.setattr(BudgetSplit, "mechanism", listen)
-        found = lloyd.fit(look_at(rows, unit), clusters, budget, rounds)
+        found = lloyd.fit_centers(look_at(rows, unit), clusters, budget, rounds)
         assert len(taken) >= found.rounds >= 1
         assert Fraction(9, 10) * budget.whole < sum(taken) <= budget.whole
         monkeypatch.undo()

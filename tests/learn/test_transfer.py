@@ -12,7 +12,7 @@ from discreet.learn.transfer import (
     description_nats,
     deviation,
     gaussian_answers,
-    gaussian_delta,
+    gaussian_mechanism_delta,
     jung,
     log_all_transcripts,
     log_choose,
@@ -111,7 +111,7 @@ def test_the_delta_of_gaussian_noise_is_that_of_its_definition():
     x = np.linspace(-12, 12, 200_001)
     p, q = (np.exp(-((x - at) ** 2) / 2) / sqrt(2 * np.pi) for at in (mu, 0.0))
     excess = np.maximum(p - exp(epsilon) * q, 0).sum() * (x[1] - x[0])
-    assert gaussian_delta(epsilon, mu) == pytest.approx(excess, rel=1e-4)
+    assert gaussian_mechanism_delta(epsilon, mu) == pytest.approx(excess, rel=1e-4)
 
 
 # --- The transfer theorem and the description length, against an analyst who adapts ----------------------------------
@@ -148,7 +148,7 @@ def test_private_answers_meet_the_transfer_theorem_and_the_theorem_is_not_empty(
         jung(
             lambda b: sigma * sqrt(2 * log((features + 1) / b)),
             epsilon=times * mu,
-            delta=gaussian_delta(times * mu, mu),
+            delta=gaussian_mechanism_delta(times * mu, mu),
             failure=failure,
         )
         for times in (2, 3, 4, 5)

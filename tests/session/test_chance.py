@@ -7,7 +7,7 @@ from discreet.errors import BadParameter
 from discreet.interval import precision
 from discreet.noise.law import laplace_mass, laplace_tail
 from discreet.parameter import rational
-from discreet.session.chance import alarm_chance, least_whole, pass_chance, tail
+from discreet.session.chance import alarm_chance, discrete_laplace_tail, least_whole, pass_chance
 
 
 def by_definition(first, wrong, times, runs=1, *, largest=True):
@@ -59,7 +59,7 @@ def test_tails_are_those_of_the_law():
     for scale in (0.5, 3.0, 80.0):
         with precision(128):
             true = [float(laplace_tail(k, rational("scale", scale))) for k in range(-50, 51)]
-        np.testing.assert_allclose(tail(np.arange(-50.0, 51.0), scale), true, rtol=1e-12)
+        np.testing.assert_allclose(discrete_laplace_tail(np.arange(-50.0, 51.0), scale), true, rtol=1e-12)
 
 
 def test_a_number_that_is_never_large_enough_is_told():

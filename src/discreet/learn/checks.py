@@ -9,7 +9,7 @@ from threading import RLock
 from typing import NoReturn
 
 from discreet.errors import Refusal, SealBroken
-from discreet.learn.design import Design
+from discreet.learn.design import ComparisonDesign
 from discreet.mechanism.model_coin import ModelCoin
 from discreet.mechanism.sparse_vector import Run
 from discreet.source.exact import Exact
@@ -22,7 +22,7 @@ class Comparisons:
     object cannot be copied, pickled or forked. `most` is an upper bound of every sum.
     """
 
-    def __init__(self, design: Design, what: str, *, most: int) -> None:
+    def __init__(self, design: ComparisonDesign, what: str, *, most: int) -> None:
         self.design, self.what, self._most = design, what, most
         self.lock, self._process, self._reading = RLock(), os.getpid(), False
         self._value, self._runs_left = design.value(), design.runs - 1
@@ -48,7 +48,7 @@ class Comparisons:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Held rows are read: a statistic that asks meanwhile is refused, and if this ends early, all is over."""
+        """While held rows are read a statistic that asks is refused; if an exception ends it, the session is over."""
         run, self._run, self._reading = self._run, None, True
         try:
             yield
@@ -93,7 +93,7 @@ class Comparisons:
         if answer is None or answer is False:
             self._run = run
             return None
-        # The values of a run of one hit are told after its end: one after the other, not beside each other.
+        # The value of a run of one hit is released after the run: they compose sequentially.
         told = int(answer) if self._value is None else int(self._value.release(exact)[0])
         if after.hits_left or not self._runs_left:
             self._run = replace(after, noisy_threshold=run.noisy_threshold)
@@ -140,7 +140,7 @@ class Comparisons:
 
 
 def steps_of(mean_numerator: int, mean_denominator: int, rows: int) -> int:
-    """A mean, as a sum over so many rows, rounded to a whole number.
+    """A mean as a sum over `rows` rows, rounded to a whole number.
 
     >>> steps_of(7, 2, 10)
     35

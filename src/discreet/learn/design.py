@@ -24,9 +24,9 @@ from discreet.privacy.gate import FilterKind, Gate, charge_of
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.session.chance import alarm_chance, least_whole, pass_chance
 
-Method = Literal["best", "thresholdout", "gaussian", "coin"]
+ComparisonMethod = Literal["best", "thresholdout", "gaussian", "coin"]
 # In which currencies each has a price.
-_OFFERED: dict[Method, tuple[FilterKind, ...]] = {
+_OFFERED: dict[ComparisonMethod, tuple[FilterKind, ...]] = {
     "best": ("pure", "gaussian", "renyi"),
     "thresholdout": ("pure", "gaussian", "renyi"),
     "gaussian": ("gaussian", "renyi"),
@@ -38,7 +38,7 @@ MOST_CHECKS, MOST_QUERIES = 10**4, 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ComparisonTerms:
     """What is asked for: a price, how many questions and checks, how sure, and what is not yet an overfit.
 
     `near` is in steps of the grid, as all values are; one row moves a value by at most `moves`. `failure` is the
@@ -54,18 +54,18 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
-    """How values are compared with public guesses, and told; all of it is paid at the start.
+class ComparisonDesign:
+    """How values are compared with public guesses and released; all of it is paid at the start.
 
     A comparison says whether a value is above a guess by more than `threshold`, about. What passes is less than
-    `pass_error` above it, and a value that is told is within `value_error`, all together but for the failure.
+    `pass_error` above it, and a released value is within `value_error`: all together, except for the failure.
 
-    Either `runs` sparse vectors of `hits` each, one after the other, each with `epsilon`, of which `first` is for its
-    threshold and `third` for Laplace noise on the values; or, if `log_odds` are given, one coin for each question,
-    whose log-odds one row moves by that. With a `sigma` the values have Gaussian noise, after the comparison.
+    Either `runs` sparse vectors of `hits` each, one after the other. Each costs `epsilon`: `first` for its threshold,
+    `third` for Laplace noise on the values, the rest for comparisons. Or, if `log_odds` are given, one coin for each
+    question, whose log-odds one row moves by that. With a `sigma` the values have Gaussian noise, after the comparison.
     """
 
-    terms: Terms
+    terms: ComparisonTerms
     runs: int
     hits: int
     epsilon: Fraction
@@ -83,8 +83,8 @@ class Design:
         return self.runs * self.hits
 
     @property
-    def method(self) -> Method:
-        """How values are compared and told."""
+    def method(self) -> ComparisonMethod:
+        """How values are compared and released."""
         if self.log_odds is not None:
             return "coin"
         return "thresholdout" if self.sigma is None else "gaussian"
@@ -186,8 +186,12 @@ class Design:
 
 
 def chosen(
-    gates: Sequence[Gate], terms_of: Callable[[Gate], Terms], *, method: Method = "best", threshold: int | None = None
-) -> Design:
+    gates: Sequence[Gate],
+    terms_of: Callable[[Gate], ComparisonTerms],
+    *,
+    method: ComparisonMethod = "best",
+    threshold: int | None = None,
+) -> ComparisonDesign:
     """Of the currencies in which a price may be met, and the methods that it has a price for, the smallest error."""
     if method not in _OFFERED:
         raise BadParameter(f"method is {method!r}; it must be one of {', '.join(_OFFERED)}.")
@@ -202,12 +206,14 @@ def chosen(
 
 
 @memoize(256)
-def designed(terms: Terms, *, method: Method = "best", threshold: int | None = None) -> Design:
+def designed(
+    terms: ComparisonTerms, *, method: ComparisonMethod = "best", threshold: int | None = None
+) -> ComparisonDesign:
     """The design with the smallest error for these terms; without a threshold, the lowest that makes sense.
 
     >>> from discreet.privacy.gate import renyi_gate
     >>> one = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1))
-    >>> terms = Terms(renyi_gate(1, 1e-6), queries=1000, checks=50, failure=0.025, near=336, moves=one)
+    >>> terms = ComparisonTerms(renyi_gate(1, 1e-6), queries=1000, checks=50, failure=0.025, near=336, moves=one)
     >>> {method: designed(terms, method=method).pass_error for method in ("gaussian", "coin")}
     {'gaussian': 3416, 'coin': 1297}
     """
@@ -223,18 +229,18 @@ def designed(terms: Terms, *, method: Method = "best", threshold: int | None = N
     return min((_placed(design, threshold) for design in found), key=_largest)
 
 
-def _largest(design: Design) -> int:
+def _largest(design: ComparisonDesign) -> int:
     return max(design.pass_error, design.value_error)
 
 
-def _priced(terms: Terms, runs: int, hits: int, gaussian: bool) -> Design:
+def _priced(terms: ComparisonTerms, runs: int, hits: int, gaussian: bool) -> ComparisonDesign:
     """As much epsilon for each run as the price allows."""
     first, third = _shares(terms, runs, hits, gaussian)
 
-    def made(epsilon: Fraction) -> Design:
+    def made(epsilon: Fraction) -> ComparisonDesign:
         # The noise of a value has the standard deviation that a comparison has for a scale.
         sigma = 2 * terms.moves.linf / (epsilon * (1 - first)) if gaussian else None
-        return Design(terms, runs, hits, epsilon, epsilon * first, epsilon * third, sigma)
+        return ComparisonDesign(terms, runs, hits, epsilon, epsilon * first, epsilon * third, sigma)
 
     def fits(epsilon: Fraction) -> bool:
         return terms.gate.fits(terms.gate.nothing, charge_of(terms.gate.kind, made(epsilon).event))
@@ -242,12 +248,12 @@ def _priced(terms: Terms, runs: int, hits: int, gaussian: bool) -> Design:
     return made(largest_epsilon(fits, terms.gate.epsilon))
 
 
-def _tossed(terms: Terms) -> Design:
+def _tossed(terms: ComparisonTerms) -> ComparisonDesign:
     """Log-odds as steep as the price allows; the noise of a value costs about a fifth of it."""
 
-    def made(log_odds: Fraction) -> Design:
+    def made(log_odds: Fraction) -> ComparisonDesign:
         sigma, zero = 2 * terms.moves.linf / log_odds, Fraction(0)
-        return Design(terms, 1, terms.checks, zero, zero, zero, sigma, log_odds=log_odds)
+        return ComparisonDesign(terms, 1, terms.checks, zero, zero, zero, sigma, log_odds=log_odds)
 
     def fits(log_odds: Fraction) -> bool:
         try:
@@ -260,13 +266,13 @@ def _tossed(terms: Terms) -> Design:
     return made(largest_epsilon(fits, terms.gate.epsilon))
 
 
-def _placed(design: Design, threshold: int | None) -> Design:
+def _placed(design: ComparisonDesign, threshold: int | None) -> ComparisonDesign:
     placed = replace(design, threshold=design.lowest_threshold() if threshold is None else threshold)
     pass_error, value_error = placed.errors(design.terms.failure)
     return replace(placed, pass_error=pass_error, value_error=value_error)
 
 
-def _shares(terms: Terms, runs: int, hits: int, gaussian: bool) -> tuple[Fraction, Fraction]:
+def _shares(terms: ComparisonTerms, runs: int, hits: int, gaussian: bool) -> tuple[Fraction, Fraction]:
     """How a run divides its epsilon, about best: the error of what passes is about 2 A + 2 B, that of a value V.
 
     Any division is private, so it may be rounded.

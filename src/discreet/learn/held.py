@@ -1,14 +1,16 @@
 """What a holdout and a leaderboard share: a session on held rows, paid at the start, with a secret and an end."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.checks import Comparisons
-from discreet.learn.design import Design
-from discreet.learn.population import Bound, Population
-from discreet.learn.statistic import GRID, UNIT, Rows, Statistic, held_sums
+from discreet.learn.design import ComparisonDesign
+from discreet.learn.population import Population, PopulationBound
+from discreet.learn.statistic import GRID, UNIT, RowParts, Statistic, held_sums
 from discreet.ledger import Ledger
 from discreet.ledger.balance import narrowest
 from discreet.ledger.ledger import ANYONE
@@ -23,10 +25,11 @@ from discreet.source.exact import Exact
 # Rows that fail are judged again in calls of this size, one for each: so the work is bounded.
 MOST_ROWS_PER_CALL = 10_000
 
-# What a session has told, as it is recorded.
-Fields = dict[str, Any]
-KIND = "holdout"
-_CODEC: Codec[Fields] = Codec((KIND,), lambda fields: Record(KIND, fields), lambda record: dict(record.fields))
+# What is recorded of a session.
+HOLDOUT_KIND = "holdout"
+_CODEC: Codec[dict[str, Any]] = Codec(
+    (HOLDOUT_KIND,), lambda fields: Record(HOLDOUT_KIND, fields), lambda record: dict(record.fields)
+)
 
 
 def read_rows_per_call(given: int) -> int:
@@ -77,12 +80,21 @@ class Account:
             raise BadParameter(f'no session on "{self.table}" is in this ledger. Leave out reopen=True.')
         return float(opened[-1]["nats"]) if opened else 0.0
 
-    def open(self, design: Design, why: str, nats: float) -> None:
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """While a session is designed and paid for: if that fails, the ledger's files are given back."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def open(self, design: ComparisonDesign, why: str, nats: float) -> None:
         """Pay for everything, durably; only then may a held row be read."""
         self._transact(design.event, why, {"opened": why, "nats": nats})
 
     def keep(self, why: str, **said: object) -> None:
-        """Record what is about to be told; it was paid for when the session opened."""
+        """Record what is about to be released; it was paid for when the session opened."""
         self._transact(Nothing(), why, said)
 
     def close(self) -> None:
@@ -90,14 +102,14 @@ class Account:
         if self._owned and self.ledger is not None:
             self.ledger.close()
 
-    def _transact(self, event: Event, why: str, said: Fields) -> None:
+    def _transact(self, event: Event, why: str, said: dict[str, Any]) -> None:
         payment = Payment(event, why, self._identity, self.analyst)
         transact(self.ledger, payment, lambda: {"table": self.table, **said}, _CODEC)
 
-    def _recorded(self, ledger: Ledger) -> list[Fields]:
+    def _recorded(self, ledger: Ledger) -> list[dict[str, Any]]:
         """What earlier sessions on these rows have recorded, in order."""
         records = [record_of(entry.released) for entry in ledger.entries()]
-        ours = [dict(record.fields) for record in records if record is not None and record.kind == KIND]
+        ours = [dict(record.fields) for record in records if record is not None and record.kind == HOLDOUT_KIND]
         return [fields for fields in ours if fields["table"] == self.table]
 
 
@@ -105,15 +117,15 @@ class HeldSession:
     """A session on held rows: its design, who pays for it, and its secret comparisons."""
 
     confidence: float
-    design: Design
+    design: ComparisonDesign
     population: Population
-    _held: Rows
+    _held: RowParts
     _account: Account
     _checks: Comparisons
     _rows_per_call: int
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> PopulationBound:
         """The theorem by which the intervals hold for the population: the one with the smallest worst error."""
         return self.population.bound
 
@@ -141,7 +153,7 @@ class HeldSession:
     def __reduce__(self) -> Any:
         return self._checks.__reduce__()
 
-    def _sums(self, statistic: Statistic, rows: Rows) -> tuple[Exact, Exact]:
+    def _sums(self, statistic: Statistic, rows: RowParts) -> tuple[Exact, Exact]:
         """The sealed sums over held rows. If a signal ends this early, the session is over before anyone hears."""
         with self._checks.reading():
             return held_sums(statistic, rows, self._rows_per_call)
@@ -153,5 +165,5 @@ class HeldSession:
 
     @property
     def _off_told(self) -> float:
-        """How far a value that is told may be from the mean of the held rows: by noise, and by the grid of values."""
+        """How far a released value may be from the mean of the held rows: by noise, and by rounding to the grid."""
         return self.design.value_error / self._whole + 0.5 / self.population.values

@@ -9,14 +9,15 @@ from typing import Any, Literal
 
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.checks import Comparisons, steps_of
-from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
+from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, ComparisonDesign, ComparisonMethod, ComparisonTerms, chosen
 from discreet.learn.held import Account, HeldSession, read_rows_per_call
-from discreet.learn.population import Bound, Population, population_of
+from discreet.learn.population import Population, PopulationBound, population_of
 from discreet.learn.statistic import GRID, Statistic, read_rows, sum_sensitivity, training_sum
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, whole
 from discreet.picture import number_text
+from discreet.privacy.gate import Gate
 
 Loss = Literal["wrong", "absolute", "squared"]
 
@@ -26,7 +27,7 @@ class Estimate:
     """The mean of a statistic over the population: within `error` of `value`, and between `low` and `high`.
 
     All estimates of a holdout hold together, with probability `confidence`, whatever was asked. `origin` is "training"
-    if the training rows told it and the held rows agree, and "holdout" if they did not and told it themselves.
+    if the value is that of the training rows and the held rows agree, and "holdout" if it is that of the held rows.
     `bound` is the theorem by which it holds for the population.
     """
 
@@ -36,7 +37,7 @@ class Estimate:
     high: float
     confidence: float
     origin: Literal["training", "holdout"]
-    bound: Bound
+    bound: PopulationBound
     checks_left: int
     queries_left: int
 
@@ -56,8 +57,8 @@ class Holdout(HeldSession):
     analyst could have computed; otherwise that of the held rows, with noise, and uses one of `checks`. Of at most
     `queries` answers all are within what they state, with probability `confidence`. All is paid at the start: the held
     rows have `epsilon`-DP (with a `delta`, or a ledger that has one, (epsilon, delta)-DP), one row being replaced. The
-    training rows are not protected. Whoever sets `rows_per_call` above 1 promises, for every statistic, that of a call
-    with so many rows the number of each depends on that row and its place alone.
+    training rows are not protected. If you set `rows_per_call` above 1, you promise that every statistic judges a row
+    of a call with that many rows by that row and its place alone.
 
     >>> import numpy as np
     >>> labels = np.arange(20_000) % 2
@@ -81,7 +82,7 @@ class Holdout(HeldSession):
         checks: int = 10,
         confidence: Number = 0.95,
         threshold: Number | None = None,
-        method: Method = "best",
+        method: ComparisonMethod = "best",
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str = "holdout",
         analyst: str = ANYONE,
@@ -96,28 +97,14 @@ class Holdout(HeldSession):
             )
         self.confidence = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
         self._queries = whole("queries", queries, least=1, most=MOST_QUERIES)
-        most = whole("checks", checks, least=1, most=MOST_CHECKS)
+        self._most = whole("checks", checks, least=1, most=MOST_CHECKS)
         self._rows_per_call = read_rows_per_call(rows_per_call)
-        failure = float(1 - Fraction(str(self.confidence)))
         self._account = Account(ledger, table, analyst)
-        try:
+        with self._account.opening():
             gates, carried = self._account.gates(epsilon, delta), self._account.carried(reopen)
-            near = ceil(_near(self._train.size, self._held.size, self._queries, failure / 2) * self._whole)
-            level = None if threshold is None else ceil(positive("threshold", threshold, at_most=1) * self._whole)
-            self.design: Design = chosen(
-                gates,
-                lambda gate: Terms(gate, self._queries, most, failure / 2, near, sum_sensitivity()),
-                method=method,
-                threshold=level,
-            )
-            self.population: Population = population_of(
-                self.design, rows=self._held.size, failure=failure, carried=carried
-            )
-            why = f"holdout of {self._held.size} rows: {self._queries} questions, {most} checks"
+            self.design, self.population = self._designed(gates, carried, threshold, method)
+            why = f"holdout of {self._held.size} rows: {self._queries} questions, {self._most} checks"
             self._account.open(self.design, why, self.population.nats)
-        except BaseException:
-            self._account.close()
-            raise
         self._checks = Comparisons(self.design, "holdout", most=self._whole)
         self.asked = 0
 
@@ -195,6 +182,20 @@ class Holdout(HeldSession):
         return f"<Holdout of {self._held.size:,} rows: {left}>"
 
     # What only looks is below.
+
+    def _designed(
+        self, gates: tuple[Gate, ...], carried: float, threshold: Number | None, method: ComparisonMethod
+    ) -> tuple[ComparisonDesign, Population]:
+        """How rows are compared, and what follows for the population: by public numbers alone."""
+        failure = float(1 - Fraction(str(self.confidence)))
+        near = ceil(_near(self._train.size, self._held.size, self._queries, failure / 2) * self._whole)
+        design = chosen(
+            gates,
+            lambda gate: ComparisonTerms(gate, self._queries, self._most, failure / 2, near, sum_sensitivity()),
+            method=method,
+            threshold=None if threshold is None else ceil(positive("threshold", threshold, at_most=1) * self._whole),
+        )
+        return design, population_of(design, rows=self._held.size, failure=failure, carried=carried)
 
     def _error(self, asked: int, hits: int) -> float:
         off = max(self.design.pass_error / self._whole, self._off_told)

@@ -17,7 +17,7 @@ from discreet.curator import Curator
 from discreet.errors import BadParameter
 from discreet.learn import lloyd
 from discreet.learn.look import PrivatePoints
-from discreet.learn.purse import BudgetSplit, Noise, budget_split
+from discreet.learn.purse import BudgetSplit, NoiseKind, budget_split
 from discreet.ledger import Ledger, legacy
 from discreet.ledger.keys import key_body, own_key
 from discreet.ledger.ledger import ANYONE
@@ -35,10 +35,10 @@ from discreet.types import Floats
 
 Algorithm = Literal["auto", "lecture"]
 
-MOST_CLUSTERS, MOST_ROUNDS = 2**10, 50
+MOST_CLUSTERS, MOST_LLOYD_ROUNDS = 2**10, 50
 
 # The algorithms of the lab as module:function. The product never imports the lab; one is looked up when it is used.
-LAB = {"lecture": "discreet.learn.lecture:lecture_fit"}
+LAB_ALGORITHMS = {"lecture": "discreet.learn.lecture:lecture_fit"}
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -52,8 +52,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     The default `algorithm` counts the rows in the boxes of a grid, begins at the clusters of the boxes, and improves
     them in a few rounds with noisy counts and sums; how many (`rounds`), and what each costs, follows from a forecast
-    of the error. "lecture" is Algorithm 2 of the notes, with 6 rounds if you do not say; `average` is the number of
-    last rounds of which it takes the means.
+    of the error. "lecture" is Algorithm 2 of the notes, with 6 rounds if you do not say; it averages the centres of
+    its last `average` rounds.
 
     The noise is discrete Laplace, or with a `delta` what is predicted to be better of that and rounded Gaussian noise.
     With a `ledger` (a Ledger, or its path), or with a Curator, everything is paid there before a row is read, as an
@@ -61,8 +61,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     The same `key` gives the same centres again, without paying.
 
     Only what is private may be published: `cluster_centers_`, `path_` (the centres after every round), `n_iter_`,
-    `event_` (what was paid). `labels_` are for whoever holds the rows, and are left out when the estimator is pickled
-    or copied. There is no seed, because whoever knows it can take the noise away, and no `inertia_`.
+    `event_` (what was paid). `labels_` are for the holder of the rows, and are left out when the estimator is pickled
+    or copied. There is no seed, because with it the noise could be taken away, and no `inertia_`.
 
     >>> rows = np.repeat([[0.1, 0.1], [0.9, 0.2], [0.5, 0.8]], 1000, axis=0)
     >>> model = KMeans(3, epsilon=1, bounds=(0, 1)).fit(rows)
@@ -108,9 +108,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def fit(self, X: Any, y: Any = None) -> "KMeans":
         """Find the centres, and pay for them. Everything that can be refused is refused before anything is paid.
 
-        An array is read, and refused if it has a NaN, before it is paid for: that tells something to whoever gives it,
-        and they hold it. From a table nothing is read before; a row without a number in one of the columns counts in no
-        cluster.
+        An array is read before it is paid for, and refused if it has a NaN: its holder learns of that. From a table
+        nothing is read before the payment; a row without a number in one of the columns counts in no cluster.
         """
         self._check()
         data = self._adapted(X)
@@ -129,9 +128,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and the cluster of each row: for whoever holds the rows, and not to be published."""
+        """Fit, and the cluster of each row: for the holder of the rows, not to be published."""
         if isinstance(X, (Table, Curator)):
-            raise BadParameter("the rows of a table have no labels that could be told. Use fit, and predict elsewhere.")
+            raise BadParameter("the labels of the rows of a table are private. Use fit, and predict elsewhere.")
         return np.asarray(self.fit(X).labels_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -160,8 +159,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         positive("epsilon", self.epsilon, at_most=1000)
         probability("delta", self.delta, zero=True)
         if self.rounds is not None:
-            whole("rounds", self.rounds, least=1, most=MOST_ROUNDS, next_step="Leave it out to have it chosen.")
-        whole("average", self.average, least=1, most=MOST_ROUNDS)
+            whole("rounds", self.rounds, least=1, most=MOST_LLOYD_ROUNDS, next_step="Leave it out to have it chosen.")
+        whole("average", self.average, least=1, most=MOST_LLOYD_ROUNDS)
         text("table", self.table)
         text("analyst", self.analyst)
         if self.algorithm not in ("auto", "lecture"):
@@ -189,7 +188,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return _Data(points, table, analyst, X.ledger, X)
         return _Data(points, table, analyst, self.ledger)
 
-    def _fitted(self, data: "_Data") -> lloyd.Fit:
+    def _fitted(self, data: "_Data") -> lloyd.Clustering:
         """Pay, measure and record; or what was recorded before under this key."""
         if data.ledger is not None and data.desk is None:
             data.ledger.bind(data.table.identity if isinstance(data.table, Table) else data.table)
@@ -205,27 +204,27 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.event_, self.noise_ = budget.event, budget.noise
         return found
 
-    def _measured(self, points: PrivatePoints, budget: BudgetSplit) -> lloyd.Fit:
+    def _measured(self, points: PrivatePoints, budget: BudgetSplit) -> lloyd.Clustering:
         """Read rows, add noise, and find centres; all rows are read from one state of the table."""
         with points.snapshot():
-            if self.algorithm not in LAB:
-                return lloyd.fit(points, self.n_clusters, budget, self.rounds)
-            module, function = LAB[self.algorithm].split(":")
+            if self.algorithm not in LAB_ALGORITHMS:
+                return lloyd.fit_centers(points, self.n_clusters, budget, self.rounds)
+            module, function = LAB_ALGORITHMS[self.algorithm].split(":")
             named = {"epsilon": budget.whole, "rounds": self.rounds, "average": self.average}
-            found: lloyd.Fit = getattr(import_module(module), function)(points, self.n_clusters, **named)
+            found: lloyd.Clustering = getattr(import_module(module), function)(points, self.n_clusters, **named)
             return found
 
     def _budget(self, data: "_Data") -> BudgetSplit:
         """What may be spent, and the noise for it."""
         epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta, zero=True)
-        if self.algorithm in LAB:
+        if self.algorithm in LAB_ALGORITHMS:
             return budget_split(epsilon, Fraction(0), "laplace")
         if data.ledger is not None:
             if delta:
                 raise BadParameter(f"delta is {self.delta} and there is a ledger; it is the table's. Leave it out.")
             account = {"table": data.name, "analyst": data.analyst}
             kinds = {balance.gate.kind for balance in data.ledger.balances(**account)}
-            noise: Noise = "laplace" if "pure" in kinds or not kinds else "gaussian"
+            noise: NoiseKind = "laplace" if "pure" in kinds or not kinds else "gaussian"
             return budget_split(epsilon, data.ledger.remaining(**account).delta, noise)
         if not delta:
             return budget_split(epsilon, delta, "laplace")
@@ -283,13 +282,13 @@ def _opened(ledger: Any) -> AbstractContextManager[Ledger | None]:
     return nullcontext(ledger) if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
 
-def _fit_of(record: Record) -> lloyd.Fit:
+def _fit_of(record: Record) -> lloyd.Clustering:
     """The centres and the path that were recorded."""
     path = tuple(tuple(map(tuple, centers)) for centers in record.fields["path"])
-    return lloyd.Fit(tuple(map(tuple, record.fields["centers"])), path)
+    return lloyd.Clustering(tuple(map(tuple, record.fields["centers"])), path)
 
 
-_CODEC: Codec[lloyd.Fit] = Codec(
+_CODEC: Codec[lloyd.Clustering] = Codec(
     ("kmeans",), lambda found: Record("kmeans", {"centers": found.centers, "path": found.path}), _fit_of
 )
 

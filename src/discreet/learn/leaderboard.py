@@ -10,10 +10,10 @@ import numpy as np
 
 from discreet.errors import BadData, Refusal
 from discreet.learn.checks import Comparisons
-from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, Design, Method, Terms, chosen
+from discreet.learn.design import MOST_CHECKS, MOST_QUERIES, ComparisonDesign, ComparisonMethod, ComparisonTerms, chosen
 from discreet.learn.held import Account, HeldSession, read_rows_per_call
-from discreet.learn.population import Bound, Population, population_of
-from discreet.learn.statistic import Rows, agreement, read_rows, sum_sensitivity
+from discreet.learn.population import Population, PopulationBound, population_of
+from discreet.learn.statistic import RowParts, agreement, read_rows, sum_sensitivity
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.parameter import Number, positive, probability, text, whole
@@ -26,7 +26,7 @@ _STEPS = tuple(Fraction(1, parts) for parts in _PARTS)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a leaderboard stands after a submission: the best score so far, and whether this one made it.
+    """A leaderboard after a submission: the best score so far, and whether this submission set it.
 
     With probability `confidence`, after every submission, the best of those so far has a score in the population from
     `low` to `high`; before the first improvement only `high` says something. `error` is the larger distance from
@@ -41,7 +41,7 @@ class Standing:
     low: float
     high: float
     confidence: float
-    bound: Bound
+    bound: PopulationBound
     improvements_left: int
 
     def __str__(self) -> str:
@@ -56,8 +56,8 @@ class Leaderboard(HeldSession):
     """Tells the best score so far, and changes it only for a submission that is better by more than a step.
 
     `held` are labels, or a tuple such as (X, y). `submit` takes predictions of the labels, or a statistic that gives a
-    score from 0 to 1 for each row. The score is compared with the best by a sparse vector, and an improvement is told
-    with noise and on a grid, so that the held rows have `epsilon`-DP, one row being replaced, all paid at the start.
+    score from 0 to 1 for each row. A sparse vector compares it with the best, and an improvement is released with noise
+    and on a grid, so that the held rows have `epsilon`-DP, one row being replaced, all paid at the start.
     Without a `step` it is the one for which the error is smallest, with as many improvements as there are steps from
     `start` to 1: both follow from the numbers of rows and submissions, and nothing has to be tuned.
 
@@ -83,7 +83,7 @@ class Leaderboard(HeldSession):
         start: Number = 0,
         improvements: int | None = None,
         confidence: Number = 0.95,
-        method: Method = "best",
+        method: ComparisonMethod = "best",
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str = "leaderboard",
         analyst: str = ANYONE,
@@ -99,21 +99,12 @@ class Leaderboard(HeldSession):
         most = None if improvements is None else whole("improvements", improvements, least=1, most=MOST_CHECKS)
         steps = _STEPS if step is None else (positive("step", step, at_most=1, next_step="Give one, say 0.02."),)
         self._account = Account(ledger, table, analyst)
-        try:
+        with self._account.opening():
             gates, self._carried = self._account.gates(epsilon, delta), self._account.carried(reopen)
-            found: list[tuple[float, float, Design, Population]] = []
-            for one in steps:
-                found.append(self._designed(gates, one, most or ceil((1 - first) / one), method))
-                if found[-1][0] > 1.2 * min(each[0] for each in found):
-                    break
-            _, self.step, self.design, self.population = min(found, key=lambda each: each[0])
-            why = (
-                f"leaderboard of {self._held.size} rows: {self._queries} submissions, {self.design.checks} improvements"
-            )
+            self.step, self.design, self.population = self._best_step(gates, steps, first, most, method)
+            limits = f"{self._queries} submissions, {self.design.checks} improvements"
+            why = f"leaderboard of {self._held.size} rows: {limits}"
             self._account.open(self.design, why, self.population.nats)
-        except BaseException:
-            self._account.close()
-            raise
         self._checks = Comparisons(self.design, "leaderboard", most=self._whole)
         self.best, self._low = float(first), 0.0
         self._standings: list[Standing] = []
@@ -137,7 +128,7 @@ class Leaderboard(HeldSession):
             found = self._checks.above(exact, ceil(Fraction(self.best) * self._whole))
             improved = False
             if found is not None:
-                # What is recorded is what is told: the best, which never falls. A value below it is told to nobody.
+                # What is recorded is what is released: the best, which never falls. A value below it is not released.
                 value = max(self.population.told(found), self.best)
                 improved = value > self.best
                 run = self._checks.taken()
@@ -180,13 +171,30 @@ class Leaderboard(HeldSession):
 
     # What only looks is below.
 
+    def _best_step(
+        self,
+        gates: tuple[Gate, ...],
+        steps: tuple[Fraction, ...],
+        start: Fraction,
+        improvements: int | None,
+        method: ComparisonMethod,
+    ) -> tuple[float, ComparisonDesign, Population]:
+        """The step with the smallest error; smaller ones are tried until the error has grown by a fifth."""
+        found: list[tuple[float, float, ComparisonDesign, Population]] = []
+        for one in steps:
+            found.append(self._designed(gates, one, improvements or ceil((1 - start) / one), method))
+            if found[-1][0] > 1.2 * min(each[0] for each in found):
+                break
+        _, step, design, population = min(found, key=lambda each: each[0])
+        return step, design, population
+
     def _designed(
-        self, gates: tuple[Gate, ...], step: Fraction, improvements: int, method: Method
-    ) -> tuple[float, float, Design, Population]:
+        self, gates: tuple[Gate, ...], step: Fraction, improvements: int, method: ComparisonMethod
+    ) -> tuple[float, float, ComparisonDesign, Population]:
         near = ceil(step * self._whole)
         design = chosen(
             gates,
-            lambda gate: Terms(gate, self._queries, improvements, self._failure / 2, near, sum_sensitivity()),
+            lambda gate: ComparisonTerms(gate, self._queries, improvements, self._failure / 2, near, sum_sensitivity()),
             method=method,
         )
         population = population_of(
@@ -194,11 +202,11 @@ class Leaderboard(HeldSession):
         )
         return self._error(design, population), float(step), design, population
 
-    def _error(self, design: Design, population: Population) -> float:
+    def _error(self, design: ComparisonDesign, population: Population) -> float:
         off = max(design.pass_error / self._whole, design.value_error / self._whole + 0.5 / population.values)
         return population.half_width(off, asked=self._queries - 1, hits=min(design.checks, self._queries) - 1)
 
-    def _scored(self, submission: Any) -> tuple[Any, Rows]:
+    def _scored(self, submission: Any) -> tuple[Any, RowParts]:
         if callable(submission):
             return submission, self._held
         predicted = np.asarray(submission)
@@ -211,7 +219,7 @@ class Leaderboard(HeldSession):
         # A column of numpy's own types becomes an array as it is; in others the type of all may depend on one.
         if isinstance(getattr(labels, "dtype", None), np.dtype) and hasattr(labels, "to_numpy"):
             labels = labels.to_numpy()
-        return agreement, Rows((predicted, labels), self._held.size)
+        return agreement, RowParts((predicted, labels), self._held.size)
 
     def _stands(self, name: str, improved: bool, asked: int, hits: int) -> Standing:
         off = max(self.design.pass_error / self._whole, self._off_told)

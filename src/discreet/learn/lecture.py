@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import draw
-from discreet.learn.lloyd import Center, Fit
+from discreet.learn.lloyd import Center, Clustering
 from discreet.learn.look import PrivatePoints
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
@@ -15,12 +15,12 @@ from discreet.query.clusters import FARTHEST_CENTER, Clusters
 from discreet.schema.unit import Unit
 from discreet.source.effect import points_sensitivity
 
-ROUNDS = 6
+LECTURE_ROUNDS = 6
 
 
 def lecture_fit(
     points: PrivatePoints, clusters: int, *, epsilon: Fraction, rounds: int | None = None, average: int = 1
-) -> Fit:
+) -> Clustering:
     """Algorithm 2 of the notes: T rounds, in each of them noise Lap(2/e') on all counts and sums, with e' = e/2T.
 
     There are 6 rounds unless you say otherwise. The unit of length is the largest L1 norm of a point, so that ‖x‖₁ ≤ 1.
@@ -32,7 +32,7 @@ def lecture_fit(
 
     [002 Alg. 2; 002 Prop. 2.1]; proof: kmeans.md
     """
-    rounds = rounds or ROUNDS
+    rounds = rounds or LECTURE_ROUNDS
     body, unit_length = points.body, max(1, points.body.l1)
     centers = uniform_centers(body, clusters)
     path = [centers]
@@ -49,7 +49,7 @@ def lecture_fit(
         )
         path.append(centers)
     last = np.rint(np.mean(np.array(path[max(1, len(path) - average) :]), axis=0))
-    return Fit(tuple(tuple(int(place) for place in center) for center in last), tuple(path))
+    return Clustering(tuple(tuple(int(place) for place in center) for center in last), tuple(path))
 
 
 def lecture_round(question: Clusters, unit: Unit, *, epsilon: Fraction, rounds: int) -> Mechanism[NDArray[np.int64]]:

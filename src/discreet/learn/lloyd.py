@@ -21,12 +21,12 @@ from discreet.types import Floats
 Center = tuple[int, ...]
 
 # The shares of the number of rows (where it is not public) and of the grid.
-SHARE_OF_TOTAL, SHARE_OF_GRID = 0.03, 0.4
-MOST_ROUNDS = 8
+TOTAL_SHARE, GRID_SHARE = 0.03, 0.4
+MOST_PLANNED_ROUNDS = 8
 # A round without noise leaves about this part of the error of its centres; measured on blobs, not on the benchmark.
 CONTRACTION = 0.4
 # Errors below this part of the spread of a cluster do not matter: they add its square to the sum of squares.
-NEGLIGIBLE = 0.01
+NEGLIGIBLE_ERROR = 0.01
 # Vectors are clipped at a norm so many standard deviations above the mean one, or not at all.
 _DEVIATIONS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 # A round gets at least this part of what the last one gets.
@@ -35,7 +35,7 @@ _WEIGHTS = 2.0 ** np.arange(-6, 3.5, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Clustering:
     """The centres, in grid points, and the path to them: the centres at the start and after each round."""
 
     centers: tuple[Center, ...]
@@ -47,17 +47,17 @@ class Fit:
         return len(self.path) - 1
 
 
-def fit(points: PrivatePoints, clusters: int, budget: BudgetSplit, rounds: int | None = None) -> Fit:
+def fit_centers(points: PrivatePoints, clusters: int, budget: BudgetSplit, rounds: int | None = None) -> Clustering:
     """Find centres, for at most the whole of a budget. Every decision follows from what was released."""
     body, left = points.body, 1.0
     total = Boxes(body, (1,) * body.dimensions, points.columns)
     if points.sensitivity(total).l1 == 0:
         rows = float(public().release(points.evaluate(total))[0])
     else:
-        left -= SHARE_OF_TOTAL
-        rows = float(_released(points, total, budget, SHARE_OF_TOTAL)[0])
+        left -= TOTAL_SHARE
+        rows = float(_released(points, total, budget, TOTAL_SHARE)[0])
     seeds, spent = _seeds(points, clusters, budget, rows)
-    plan = plan_rounds(budget, left - spent, body, seeds, rounds)
+    plan = round_shares(budget, left - spent, body, seeds, rounds)
     centers, error = seeds.centers, seeds.error
     path = [_snapped(centers, body)]
     counts = seeds.rows
@@ -75,7 +75,7 @@ def fit(points: PrivatePoints, clusters: int, budget: BudgetSplit, rounds: int |
         centers = np.array(path[-1]) + np.where(surely[:, None], pull * move, 0.0)
         error = error_after(error, step.error)
         path.append(_snapped(centers, body))
-    return Fit(path[-1], tuple(path))
+    return Clustering(path[-1], tuple(path))
 
 
 def _seeds(points: PrivatePoints, clusters: int, budget: BudgetSplit, rows: float) -> tuple[Seeds, float]:
@@ -83,14 +83,14 @@ def _seeds(points: PrivatePoints, clusters: int, budget: BudgetSplit, rows: floa
     body = points.body
     halves = Boxes(body, (2,) + (1,) * (body.dimensions - 1), points.columns)
     moves = points.sensitivity(halves)
-    deviation = budget.variance(SHARE_OF_GRID, float(moves.l1), float(moves.l2_squared)) ** 0.5
+    deviation = budget.variance(GRID_SHARE, float(moves.l1), float(moves.l2_squared)) ** 0.5
     bins = choose_bins(body, clusters, rows, deviation)
     boxes = Boxes(body, bins, points.columns)
     if boxes.size == 1:
         return scattered_seeds(body, rows, clusters), 0.0
-    noisy = _released(points, boxes, budget, SHARE_OF_GRID)
+    noisy = _released(points, boxes, budget, GRID_SHARE)
     side = 2 * max(body.reach) / max(bins)
-    return seeds_of_boxes(boxes.middles(), noisy, rows, clusters, side=side, deviation=deviation), SHARE_OF_GRID
+    return seeds_of_boxes(boxes.middles(), noisy, rows, clusters, side=side, deviation=deviation), GRID_SHARE
 
 
 def _released(
@@ -119,7 +119,7 @@ def require_drawable(points: PrivatePoints, clusters: int, budget: BudgetSplit) 
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LloydStep:
     """What a round measures: the weight of counts and the clipping radius; and the error predicted for a coordinate."""
 
     weight: int
@@ -137,7 +137,7 @@ def best_step(
     counts: Floats,
     spread: float,
     error: float,
-) -> Step:
+) -> LloydStep:
     """The weight and the radius with the least predicted error, for a share of the budget."""
     norm: Norm = "l1" if budget.noise == "laplace" else "l2"
     norm = body.norm if body.norm == "l1" else norm
@@ -146,7 +146,7 @@ def best_step(
     few = float((1 / mass).sum() / mass.sum())
     away = float((np.array(centers, dtype=np.float64) ** 2).sum(axis=1).mean())
     near = dimensions * max(error, spread / 10) ** 2
-    best: Step | None = None
+    best: LloydStep | None = None
     for beyond in (None, *_DEVIATIONS):
         radius = None if beyond is None else clipping_radius(norm, dimensions, spread, beyond)
         if radius is not None and radius >= (body.l1 if norm == "l1" else body.l2_squared**0.5):
@@ -161,9 +161,14 @@ def best_step(
         errors = (variances * (dimensions + shift / weights**2) * few / dimensions + bias**2) ** 0.5
         least = int(np.argmin(errors))
         # Whole vectors are measured more quickly, so they are clipped only where that gains something.
-        if best is None or errors[least] ** 2 < best.error**2 - (best.radius is None) * (NEGLIGIBLE * spread) ** 2:
+        if (
+            best is None
+            or errors[least] ** 2 < best.error**2 - (best.radius is None) * (NEGLIGIBLE_ERROR * spread) ** 2
+        ):
             deviation = float(variances[least] ** 0.5 / weights[least])
-            best = Step(min(int(weights[least]), LARGEST_POINT_WEIGHT), radius, norm, float(errors[least]), deviation)
+            best = LloydStep(
+                min(int(weights[least]), LARGEST_POINT_WEIGHT), radius, norm, float(errors[least]), deviation
+            )
     assert best is not None
     return best
 
@@ -189,7 +194,7 @@ def error_after(before: float, noise: float) -> float:
     return float(((1 - pull * (1 - CONTRACTION)) ** 2 * before**2 + pull**2 * noise**2) ** 0.5)
 
 
-def plan_rounds(budget: BudgetSplit, left: float, body: Body, seeds: Seeds, rounds: int | None) -> list[float]:
+def round_shares(budget: BudgetSplit, left: float, body: Body, seeds: Seeds, rounds: int | None) -> list[float]:
     """The share of each round, growing: the fewest rounds whose predicted error is hardly above the least one."""
     centers = _snapped(seeds.centers, body)
 
@@ -199,12 +204,15 @@ def plan_rounds(budget: BudgetSplit, left: float, body: Body, seeds: Seeds, roun
             error = error_after(error, best_step(budget, share, body, centers, seeds.rows, seeds.spread, error).error)
         return error
 
-    plans = [shares_of(number, left, budget.power) for number in ([rounds] if rounds else range(1, MOST_ROUNDS + 1))]
+    plans = [
+        growing_shares(number, left, budget.power)
+        for number in ([rounds] if rounds else range(1, MOST_PLANNED_ROUNDS + 1))
+    ]
     errors = [outcome(plan) ** 2 for plan in plans]
     return next(
         plan
         for plan, error in zip(plans, errors, strict=True)
-        if error <= min(errors) + (NEGLIGIBLE * seeds.spread) ** 2
+        if error <= min(errors) + (NEGLIGIBLE_ERROR * seeds.spread) ** 2
     )
 
 
@@ -213,7 +221,7 @@ def predicted_error(points: PrivatePoints, clusters: int, budget: BudgetSplit) -
     body = points.body
     rows, spread = 1000.0 * clusters, max(body.reach) / 8
     seeds = Seeds(np.zeros((clusters, body.dimensions)), np.full(clusters, rows / clusters), spread, spread / 2)
-    shares = plan_rounds(budget, 1 - SHARE_OF_TOTAL - SHARE_OF_GRID, body, seeds, None)
+    shares = round_shares(budget, 1 - TOTAL_SHARE - GRID_SHARE, body, seeds, None)
     error = seeds.error
     for share in shares:
         error = error_after(
@@ -222,12 +230,12 @@ def predicted_error(points: PrivatePoints, clusters: int, budget: BudgetSplit) -
     return error
 
 
-def shares_of(rounds: int, left: float, power: int) -> list[float]:
+def growing_shares(rounds: int, left: float, power: int) -> list[float]:
     """How `left` is split over rounds: later ones damp the noise of earlier ones, so the best shares grow by a factor.
 
     Σ CONTRACTION^(2(T − t))/share_t^p is least where share_t is as CONTRACTION^(2(T − t)/(1 + p)).
 
-    >>> [round(share, 3) for share in shares_of(3, 1.0, 2)]
+    >>> [round(share, 3) for share in growing_shares(3, 1.0, 2)]
     [0.16, 0.295, 0.544]
     """
     sizes = [max(CONTRACTION ** (2 * (rounds - 1 - place) / (1 + power)), _LEAST_SHARE) for place in range(rounds)]

@@ -5,14 +5,14 @@ from math import floor
 from typing import Literal
 
 from discreet.cache import memoize
-from discreet.learn.design import Design
+from discreet.learn.design import ComparisonDesign
 from discreet.learn.statistic import GRID
 from discreet.learn.transfer import chernoff_interval, description_nats, deviation, jung, log_all_transcripts
 
-Bound = Literal["description length [DFHPRR15b]", "transfer theorem [JLNRSS20]"]
+PopulationBound = Literal["description length [DFHPRR15b]", "transfer theorem [JLNRSS20]"]
 
-# A value that is told is one of so many, and 0. Of those that make the worst error at most so much larger than it could
-# be, the finest is taken.
+# Released values are multiples of one of these fractions. The finest is taken whose worst error is at most this factor
+# above the least one.
 _FINER = 1.03
 _VALUES = (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 # The statistic as given and as rounded to the grid have means that differ by at most half a step.
@@ -23,11 +23,11 @@ _ROUNDING = 0.5 / GRID
 class Population:
     """How far an answer may be from the population, for all answers together.
 
-    `values` is how many steps there are from 0 to 1 on the grid of values that are told. By description length the
-    interval grows with what the analyst has learnt: `asked` answers, of which so many were hits.
+    `values` is the number of steps from 0 to 1 on the grid of released values. By description length the interval grows
+    with what the analyst has learnt: `asked` answers, `hits` of them hits.
     """
 
-    bound: Bound
+    bound: PopulationBound
     rows: int
     queries: int
     checks: int
@@ -38,7 +38,7 @@ class Population:
     rising: bool = False
 
     def told(self, steps: int) -> float:
-        """A noisy sum as the value that is told: on the grid, from 0 to 1."""
+        """A noisy sum as the value that is released: on the grid, from 0 to 1."""
         return min(max(floor(steps * self.values / (self.rows * GRID) + 0.5), 0), self.values) / self.values
 
     def interval(self, value: float, off: tuple[float, float], *, asked: int, hits: int) -> tuple[float, float]:
@@ -76,7 +76,7 @@ class Population:
 
 
 def population_of(
-    design: Design, *, rows: int, failure: float, carried: float = 0.0, rising: bool = False
+    design: ComparisonDesign, *, rows: int, failure: float, carried: float = 0.0, rising: bool = False
 ) -> Population:
     """The bound with the smallest worst error, and the grid of values with which it is so.
 
@@ -107,12 +107,12 @@ def population_of(
     found = described(best)
     # What was paid for earlier sessions is not in this one's epsilon.
     if carried == 0 and (shift := _transfer(design, whole, failure, less_than=worst(best))) < worst(best):
-        bound: Bound = "transfer theorem [JLNRSS20]"
+        bound: PopulationBound = "transfer theorem [JLNRSS20]"
         return Population(bound, rows, terms.queries, terms.checks, _VALUES[-1], failure, 0.0, shift, rising)
     return found
 
 
-def _transfer(design: Design, whole: int, failure: float, *, less_than: float) -> float:
+def _transfer(design: ComparisonDesign, whole: int, failure: float, *, less_than: float) -> float:
     """What `jung` says, or 1 if it cannot say less than this."""
 
     @memoize(2**12)

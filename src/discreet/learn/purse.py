@@ -15,9 +15,9 @@ from discreet.privacy.event import Event, Gaussian, Pure
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.sensitivity import Sensitivity
 
-Noise = Literal["laplace", "gaussian"]
+NoiseKind = Literal["laplace", "gaussian"]
 
-# Shares of a budget are multiples of this, and a root is known to so many digits.
+# Shares of a budget are multiples of 1/_PARTS, and roots of 1/_ROOT.
 _PARTS, _ROOT = 2**20, 2**20
 
 
@@ -29,7 +29,7 @@ class BudgetSplit:
     together cost what `event` says. [RRUV16] for epsilon, [ST22; KTH23] for mu; proof: kmeans.md, Theorem 2
     """
 
-    noise: Noise
+    noise: NoiseKind
     whole: Fraction
 
     @property
@@ -60,7 +60,7 @@ class BudgetSplit:
         return 2 if self.noise == "laplace" else 1
 
 
-def budget_split(epsilon: Fraction, delta: Fraction, noise: Noise) -> BudgetSplit:
+def budget_split(epsilon: Fraction, delta: Fraction, noise: NoiseKind) -> BudgetSplit:
     """A whole budget for one kind of noise.
 
     >>> budget_split(Fraction(1, 2), Fraction(0), "laplace")

@@ -14,7 +14,7 @@ from discreet.types import Floats
 # As many boxes as Su et al. found best: (n·epsilon/10)^(2d/(2 + d)); but never more than this, and not so many that
 # the noise in them, added up, is far more than the rows.
 _TEN, MOST_BOXES, _NOISE = 10.0, 2**17, 2.5
-# And not fewer than so many for each cluster.
+# And at least this many for each cluster.
 _PER_CLUSTER = 3
 # Points among which those far from each other are chosen.
 _DRAWN = 1024

@@ -28,14 +28,14 @@ UNIT = Unit(neighbors="replace_one")
 
 # A copy of rows begins at a multiple of this, a page: where it lies in memory may decide a last bit.
 _ALIGNED = 4096
-# On so many training rows a statistic is evaluated twice, and may differ on one: a tie that rounding decides.
+# On this many training rows a statistic is evaluated twice, and may differ on one: a tie that rounding decides.
 _SLICE, _MAY_DIFFER, _NEAR = 64, 1, 1e-3
 
 Statistic = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rows:
+class RowParts:
     """Arrays or frames of the same length, whose n-th rows belong together."""
 
     parts: tuple[Any, ...]
@@ -44,12 +44,12 @@ class Rows:
     def __repr__(self) -> str:
         return f"<{self.size:,} rows in {len(self.parts)} part{'s' if len(self.parts) != 1 else ''}>"
 
-    def cut(self, start: int, stop: int) -> "Rows":
+    def cut(self, start: int, stop: int) -> "RowParts":
         """Some of them, in order."""
-        return Rows(tuple(_cut(part, start, stop) for part in self.parts), stop - start)
+        return RowParts(tuple(_cut(part, start, stop) for part in self.parts), stop - start)
 
 
-def read_rows(name: str, given: Any) -> Rows:
+def read_rows(name: str, given: Any) -> RowParts:
     """Rows from an array, a frame, or a tuple of such as (X, y).
 
     >>> read_rows("train", (np.zeros((5, 3)), [0, 1, 0, 1, 1]))
@@ -63,10 +63,10 @@ def read_rows(name: str, given: Any) -> Rows:
             f"{name} has parts of {', '.join(map(str, sorted(sizes))) or 'no'} rows; all must have the same number, at "
             f"least 1. Give an array, a frame, or a tuple such as (X, y)."
         )
-    return Rows(parts, sizes.pop())
+    return RowParts(parts, sizes.pop())
 
 
-def training_sum(statistic: Statistic, rows: Rows, rows_per_call: int = 1) -> int:
+def training_sum(statistic: Statistic, rows: RowParts, rows_per_call: int = 1) -> int:
     """The sum over the training rows in steps of the grid; what is wrong with the statistic is said here.
 
     A statistic that looks at other rows than the one it judges, or cannot judge one row alone, is noticed if the last
@@ -92,7 +92,7 @@ def training_sum(statistic: Statistic, rows: Rows, rows_per_call: int = 1) -> in
     return int(_stepped(judged).sum())
 
 
-def held_sums(statistic: Statistic, rows: Rows, rows_per_call: int = 1) -> tuple[Exact, Exact]:
+def held_sums(statistic: Statistic, rows: RowParts, rows_per_call: int = 1) -> tuple[Exact, Exact]:
     """The sum over the held rows and its negative, sealed. Nothing that these rows do makes an error or a warning.
 
     A row for which the statistic fails, with an exception of any kind, counts 0, and only that row. What a signal
@@ -109,7 +109,7 @@ def sum_sensitivity() -> Sensitivity:
     return scalar_sensitivity(0, GRID, UNIT)
 
 
-def _judged(statistic: Statistic, rows: Rows, rows_per_call: int, interrupts: Interrupts) -> NDArray[np.float64]:
+def _judged(statistic: Statistic, rows: RowParts, rows_per_call: int, interrupts: Interrupts) -> NDArray[np.float64]:
     """A number from 0 to 1 for each row. The order and the shapes of all calls follow from public numbers."""
     with _silence():
         judged = judged_blind(statistic, rows.parts)
@@ -214,7 +214,7 @@ def _shaped(judged: Any, size: int) -> NDArray[np.float64] | None:
     return numbers if numbers.shape == (size,) else None
 
 
-def _require_by_row(statistic: Statistic, rows: Rows, judged: NDArray[np.float64], rows_per_call: int) -> None:
+def _require_by_row(statistic: Statistic, rows: RowParts, judged: NDArray[np.float64], rows_per_call: int) -> None:
     few = min(_SLICE, rows.size // 2)
     if few < 2:
         return

@@ -12,11 +12,11 @@ from math import erfc, exp, expm1, inf, lgamma, log, log1p, sqrt
 # In how many places a free parameter is tried. Every value is right, so a coarse search loses a little and risks none.
 _TRIED = 24
 
-Accuracy = Callable[[float], float]
+AccuracyAt = Callable[[float], float]
 
 
 def log_choose(many: int, few: int) -> float:
-    """ln of the number of ways to choose so few of so many.
+    """ln of the binomial coefficient: in how many ways `few` of `many` can be chosen.
 
     >>> round(exp(log_choose(5, 2)))
     10
@@ -25,7 +25,7 @@ def log_choose(many: int, few: int) -> float:
 
 
 def log_transcripts(asked: int, hits: int, values: int, *, rising: bool = False) -> float:
-    """ln of the number of transcripts of so many answers, so many of them hits, each with one of so many values.
+    """ln of the number of transcripts of `asked` answers with `hits` hits, each of which has one of `values` values.
 
     On a leaderboard the values are `rising`: each is at least the one before.
 
@@ -57,7 +57,7 @@ def description_nats(
     carried: float = 0.0,
     rising: bool = False,
 ) -> float:
-    """ln(2N/β) for the union over all N questions that can come after `asked` answers of which so many were hits.
+    """ln(2N/β) for the union bound over all N questions that can come after `asked` answers with `hits` hits.
 
     Each pair of numbers (asked, hits) has an equal part of the failure, β = failure/(queries · checks); within a pair
     the question is decided by which of the answers were hits and by their values, so N = C(asked, hits) · values^hits
@@ -76,7 +76,7 @@ def description_nats(
 
 
 def deviation(rows: int, nats: float) -> float:
-    """How far a mean of so many numbers from [0, 1] may be off, but for probability 2e^−nats [Hoe63, Thm. 2].
+    """How far a mean of `rows` numbers from [0, 1] may be off, except with probability 2e^−nats [Hoe63, Thm. 2].
 
     >>> round(deviation(10_000, 93.4), 4)
     0.0683
@@ -98,7 +98,7 @@ def chernoff_interval(low: float, high: float, *, rows: int, nats: float) -> tup
     return _furthest(low, rows, nats, down=True), _furthest(high, rows, nats, down=False)
 
 
-def jung(accuracy: Accuracy, *, epsilon: float, delta: float, failure: float) -> float:
+def jung(accuracy: AccuracyAt, *, epsilon: float, delta: float, failure: float) -> float:
     """The transfer theorem: private answers that are near the held rows are near the population.
 
     If with probability 1 − b all answers are within a = accuracy(b) of the held rows, and the whole conversation is
@@ -119,7 +119,7 @@ def jung(accuracy: Accuracy, *, epsilon: float, delta: float, failure: float) ->
     )
 
 
-def bassily(accuracy: Accuracy, *, epsilon: float, delta: float, failure: float) -> float:
+def bassily(accuracy: AccuracyAt, *, epsilon: float, delta: float, failure: float) -> float:
     """The transfer theorem as it was before: for comparison, because it follows from that of `jung` (transfer.md, §3).
 
     The smallest a such that all answers are within a/8 of the held rows but for probability a·failure/16, the
@@ -157,17 +157,17 @@ def gaussian_answers(*, rows: int, queries: int, failure: float) -> float:
             return sigma * sqrt(2 * log(queries / b))
 
         for epsilon in _grid(mu / 4, 8 * mu, 24):
-            delta = gaussian_delta(epsilon, mu)
+            delta = gaussian_mechanism_delta(epsilon, mu)
             if 2 * delta < failure:
                 coarse = min(c + accuracy(failure / 2 * c) for c in _grid(1e-5, 0.3, 12))
                 best = min(best, expm1(epsilon) + 4 * delta / failure + coarse)
     return min(best, 1.0)
 
 
-def gaussian_delta(epsilon: float, mu: float) -> float:
+def gaussian_mechanism_delta(epsilon: float, mu: float) -> float:
     """The delta at which mu-Gaussian DP is (epsilon, delta)-DP.
 
-    >>> round(gaussian_delta(1.0, 1.0), 4)
+    >>> round(gaussian_mechanism_delta(1.0, 1.0), 4)
     0.1269
 
     [BW18, Thm. 8]

@@ -20,10 +20,10 @@ _BLOCKS, _REACH = 2048, 40
 _ROUNDING = 1.0 + 1e-9
 
 
-def tail(least: Numbers | float, scale: float) -> Numbers:
+def discrete_laplace_tail(least: Numbers | float, scale: float) -> Numbers:
     """Pr[X ≥ least] for discrete Laplace noise and whole numbers.
 
-    >>> tail(np.array([-1.0, 0.0, 1.0]), 2.0).round(4).tolist()
+    >>> discrete_laplace_tail(np.array([-1.0, 0.0, 1.0]), 2.0).round(4).tolist()
     [0.771, 0.6225, 0.3775]
     """
     ratio = exp(-1.0 / scale)
@@ -40,7 +40,7 @@ def pass_chance(*, scales: tuple[float, float], threshold: int, error: int, quer
     of the runs' thresholds.
     """
     first, second = scales
-    return _joint(first, lambda z: tail(error + 2 - threshold - z, second), queries, runs, rising=True)
+    return _joint(first, lambda z: discrete_laplace_tail(error + 2 - threshold - z, second), queries, runs, rising=True)
 
 
 def alarm_chance(*, scales: tuple[float, float], threshold: int, off: int, queries: int, runs: int) -> float:
@@ -48,7 +48,9 @@ def alarm_chance(*, scales: tuple[float, float], threshold: int, off: int, queri
     first, second = scales
 
     def either_side(z: Numbers) -> Numbers:
-        return np.minimum(tail(threshold + z - off, second) + tail(threshold + z + off, second), 1.0)
+        return np.minimum(
+            discrete_laplace_tail(threshold + z - off, second) + discrete_laplace_tail(threshold + z + off, second), 1.0
+        )
 
     return _joint(first, either_side, queries, runs, rising=False)
 
@@ -61,12 +63,12 @@ def _joint(scale: float, chance: Callable[[Numbers], Numbers], times: int, runs:
     reach = ceil((_REACH + log(runs)) * scale) + 1
     width = ceil(reach / _BLOCKS)
     starts = np.arange(-reach, reach + 1, width, dtype=np.float64)
-    edges = tail(np.append(starts, starts[-1] + width), scale)
+    edges = discrete_laplace_tail(np.append(starts, starts[-1] + width), scale)
     # Pr[largest < edge] = (1 − tail)^runs, Pr[smallest ≥ edge] = tail^runs.
     with np.errstate(divide="ignore"):
         mass = np.diff(np.exp(runs * np.log1p(-edges))) if rising else -np.diff(np.exp(runs * np.log(edges)))
         fails = -np.expm1(times * np.log1p(-chance(starts + width - 1 if rising else starts)))
-    beyond = 2.0 * runs * float(tail(float(reach + 1), scale))
+    beyond = 2.0 * runs * float(discrete_laplace_tail(float(reach + 1), scale))
     return min(1.0, float(mass @ fails) * _ROUNDING + beyond)
 
 

@@ -74,7 +74,7 @@ class Design:
     @property
     def event(self) -> Event:
         """All that the session may do, however many questions are asked."""
-        return event_of(self.runs, self.epsilon, self.value_scale if self.tells_rows else None, self.moves)
+        return session_event(self.runs, self.epsilon, self.value_scale if self.tells_rows else None, self.moves)
 
     def mechanism(self) -> Interactive[Run, Answer]:
         """One of its sparse vectors. A model may be too low or too high, so values move apart: no direction."""
@@ -89,7 +89,7 @@ class Design:
         )
 
 
-def event_of(runs: int, epsilon: Fraction, rows_scale: Fraction | None, moves: int) -> Event:
+def session_event(runs: int, epsilon: Fraction, rows_scale: Fraction | None, moves: int) -> Event:
     """So many runs, and the number of rows where it is private."""
     whole: Event = AboveThreshold(epsilon) if runs == 1 else Repeat(AboveThreshold(epsilon), runs)
     return whole if rows_scale is None else Compose((Laplace(rows_scale, Fraction(moves)), whole))
@@ -157,7 +157,7 @@ def _epsilon(terms: Terms, runs: int, hits: int, third: Fraction) -> Fraction:
 
     def fits(epsilon: Fraction) -> bool:
         scale = hits * terms.moves / (third * epsilon) if terms.tells_rows else None
-        return terms.fits(event_of(runs, epsilon, scale, terms.moves))
+        return terms.fits(session_event(runs, epsilon, scale, terms.moves))
 
     return largest_epsilon(fits, terms.gate.epsilon)
 

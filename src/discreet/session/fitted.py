@@ -14,7 +14,7 @@ _SWEEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Update:
     """A question on which the model was wrong, what was measured instead, and the scale of the noise in it."""
 
     query: Linear
@@ -23,13 +23,13 @@ class Measured:
     scale: float
 
 
-class Fitted:
-    """A dense model of so many rows, and all that it was taught."""
+class PMWModel:
+    """A dense model of `rows` rows, and the updates that it has learnt."""
 
     def __init__(self, domain: Domain, rule: Rule, rate: float, order: Sequence[str] = ()) -> None:
         self.model = Dense(domain, order=order)
         self.rule, self.rate = rule, rate
-        self.measured: list[Measured] = []
+        self.measured: list[Update] = []
 
     @property
     def rows(self) -> float:
@@ -41,10 +41,10 @@ class Fitted:
         self.model.total = float(max(rows, 1))
 
     def answer(self, query: Linear) -> int:
-        """The model's answer, a whole number: what is compared with the truth is what is told."""
+        """The model's answer, a whole number: the same that is compared with the truth is released."""
         return round(min(max(self.model.answer(query), 0.0), self.rows))
 
-    def learn(self, found: Measured) -> None:
+    def learn(self, found: Update) -> None:
         """One update. By projection, all measurements so far are met again, within their noise."""
         self.measured.append(found)
         match self.rule:

@@ -1,4 +1,4 @@
-"""What a session has told, as records in the ledger: enough to rebuild its model, and nothing of its threshold."""
+"""What a session has released, as records in the ledger: enough to rebuild its model, and nothing of its threshold."""
 
 import json
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from discreet.query.linear import Linear
 from discreet.query.wire import query_from_plain, query_to_plain
 from discreet.schema.domain import Domain
 from discreet.session.design import Design
-from discreet.session.fitted import Measured
+from discreet.session.fitted import Update
 
-KIND, ROWS_KIND = "pmw", "pmw rows"
+PMW_KIND, ROWS_KIND = "pmw", "pmw rows"
 # The public number of rows, where a setting needs it before the price is known.
 ROWS_CODEC: Codec[int] = Codec(
     (ROWS_KIND,), lambda rows: Record(ROWS_KIND, {"rows": rows}), lambda record: int(record.fields["rows"])
@@ -24,7 +24,7 @@ ROWS_CODEC: Codec[int] = Codec(
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class SessionName:
     """Which session: of a table, by name, and of which columns."""
 
     table: str
@@ -41,37 +41,37 @@ class Opened:
     rows: int
 
 
-def name_of(table: str, session: str, domain: Domain) -> Name:
+def name_of(table: str, session: str, domain: Domain) -> SessionName:
     """The name, with a print of the columns as they are declared."""
-    return Name(table, session, domain_print(domain))
+    return SessionName(table, session, domain_print(domain))
 
 
-def opening(name: Name, design: Design) -> Codec[int]:
+def opening(name: SessionName, design: Design) -> Codec[int]:
     """How the opening of a session is recorded, with the number of rows."""
 
     def to_record(rows: int) -> Record:
         said = {"rule": design.rule, "rate": design.rate, "rows": rows}
         return _record(name, {"opened": {**said, "updates": design.updates, "error": design.error}})
 
-    return Codec((KIND,), to_record, lambda record: int(record.fields["opened"]["rows"]))
+    return Codec((PMW_KIND,), to_record, lambda record: int(record.fields["opened"]["rows"]))
 
 
-def updating(name: Name) -> Codec[Measured]:
+def updating(name: SessionName) -> Codec[Update]:
     """How an update is recorded."""
 
-    def to_record(found: Measured) -> Record:
+    def to_record(found: Update) -> Record:
         said = {"query": query_to_plain(found.query), "value": found.value, "low": found.low, "scale": found.scale}
         return _record(name, {"update": said})
 
-    return Codec((KIND,), to_record, lambda record: _measured(record.fields["update"]))
+    return Codec((PMW_KIND,), to_record, lambda record: _measured(record.fields["update"]))
 
 
-def past(entries: Iterable[Entry], name: Name, *, since: int = 0) -> list[Opened | Measured]:
+def past(entries: Iterable[Entry], name: SessionName, *, since: int = 0) -> list[Opened | Update]:
     """What the ledger has of this session, in order, that was paid for after the entry `since`."""
-    found: list[Opened | Measured] = []
+    found: list[Opened | Update] = []
     for entry in entries:
         record = record_of(entry.released)
-        if record is None or record.kind != KIND:
+        if record is None or record.kind != PMW_KIND:
             continue
         said = record.fields
         if (said["table"], said["session"]) != (name.table, name.session):
@@ -87,11 +87,11 @@ def past(entries: Iterable[Entry], name: Name, *, since: int = 0) -> list[Opened
     return found
 
 
-def _record(name: Name, said: dict[str, Any]) -> Record:
-    return Record(KIND, {"table": name.table, "session": name.session, "of": name.print_, **said})
+def _record(name: SessionName, said: dict[str, Any]) -> Record:
+    return Record(PMW_KIND, {"table": name.table, "session": name.session, "of": name.print_, **said})
 
 
-def _read(said: Any) -> Opened | Measured:
+def _read(said: Any) -> Opened | Update:
     match said:
         case {"opened": {"rule": rule, "rate": rate, "rows": rows}}:
             return Opened(rule, float(rate), int(rows))
@@ -100,11 +100,11 @@ def _read(said: Any) -> Opened | Measured:
     raise _unknown()
 
 
-def _measured(said: Any) -> Measured:
+def _measured(said: Any) -> Update:
     query = query_from_plain(said["query"])
     if not isinstance(query, Linear):
         raise _unknown()
-    return Measured(query, int(said["value"]), bool(said["low"]), float(said["scale"]))
+    return Update(query, int(said["value"]), bool(said["low"]), float(said["scale"]))
 
 
 def _unknown() -> LedgerDamaged:

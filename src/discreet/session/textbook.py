@@ -19,11 +19,11 @@ from discreet.session.design import Design, Setting, Terms
 # of the scale 4·moves/epsilon.
 _FIRST = _THIRD = Fraction(1, 4)
 # Theorems ask for many.
-MOST_UPDATES = 10**7
+MOST_LECTURE_UPDATES = 10**7
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LectureSetting:
     """A threshold and a rate, as fractions of the rows; how many updates they can need; how much noise they bear.
 
     `rate` is a of the rule 1 − a·m ("linear") and η of exp(±η q) ("exponential"). If no draw of noise exceeds `bears`,
@@ -38,7 +38,7 @@ class Plan:
 
 
 def textbook(setting: Setting, terms: Terms, *, cells: int, rows: int) -> Design:
-    """The design of one of the lectures' theorems for a domain of so many cells and a table of so many rows."""
+    """The design of one of the lectures' theorems for a domain of `cells` cells and a table of `rows` rows."""
     if setting == "cube":
         return _cube(terms, cells, rows)
     plan_at = _bun if setting == "bun" else _root
@@ -52,22 +52,22 @@ def textbook(setting: Setting, terms: Terms, *, cells: int, rows: int) -> Design
     return _design(setting, plan, terms, rows, _epsilon(plan.updates, terms))
 
 
-def _bun(alpha: float, cells: int) -> Plan:
+def _bun(alpha: float, cells: int) -> LectureSetting:
     """000, Algorithm 2: threshold α, factors 1 − α m, noise at most α/8.
 
     An update then has a gap of at least 3α/4 and lowers the potential by L·3α/4 − L²/8, L = −ln(1 − α).
     """
     step = -log1p(-alpha)
-    return Plan("linear", alpha, alpha, _updates(cells, step * 0.75 * alpha - step**2 / 8), alpha / 8)
+    return LectureSetting("linear", alpha, alpha, _updates(cells, step * 0.75 * alpha - step**2 / 8), alpha / 8)
 
 
-def _root(tau: float, cells: int) -> Plan:
+def _root(tau: float, cells: int) -> LectureSetting:
     """003, Theorem 9: threshold τ = 4η, factors exp(±η q), noise at most τ/4.
 
     An update then has a gap of at least τ/2 = 2η and lowers the potential by 2η² − η²/8.
     """
     rate = tau / 4
-    return Plan("exponential", tau, rate, _updates(cells, 15 / 8 * rate**2), tau / 4)
+    return LectureSetting("exponential", tau, rate, _updates(cells, 15 / 8 * rate**2), tau / 4)
 
 
 def _cube(terms: Terms, cells: int, rows: int) -> Design:
@@ -79,7 +79,7 @@ def _cube(terms: Terms, cells: int, rows: int) -> Design:
     tau = max(4 * rate, 4 * noise)
     if epsilon is None or tau >= 1:
         raise _hopeless("cube", terms, rows)
-    return _design("cube", Plan("exponential", tau, rate, updates, tau / 4), terms, rows, epsilon)
+    return _design("cube", LectureSetting("exponential", tau, rate, updates, tau / 4), terms, rows, epsilon)
 
 
 def _updates(cells: int, fall: float) -> int:
@@ -87,8 +87,8 @@ def _updates(cells: int, fall: float) -> int:
     return max(1, floor(log(cells) / fall)) if fall > log(cells) / 1e12 else 10**12
 
 
-def _bearable(plan: Plan, terms: Terms, rows: int) -> bool:
-    if plan.updates > MOST_UPDATES:
+def _bearable(plan: LectureSetting, terms: Terms, rows: int) -> bool:
+    if plan.updates > MOST_LECTURE_UPDATES:
         return False
     epsilon = _epsilon(plan.updates, terms)
     return epsilon is not None and _largest_noise(epsilon, plan.updates, terms) <= plan.bears * rows
@@ -96,7 +96,7 @@ def _bearable(plan: Plan, terms: Terms, rows: int) -> bool:
 
 def _epsilon(updates: int, terms: Terms) -> Fraction | None:
     """The largest epsilon of a run with which all runs cost no more than the price."""
-    if updates > MOST_UPDATES:
+    if updates > MOST_LECTURE_UPDATES:
         return None
     try:
         return largest_epsilon(lambda each: terms.fits(Repeat(AboveThreshold(each), updates)), terms.gate.epsilon)
@@ -112,7 +112,7 @@ def _largest_noise(epsilon: Fraction, updates: int, terms: Terms) -> int:
     return max(0, ceil(scale * (log(2 * draws / terms.failure) - log1p(exp(-1 / scale))) * (1 + 1e-12)) - 1)
 
 
-def _design(setting: Setting, plan: Plan, terms: Terms, rows: int, epsilon: Fraction | None) -> Design:
+def _design(setting: Setting, plan: LectureSetting, terms: Terms, rows: int, epsilon: Fraction | None) -> Design:
     assert epsilon is not None, "the plan was found to fit"
     noise = _largest_noise(epsilon, plan.updates, terms)
     # A row more, because the model's answers are rounded to whole rows: a gap is never smaller than was reckoned with.

@@ -26,7 +26,7 @@ from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.session.asked import Countable, read_count
 from discreet.session.design import MOST_UPDATES, Design, Setting, Terms, solved
-from discreet.session.fitted import Fitted, Measured
+from discreet.session.fitted import PMWModel, Update
 from discreet.session.record import ROWS_CODEC, Opened, name_of, opening, past, updating
 from discreet.session.textbook import textbook
 from discreet.source.effect import sensitivity_of
@@ -91,24 +91,15 @@ class PMW:
         self._lock, self._process = RLock(), os.getpid()
         self._run: Run | None = None
         self._answers: dict[Linear, Answer] = {}
-        self.confidence, self._queries = (
-            float(probability("confidence", confidence)),
-            whole("queries", queries, least=1),
-        )
+        self.confidence = float(probability("confidence", confidence))
+        self._queries = whole("queries", queries, least=1)
         self.asked = 0
         try:
             # Bound before anything is asked or paid: what was learnt of an older version is not the past of this one.
             self.ledger.bind(table.identity)
             before = self._past(reopen)
-            rows = _rows(before)
-            self.design = self._designed(setting, epsilon, error, updates, rows)
-            # Before paying: what has no room in memory must not be charged.
-            self._fitted = Fitted(table.domain, self.design.rule, self.design.rate, order)
-            self._mechanism = self.design.mechanism()
-            self._open(rows)
-            for each in before:
-                if isinstance(each, Measured):
-                    self._fitted.learn(each)
+            self.design = self._designed(setting, epsilon, error, updates, _rows(before))
+            self._begin(before, order)
         except BaseException:
             self.close()
             raise
@@ -179,10 +170,10 @@ class PMW:
 
     # What has effects is below, in the order in which it happens.
 
-    def _past(self, reopen: bool) -> list[Opened | Measured]:
+    def _past(self, reopen: bool) -> list[Opened | Update]:
         before = past(self.ledger.entries(), self._known_as, since=self.ledger.since(self.table.name))
         if before and not reopen:
-            updates = sum(isinstance(each, Measured) for each in before)
+            updates = sum(isinstance(each, Update) for each in before)
             raise Refusal(
                 f'session "{self.name}" of table "{self.table.name}" was opened before and made {updates} updates. Its '
                 "threshold is gone with its process, so going on needs a new run, at the full price of its updates: "
@@ -235,6 +226,16 @@ class PMW:
         rows = transact(self.ledger, payment, self._public_rows, ROWS_CODEC, self._access).told
         return textbook(setting, terms, cells=self.table.domain.size, rows=rows)
 
+    def _begin(self, before: Sequence[Opened | Update], order: Sequence[str]) -> None:
+        """Make the model, pay, and learn what earlier sessions of this name have recorded."""
+        # Before paying: what has no room in memory must not be charged.
+        self._fitted = PMWModel(self.table.domain, self.design.rule, self.design.rate, order)
+        self._mechanism = self.design.mechanism()
+        self._open(_rows(before))
+        for each in before:
+            if isinstance(each, Update):
+                self._fitted.learn(each)
+
     def _open(self, before: int | None) -> None:
         """Pay for everything, durably; only then read a row. The number of rows is not measured twice."""
         design = self.design
@@ -279,7 +280,7 @@ class PMW:
             value = None if value is None else -value
         if value is None:
             return self._told(guess, self.design.error, "model")
-        found = Measured(query, value, low, float(self.design.value_scale))
+        found = Update(query, value, low, float(self.design.value_scale))
         self._keep(found)
         self._fitted.learn(found)
         return self._told(value, self.design.value_error, "measured")
@@ -300,8 +301,8 @@ class PMW:
             self._run, self._runs_left = self._mechanism.init(), self._runs_left - 1
         return None if answer is None else int(answer)
 
-    def _keep(self, found: Measured) -> None:
-        """Record what was released. If that fails, it is not told, and the session is over."""
+    def _keep(self, found: Update) -> None:
+        """Record what was released. If that fails, nobody hears of it, and the session is over."""
         run, self._run = self._run, None
         payment = self._payment(Nothing(), f'session "{self.name}": an update, paid when it was opened')
         transact(self.ledger, payment, lambda: found, updating(self._known_as))
@@ -353,6 +354,6 @@ class PMW:
         return narrowest(accounts).gate
 
 
-def _rows(before: Sequence[Opened | Measured]) -> int | None:
-    """The number of rows as it was told before: it is not measured twice."""
+def _rows(before: Sequence[Opened | Update]) -> int | None:
+    """The number of rows that an earlier opening recorded: it is not measured twice."""
     return next((each.rows for each in before if isinstance(each, Opened)), None)

@@ -6,7 +6,7 @@ from math import log, sqrt
 import numpy as np
 
 from discreet import draw
-from discreet.learn.transfer import bassily, gaussian_answers, gaussian_delta, jung
+from discreet.learn.transfer import bassily, gaussian_answers, gaussian_mechanism_delta, jung
 from discreet.mechanism import gaussian
 from discreet.page.plot import Line, plot
 from discreet.privacy.sensitivity import scalar_sensitivity
@@ -67,7 +67,7 @@ def population_bound() -> float:
         return (SIGMA * sqrt(2 * log(QUESTIONS / failure)) + 0.5) / ROWS
 
     return min(
-        jung(accuracy, epsilon=times * mu, delta=gaussian_delta(times * mu, mu), failure=FAILURE)
+        jung(accuracy, epsilon=times * mu, delta=gaussian_mechanism_delta(times * mu, mu), failure=FAILURE)
         for times in (4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
     )
 
