@@ -11,7 +11,7 @@ from pathlib import Path
 from time import process_time
 
 import workloads
-from discreet.known.known import Known
+from discreet.known.laplace import LaplaceMarginals
 from discreet.known.steps import LaplaceMarginal
 from discreet.plan.plan import plan_steps
 from discreet.plan.pure import scale_for
@@ -22,7 +22,7 @@ TURBO = 0.169
 
 def spent(stream):
     """Epsilon, and how many marginals and single numbers it bought."""
-    known = Known.nothing(stream.domain, stream.unit, pure=True)
+    known = LaplaceMarginals.nothing(stream.domain, stream.unit)
     known.learn_total(stream.rows)
     total, wholes, alone = 0.0, 0, 0
     for place, question in enumerate(stream.questions, start=1):

@@ -149,7 +149,7 @@ def forecasts():
 
 def foreseen(rows):
     """What was forecast for each run: error, seconds."""
-    from discreet.known.known import Known
+    from discreet.known.gaussian import GaussianLattice
     from discreet.release.brief import Brief
     from discreet.release.goal import goal_of
     from discreet.schema import Unit
@@ -161,7 +161,7 @@ def foreseen(rows):
             table = table_called(row["table"])
             goals[asked] = goal_of(WORKLOADS[row["workload"]](table), table.domain())
         goal = goals[asked]
-        brief = Brief(Known.nothing(goal.domain, Unit()), goal, units_of(row["epsilon"]))
+        brief = Brief(GaussianLattice.nothing(goal.domain, Unit()), goal, units_of(row["epsilon"]))
         found.append(forecasts()[row["method"]](brief, float(row["rows"])))
     return found
 

@@ -24,7 +24,8 @@ import discreet as dp
 import wide_data
 from discreet.curator.session import STEEPNESS
 from discreet.errors import DiscreetError
-from discreet.known.known import Known, quantile
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.known import quantile
 from discreet.mechanism.sparse_vector import sparse_vector
 from discreet.plan.plan import plan_steps
 from discreet.plan.target import Target
@@ -158,7 +159,7 @@ def climb(wide, desk, steps):
 
 def lattice_alone(wide, count):
     """What the lattice pays for the same questions, after every thousand: it does not depend on the rows."""
-    known = Known.nothing(wide.table.domain, wide.table.unit)
+    known = GaussianLattice.nothing(wide.table.domain, wide.table.unit)
     target, total = Target(ERROR * wide.rows, CONFIDENCE), 0.0
     for place, question in enumerate(wide.questions(count, seed=7), start=1):
         steps = plan_steps([(question, target)], known)

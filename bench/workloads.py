@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
 from discreet.query.product import box
@@ -72,7 +72,7 @@ class Stream:
         return 1 / self.target.variance
 
     def nothing_known(self):
-        known = Known.nothing(self.domain, self.unit)
+        known = GaussianLattice.nothing(self.domain, self.unit)
         if self.total_is_public:
             known.learn_total(self.rows)
         return known

@@ -192,3 +192,16 @@ def test_no_representation_reaches_the_ledger():
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "repr":
                     asked = ast.unparse(node)
                     assert asked == "repr(target.confidence)", f"{path.name} writes {asked}"
+
+
+KINDS = re.compile(
+    r"\.pure\b|isinstance\([^)]*(GaussianLattice|LaplaceMarginals)|case (GaussianLattice|LaplaceMarginals)"
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_estimators_and_plans_ask_which_estimator_it_is(path):
+    """Others ask it for what they need: intervals, variances, steps, or what it can do."""
+    if stage_of(path) not in ("known", "plan"):
+        found = KINDS.findall(path.read_text().replace("discreet.plan.pure", ""))
+        assert not found, f"{path.name} asks which estimator it has"

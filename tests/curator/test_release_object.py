@@ -10,7 +10,7 @@ import pytest
 
 from discreet.curator import Curator, Release
 from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, KeyReused, TooLarge
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.ledger import Budget
 from discreet.model.dense import Dense
 from discreet.plan.request import Measure
@@ -263,7 +263,7 @@ def test_no_forecast_is_made_twice_for_a_release(tmp_path, monkeypatch, method, 
 
 
 def brief(wanted, units, known=None):
-    return Brief(known or Known.nothing(DOMAIN, Unit()), goal_of(wanted, DOMAIN), units)
+    return Brief(known or GaussianLattice.nothing(DOMAIN, Unit()), goal_of(wanted, DOMAIN), units)
 
 
 def test_a_plan_lists_every_method_the_best_first_and_costs_nothing(tmp_path):
@@ -290,7 +290,7 @@ def test_a_plan_for_single_columns_has_a_forecast_for_each_method_that_can():
 @pytest.mark.filterwarnings("error")
 def test_a_column_of_one_value_does_not_spoil_a_forecast():
     domain = Domain({"one": Categories(["x"], outside="drop", missing="drop"), "ill": Boolean(), "rich": Boolean()})
-    known = Known.nothing(domain, Unit())
+    known = GaussianLattice.nothing(domain, Unit())
     goals = [goal_of(scopes, domain) for scopes in ([["ill", "rich"]], [["ill", "rich"], ["one", "ill"]])]
     plain, spoilt = (plan_release(Brief(known, goal, Fraction(1, 10)), rows=1000) for goal in goals)
     assert plain.of("lattice").possible

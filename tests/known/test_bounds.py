@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.known.family import energies_of, family_of
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.known.lattice import Lattice, among, price_of, subsets
 from discreet.known.reading import Cells, read
 from discreet.known.steps import GaussianQuery
@@ -99,7 +99,7 @@ def test_what_lies_inside_some_columns_is_found_either_way(sets, inside):
 
 
 def test_of_sixty_columns_only_what_is_known_is_looked_at():
-    known = Known.nothing(FLAGS, Unit())
+    known = GaussianLattice.nothing(FLAGS, Unit())
     where = col("f00") == True  # noqa: E712
     for name in list(FLAGS)[1:]:
         where = where & (col(name) == True)  # noqa: E712
@@ -112,7 +112,7 @@ def test_of_sixty_columns_only_what_is_known_is_looked_at():
 
 def test_a_look_leaves_nothing_behind():
     """A plan is free, so whatever it keeps could be asked for without end."""
-    known = Known.nothing(FLAGS, Unit())
+    known = GaussianLattice.nothing(FLAGS, Unit())
     question = count(FLAGS, (col("f00") == True) & (col("f01") == True) & (col("f02") == True))  # noqa: E712
     plan_steps([(question, Target(50.0)), (Marginal(("f03", "f04")), Target(50.0))], known)
     known.lattice.block(("f07", "f08"))
@@ -121,7 +121,7 @@ def test_a_look_leaves_nothing_behind():
 
 
 def test_the_lattice_is_not_bought_in_too_many_pieces_or_numbers():
-    known = Known.nothing(FLAGS, Unit())
+    known = GaussianLattice.nothing(FLAGS, Unit())
 
     def family(k):
         where = col("f00") == True  # noqa: E712

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from discreet.known.direct import MOST_DIRECTS
-from discreet.known.known import Known, quantile
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.known import quantile
 from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
 from discreet.query import Linear, Marginal
@@ -192,7 +193,7 @@ OLD_WOMEN = Linear([box({"age": np.arange(5) > 2, "sex": np.array([False, True])
 
 
 def directly(*asked, sigma=Fraction(10)):
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     for place, question in enumerate(asked):
         known.learn(GaussianQuery(question, sigma, 0.0), np.array([100 + place]))
     return known
@@ -225,7 +226,7 @@ def test_men_and_women_make_everyone():
 
 
 def test_a_direct_of_what_the_lattice_knows_exactly_changes_nothing():
-    known = Known.nothing(DOMAIN, Unit(neighbors="replace_one"))
+    known = GaussianLattice.nothing(DOMAIN, Unit(neighbors="replace_one"))
     known.learn_total(1000)
     everyone = Linear([Product(())])
     known.learn(GaussianQuery(everyone, Fraction(10), 0.0), np.array([990]))
@@ -246,7 +247,7 @@ def test_a_direct_with_a_large_weight_says_nothing_about_a_small_unknown_beside_
 
 def test_a_direct_makes_nothing_worse_that_was_known_before():
     """Old women are measured closely; young men, known before, must be known as well as before."""
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     pieces = Space(DOMAIN).pieces()
     several = Measurement(tuple((piece, Fraction(20)) for piece in pieces if "city" not in piece.columns))
     known.learn(
@@ -282,7 +283,7 @@ def looked_at(seed):
     domain = releases.space.domain
     numbers = rng.integers(-500, 500, size=len(releases.variances))
     questions = [random_question(rng, domain) for _ in range(3)]
-    looked, start = Known.nothing(domain, Unit()), 0
+    looked, start = GaussianLattice.nothing(domain, Unit()), 0
     for step in [*releases.measurements, *releases.directs]:
         if isinstance(step, Measurement):
             size = sum(size for _, size in step.stretches(domain))

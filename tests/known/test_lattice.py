@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.known.family import energies_of
-from discreet.known.known import Known
-from discreet.known.lattice import variance_of
-from discreet.known.steps import GaussianResiduals
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.steps import GaussianResiduals, variance_of
 from discreet.query import Linear, Marginal, Residual
 from discreet.query.axis import axis_of
 from discreet.query.measurement import Measurement
@@ -69,7 +68,7 @@ def test_the_energies_of_a_query_are_the_squared_lengths_of_its_projections(seed
     rng = np.random.default_rng(seed)
     space = Space(random_domain(rng))
     question = random_question(rng, space.domain)
-    known = Known.nothing(space.domain, Unit())
+    known = GaussianLattice.nothing(space.domain, Unit())
     family = known.family(question)
     energies = energies_of(family).reshape(family.size, *(axis.parts for axis in family.axes))
     padded = space.queries(question) @ space.pad.T
@@ -207,7 +206,7 @@ def box_of(**cells):
 
 
 def known_of(*residuals, total=None, domain=DOMAIN):
-    known = Known.nothing(domain, Unit())
+    known = GaussianLattice.nothing(domain, Unit())
     if total is not None:
         known.learn_total(total)
     for parts in residuals:
@@ -220,7 +219,7 @@ def known_of(*residuals, total=None, domain=DOMAIN):
 
 
 def test_of_nothing_nothing_is_known_and_the_empty_question_is():
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     assert known.largest_variance(known.family(Linear([Product(())]))) == np.inf
     assert known.largest_variance(known.family(Marginal(("city",)))) == np.inf
     values, variances = estimate(Linear([]), known)

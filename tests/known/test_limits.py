@@ -14,8 +14,8 @@ from discreet.curator.fitted import fitted_from_plain, fitted_to, fitted_to_plai
 from discreet.errors import TooLarge
 from discreet.known import laplace, whole
 from discreet.known.chernoff import chernoff_half_width
-from discreet.known.known import Known
-from discreet.known.laplace import _cell, _one_bar
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.laplace import LaplaceMarginals, _cell, _one_bar
 from discreet.known.steps import LaplaceMarginal, LaplaceQuery
 from discreet.known.tail import half_width
 from discreet.plan import fill
@@ -45,7 +45,7 @@ def conjunction(names, domain=FLAGS):
 
 def told(domain=SMALL, seed=1):
     """What is known after some whole marginals."""
-    known, rng = Known.nothing(domain, Unit(), pure=True), np.random.default_rng(seed)
+    known, rng = LaplaceMarginals.nothing(domain, Unit()), np.random.default_rng(seed)
     for columns, scale in (
         (("age", "city"), 7),
         (("age", "city", "sex"), 9),
@@ -122,7 +122,7 @@ def test_cells_that_are_too_large_as_questions_of_their_own_have_the_bar_of_one_
     domain = Domain(
         {name: Integers(0, 29, missing="drop") for name in "ab"} | {"g": Categories(list("uvwxyz"), outside="drop")}
     )
-    known, rng = Known.nothing(domain, Unit(), pure=True), np.random.default_rng(1)
+    known, rng = LaplaceMarginals.nothing(domain, Unit()), np.random.default_rng(1)
     known.learn(LaplaceMarginal(("a", "b", "g"), Fraction(9), 0.0), rng.integers(0, 9, 30 * 30 * 6))
     first = (np.arange(30) < 10).astype(np.int64)
     weight = Linear([Product((Factor((name,), first),), sign * 2**21) for name, sign in (("a", 1), ("b", -1))])
@@ -151,7 +151,7 @@ def test_cells_of_one_name_in_two_tables_are_told_apart():
 def test_the_noises_of_a_wide_column_take_room_like_its_cells():
     """Of n cells the measuring matrices have n² numbers; they are never written down."""
     domain = Domain({"income": Integers(0, 9999, missing="drop")})
-    known = Known.nothing(domain, Unit(), pure=True)
+    known = LaplaceMarginals.nothing(domain, Unit())
     known.learn(LaplaceMarginal(("income",), Fraction(9), 0.0), np.zeros(10_000, dtype=np.int64))
     tracemalloc.start()
     try:
@@ -162,7 +162,7 @@ def test_the_noises_of_a_wide_column_take_room_like_its_cells():
 
 
 def test_a_whole_marginal_of_too_many_pieces_is_not_bought():
-    known = Known.nothing(FLAGS, Unit(), pure=True)
+    known = LaplaceMarginals.nothing(FLAGS, Unit())
     names = sorted(FLAGS)
     for many, kind in ((11, LaplaceMarginal), (12, LaplaceQuery)):
         question = Marginal(tuple(names[:many]), conjunction(names[:1]))
@@ -174,7 +174,7 @@ def test_a_whole_marginal_of_too_many_pieces_is_not_bought():
 
 def test_a_batch_that_is_too_large_is_refused_and_nothing_is_paid():
     names = sorted(FLAGS)
-    known = Known.nothing(FLAGS, Unit())
+    known = GaussianLattice.nothing(FLAGS, Unit())
     wide = [conjunction(names[place : place + 9]) for place in range(8)]
     require_few(wide[:7], known)
     with pytest.raises(TooLarge, match="Ask in several batches"):
@@ -183,8 +183,8 @@ def test_a_batch_that_is_too_large_is_refused_and_nothing_is_paid():
     pairs = [conjunction([one, other]) for one in names for other in names if one < other]
     require_few(pairs, known)
     with pytest.raises(TooLarge, match="sets of columns"):
-        require_few(pairs, Known.nothing(FLAGS, Unit(), pure=True))
-    require_few(pairs[:40], Known.nothing(FLAGS, Unit(), pure=True))
+        require_few(pairs, LaplaceMarginals.nothing(FLAGS, Unit()))
+    require_few(pairs[:40], LaplaceMarginals.nothing(FLAGS, Unit()))
 
 
 @given(st.integers(0, 2**32 - 1))

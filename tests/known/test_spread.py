@@ -8,7 +8,9 @@ import pytest
 from discreet import load_adult
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.known.known import Known, quantile
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.known import quantile
+from discreet.known.laplace import estimator_for
 from discreet.known.steps import GaussianQuery, LaplaceMarginal
 from discreet.ledger import Budget
 from discreet.plan import plan as plan_module
@@ -92,7 +94,7 @@ def require_true(known, price):
 @pytest.mark.parametrize("seed", range(12))
 def test_bars_hold_whatever_the_spread_of_the_errors(seed):
     rng = np.random.default_rng([seed, 1])
-    known, price = Known.nothing(DOMAIN, Unit()), 0.0
+    known, price = GaussianLattice.nothing(DOMAIN, Unit()), 0.0
     for _ in range(10):
         question = QUESTIONS[rng.integers(len(QUESTIONS))]
         # Straight from the planner's parts, so beyond the most noise of a plan: old ledgers have such measurements.
@@ -105,7 +107,7 @@ def test_bars_hold_whatever_the_spread_of_the_errors(seed):
 @pytest.mark.parametrize("faint", [10.0**power for power in range(6, 15)])
 def test_a_faint_measurement_beside_a_good_one(faint):
     rng = np.random.default_rng(5)
-    known, price = Known.nothing(DOMAIN, Unit()), 0.0
+    known, price = GaussianLattice.nothing(DOMAIN, Unit()), 0.0
     first = step_for(QUESTIONS[-1], Target(faint), known)
     assert not isinstance(first, GaussianQuery), "pieces of the lattice are faint, and what follows is joined to them"
     price += take(first, known, rng)
@@ -117,7 +119,7 @@ def test_a_faint_measurement_beside_a_good_one(faint):
 
 @pytest.mark.parametrize("faint_first", [True, False])
 def test_a_negligible_direct_is_told_but_not_joined(faint_first):
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     pair = [(QUESTIONS[0], 10**9), (QUESTIONS[1], 10)]
     for question, sigma in pair if faint_first else reversed(pair):
         known.learn(GaussianQuery(question, plan_module.Fraction(sigma), 0.0), np.array([1000]))
@@ -127,7 +129,7 @@ def test_a_negligible_direct_is_told_but_not_joined(faint_first):
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_no_plan_has_more_noise_than_so_many_times_the_sensitivity(pure):
-    known = Known.nothing(DOMAIN, Unit(), pure=pure)
+    known = estimator_for("pure" if pure else "gaussian", DOMAIN, Unit())
     for weight in (1, 10**6):
         question = weight * QUESTIONS[0]
         prices = [
@@ -140,7 +142,7 @@ def test_no_plan_has_more_noise_than_so_many_times_the_sensitivity(pure):
 @pytest.mark.parametrize("grouped", [(), ("city",), ("smoker",), ("city", "smoker")])
 def test_what_is_left_of_products_that_cancel_has_its_own_value_and_bar(grouped, pure):
     """Doubles would not see a weight of 1 beside 2^40: the bar would be 0, and the value rounding."""
-    known, rng = Known.nothing(DOMAIN, UNIT, pure=pure), np.random.default_rng(1)
+    known, rng = estimator_for("pure" if pure else "gaussian", DOMAIN, UNIT), np.random.default_rng(1)
     if pure:
         known.learn(LaplaceMarginal(("city", "smoker"), Fraction(9), 0.0), rng.integers(0, 99, CITIES * SMOKERS))
     else:

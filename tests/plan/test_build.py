@@ -6,7 +6,7 @@ import pytest
 import discreet.plan.build
 from discreet.curator.measuring import mechanism_of
 from discreet.curator.released import Released, learn
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.model.mixture import Mixture
 from discreet.plan.build import Built, build, model_of, run
 from discreet.plan.forecast import Stream, model_units
@@ -48,7 +48,7 @@ class Oracle:
     """Answers requests from a table, with noise; or repeats what another one said, and what it heard of a probe."""
 
     def __init__(self, table, *, heard=(), first=None):
-        self.table, self.known = table, Known.nothing(DOMAIN, Unit())
+        self.table, self.known = table, GaussianLattice.nothing(DOMAIN, Unit())
         self.heard, self.first = list(heard), first
         self.requests, self.said = [], []
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.known.known import Known, quantile
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.known import quantile
 from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.plan import event_of, plan_steps
@@ -35,7 +36,7 @@ def random_asked(rng, domain, *, linear=False):
 
 def random_known(rng, domain, *, unit=None, directs=True):
     """What some earlier questions left behind."""
-    known = Known.nothing(domain, unit or UNITS[rng.integers(3)])
+    known = GaussianLattice.nothing(domain, unit or UNITS[rng.integers(3)])
     if known.lattice.unit.neighbors == "replace_one" and known.lattice.unit.key is None:
         known.learn_total(1000)
     for _ in range(int(rng.integers(0, 4))):
@@ -157,7 +158,11 @@ WIDE = Domain(
 )
 def test_a_marginal_that_is_measured_directly_is_measured_once(error, before, monkeypatch):
     where = (col("age") >= 33) & (col("hours") >= 33) & (col("city") == "a") & (col("job") != "b")
-    question, known, target = Marginal(("sex",), count(WIDE, where)), Known.nothing(WIDE, Unit()), Target(error)
+    question, known, target = (
+        Marginal(("sex",), count(WIDE, where)),
+        GaussianLattice.nothing(WIDE, Unit()),
+        Target(error),
+    )
     if before is not None:
         # An old ledger may hold more pieces than are bought at once today.
         monkeypatch.setattr("discreet.plan.step.MOST_DRAWN", 2**30)
@@ -169,14 +174,14 @@ def test_a_marginal_that_is_measured_directly_is_measured_once(error, before, mo
 
 
 def test_a_question_that_weighs_nothing_is_known():
-    assert step_for(Linear([]), Target(1.0), Known.nothing(DOMAIN, Unit())) is None
+    assert step_for(Linear([]), Target(1.0), GaussianLattice.nothing(DOMAIN, Unit())) is None
 
 
 def test_a_sum_of_counts_that_is_measured_directly_is_measured_once(monkeypatch):
     """No product is on all columns, so there is no piece of all of them into which the answer could go."""
     one = (col("age") >= 33) & (col("hours") >= 33) & (col("city") == "a")
     other = (col("hours") >= 50) & (col("job") == "a") & (col("sex") == True)  # noqa: E712
-    question, known = count(WIDE, one) + count(WIDE, other), Known.nothing(WIDE, Unit())
+    question, known = count(WIDE, one) + count(WIDE, other), GaussianLattice.nothing(WIDE, Unit())
     monkeypatch.setattr("discreet.plan.step.MOST_DRAWN", 2**30)
     learn(_lattice(known.family(question), Target(72), known), known)
     step = step_for(question, Target(60), known)
@@ -230,7 +235,7 @@ def test_what_is_known_never_makes_a_question_dearer(seed):
     rng = np.random.default_rng(seed)
     domain = random_domain(rng)
     unit = UNITS[rng.integers(2)]
-    empty = Known.nothing(domain, unit)
+    empty = GaussianLattice.nothing(domain, unit)
     if unit.neighbors == "replace_one":
         empty.learn_total(1000)
     known, question, target = (
@@ -262,7 +267,7 @@ def test_tiny_errors_are_measured_directly_and_hold_exactly(unit, error, joint):
     for question in (count(DOMAIN, (col("age") >= 65) & (col("sex") == True)), Marginal(("age", "sex"))):  # noqa: E712
         for confidence in (0.5, 0.9, 0.95, 0.999):
             target = Target(error, confidence, joint)
-            known = Known.nothing(DOMAIN, unit)
+            known = GaussianLattice.nothing(DOMAIN, unit)
             step = step_for(question, target, known)
             if isinstance(step, GaussianQuery):
                 learn(step, known)
@@ -274,7 +279,7 @@ def test_tiny_errors_are_measured_directly_and_hold_exactly(unit, error, joint):
 
 @pytest.mark.parametrize("error", [0.2, 0.5, 1.0])
 def test_an_error_of_at_most_one_at_95_percent_needs_a_sigma_below_one(error):
-    step = step_for(count(DOMAIN, col("age") >= 65), Target(error), Known.nothing(DOMAIN, Unit()))
+    step = step_for(count(DOMAIN, col("age") >= 65), Target(error), GaussianLattice.nothing(DOMAIN, Unit()))
     assert isinstance(step, GaussianQuery)
     assert step.sigma < 1
 
@@ -290,7 +295,7 @@ def holds(bar, sigma):
 @pytest.mark.parametrize("confidence", [0.8, 0.944, 0.99])
 def test_a_promise_about_the_total_holds_by_the_exact_law_of_its_noise(confidence):
     for error in (1.99, 2.6, 3.9, 7.75, 20.9):
-        known, target = Known.nothing(DOMAIN, Unit()), Target(error, confidence)
+        known, target = GaussianLattice.nothing(DOMAIN, Unit()), Target(error, confidence)
         step = step_for(EVERYONE, target, known)
         learn(step, known)
         ((_, sigma),) = [(None, step.sigma)] if isinstance(step, GaussianQuery) else step.measurement.pieces
@@ -300,7 +305,7 @@ def test_a_promise_about_the_total_holds_by_the_exact_law_of_its_noise(confidenc
 @pytest.mark.parametrize("confidence", [0.8, 0.944, 0.99])
 def test_the_bar_of_one_direct_answer_holds_by_the_exact_law_of_its_noise(confidence):
     for sigma in (Fraction(1), Fraction(13, 10), Fraction(5, 2), Fraction(51, 10), Fraction(20)):
-        known = Known.nothing(DOMAIN, Unit())
+        known = GaussianLattice.nothing(DOMAIN, Unit())
         known.learn(GaussianQuery(OLD, sigma, 0.0))
         assert holds(error_of(OLD, Target(1.0, confidence), known), sigma) >= confidence
 
@@ -312,8 +317,8 @@ def test_a_batch_costs_at_most_what_its_questions_cost_one_after_the_other(seed)
     domain = random_domain(rng)
     unit = UNITS[rng.integers(3)]
     asked = [(random_asked(rng, domain, linear=True), Target(float(rng.uniform(100, 300)))) for _ in range(4)]
-    together = plan_steps(asked, Known.nothing(domain, unit))
-    known, one_by_one, alone = Known.nothing(domain, unit), 0.0, []
+    together = plan_steps(asked, GaussianLattice.nothing(domain, unit))
+    known, one_by_one, alone = GaussianLattice.nothing(domain, unit), 0.0, []
     for question, target in asked:
         step = step_for(question, target, known)
         if step is not None:
@@ -328,7 +333,7 @@ def test_a_batch_costs_at_most_what_its_questions_cost_one_after_the_other(seed)
 @pytest.mark.parametrize("known_before", [False, True])
 @pytest.mark.parametrize("error", [0.3, 1, 1.3, 2, 2.7, 3, 50])
 def test_the_total_is_measured_once(error, known_before):
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     if known_before:
         learn(step_for(EVERYONE, Target(error + 20), known), known)
     learn(step_for(EVERYONE, Target(error), known), known)
@@ -337,7 +342,7 @@ def test_the_total_is_measured_once(error, known_before):
 
 
 def test_a_batch_with_the_total_in_it_is_measured_once():
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     asked = [(question, Target(50.0)) for question in (EVERYONE, OLD, Marginal(("city",)))]
     for step in plan_steps(asked, known).steps:
         learn(step, known)

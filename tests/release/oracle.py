@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.plan.request import Distances, Measure
 from discreet.privacy.loss import loss
 
@@ -15,7 +15,7 @@ class Oracle:
 
     def __init__(self, domain, rows, unit, *, seed=0, first=None, known=None):
         self.domain, self.rows, self.unit = domain, rows, unit
-        self.known = Known.nothing(domain, unit) if known is None else known
+        self.known = GaussianLattice.nothing(domain, unit) if known is None else known
         self.rng, self.first = np.random.default_rng(seed), first
         self.requests, self.said, self.spent, self.counted = [], [], Fraction(0), {}
 

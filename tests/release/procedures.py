@@ -103,7 +103,7 @@ class Desk:
 
     def prices(self):
         """What each request costs, exactly."""
-        table, by = self.teller.table, "pure" if self.known.pure else "gaussian"
+        table, by = self.teller.table, self.known.accounting
         return [loss(request.event(table.domain, table.unit), by=by) for request in self.requests]
 
     def spent(self):

@@ -8,14 +8,14 @@ import pytest
 
 from discreet.curator import Curator
 from discreet.errors import BadParameter
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice, selection_for
 from discreet.ledger import Budget
 from discreet.ledger.ledger import ANYONE
 from discreet.plan.build import run
 from discreet.plan.request import Farthest, Measure
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss
-from discreet.release.adaptive import adaptive, candidates_of, selection_for
+from discreet.release.adaptive import adaptive, candidates_of
 from discreet.release.goal import goal_of
 from discreet.release.rise import noise_after, rising_step
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
@@ -268,7 +268,7 @@ def test_what_matters_less_has_a_handicap(rows):
 
 def test_a_marginal_matters_by_what_it_shares_with_the_goal():
     goal = goal_of({("age", "old", "rich"): 3, ("city", "ill"): 1}, DOMAIN)
-    found = dict(candidates_of(Known.nothing(DOMAIN, Unit()), goal))
+    found = dict(candidates_of(GaussianLattice.nothing(DOMAIN, Unit()), goal))
     assert found == pytest.approx(
         {
             ("age", "old", "rich"): 1,
@@ -315,7 +315,7 @@ def test_a_richer_budget_is_better(rows):
 @pytest.mark.parametrize("scope", [("city", "job"), ("age", "ill"), ("age", "job", "old")])
 @pytest.mark.parametrize("unit", [Unit(), Unit(neighbors="replace_one"), Unit(key="who", contributions=2)])
 def test_a_look_costs_nearly_what_it_may(scope, unit):
-    known = Known.nothing(DOMAIN, unit)
+    known = GaussianLattice.nothing(DOMAIN, unit)
     for units in (1e-4, 1e-2):
         step = rising_step(known, scope, units)
         assert 0.999 * units <= step.price <= units
@@ -348,7 +348,7 @@ def test_pieces_that_are_known_better_are_left_alone(rows):
     for name in ("city", "job"):
         step = rising_step(oracle.known, (name,), 1.0)
         oracle.known.learn(step, oracle._looked(step.measurement))
-    fresh = noise_after(Known.nothing(DOMAIN, Unit()), ("city", "job"), 1e-3)
+    fresh = noise_after(GaussianLattice.nothing(DOMAIN, Unit()), ("city", "job"), 1e-3)
     assert noise_after(oracle.known, ("city", "job"), 1e-3) < fresh
     step = rising_step(oracle.known, ("city", "job"), 1e-3)
     assert [residual.columns for residual, _ in step.measurement.pieces] == [("city", "job")]

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import discreet as dp
 from discreet.errors import BadParameter
 from discreet.known.family import axes_of
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.known.lattice import price_of
 from discreet.known.steps import GaussianResiduals
 from discreet.privacy.accounting import total_loss
@@ -60,7 +60,7 @@ def random_case(rng, unit, *, categories=False):
     )
     scopes = [("a", "b"), ("b", "c"), ("a",), ("a", "b", "c")]
     goal = goal_of({scope: float(rng.uniform(0.1, 1)) for scope in scopes if rng.random() < 0.7} or {("a",): 1}, domain)
-    known = Known.nothing(domain, unit)
+    known = GaussianLattice.nothing(domain, unit)
     for scope in goal.below:
         block = known.lattice.blocks.setdefault(scope, known.lattice.block(scope))
         block.precision[...] = rng.gamma(1.0, 1e-3, size=block.precision.shape) * (rng.random() < 0.4)
@@ -128,7 +128,7 @@ def test_what_is_not_known_has_the_closed_form(seed):
     """σ_V² = (T/μ²)√(c_V/v_V) with T = Σ √(v c)."""
     rng = np.random.default_rng(seed)
     domain, goal, _ = random_case(rng, dp.Unit())
-    known, asked = Known.nothing(domain, dp.Unit()), asked_marginals(goal)
+    known, asked = GaussianLattice.nothing(domain, dp.Unit()), asked_marginals(goal)
     market, demand, budget = market_of(asked, known), asked.demand(asked.weights), 1e-3
     reached = asked.joined(allocate(goal, known, budget=budget))
     wanted = demand > 0
@@ -144,7 +144,7 @@ def test_all_marginals_of_binary_columns_have_the_variance_of_residual_planner(c
     domain, budget = binary(columns), 1e-3
     goal = goal_of(marginals(domain, width), domain)
     asked = asked_marginals(goal)
-    precision = asked.joined(allocate(goal, Known.nothing(domain, dp.Unit()), budget=budget))
+    precision = asked.joined(allocate(goal, GaussianLattice.nothing(domain, dp.Unit()), budget=budget))
     roots = sum(comb(columns, size) * comb(columns - size, width - size) ** 0.5 for size in range(width + 1))
     by_hand = 2**-width * roots**2 / budget
     rounding = sum(
@@ -174,7 +174,7 @@ def test_more_budget_leaves_no_piece_less_known_and_no_answer_worse(seed):
 def test_the_l1_norm_gives_small_marginals_less_than_variances_would():
     """A large marginal has nearly all of the variance; of the absolute error it has less."""
     domain = dp.Domain({"small": whole(2), "large": whole(1000, ordered=False)})
-    goal, known = goal_of([["small"], ["large"]], domain), Known.nothing(domain, dp.Unit())
+    goal, known = goal_of([["small"], ["large"]], domain), GaussianLattice.nothing(domain, dp.Unit())
     asked = asked_marginals(goal)
     small = goal.scopes.index(("small",))
     two, one = (
@@ -192,7 +192,7 @@ def test_the_l1_norm_gives_small_marginals_less_than_variances_would():
 def test_an_unknown_norm_is_refused():
     domain = binary(2)
     with pytest.raises(BadParameter, match="l1"):
-        allocate(goal_of(marginals(domain, 2), domain), Known.nothing(domain, dp.Unit()), budget=1, norm="l3")
+        allocate(goal_of(marginals(domain, 2), domain), GaussianLattice.nothing(domain, dp.Unit()), budget=1, norm="l3")
 
 
 # --- Exchanged people: pieces of a block cost less together -----------------------------------------------------------
@@ -202,7 +202,7 @@ def test_the_joint_price_of_a_block_is_that_of_the_measurement():
     rng = np.random.default_rng(0)
     for unit, sizes in product(UNITS, [(8,), (5, 3), (2, 6, 4)]):
         domain = dp.Domain({f"c{place}": whole(size, place != 1) for place, size in enumerate(sizes)})
-        known, goal = Known.nothing(domain, unit), goal_of([list(domain)], domain)
+        known, goal = GaussianLattice.nothing(domain, unit), goal_of([list(domain)], domain)
         asked = asked_marginals(goal)
         market = market_of(asked, known)
         weight = rng.gamma(1.0, 1e-3, size=asked.size) * (market.price > 0)
@@ -214,7 +214,7 @@ def test_the_joint_price_of_a_block_is_that_of_the_measurement():
 def test_the_levels_of_an_exchange_are_near_the_optimum(by_name):
     """Minimise Σ v/w with the largest move at most the budget: SLSQP, a constraint for each kind of exchange."""
     domain, unit, budget = dp.Domain({"age": whole(32)}), dp.Unit(neighbors="replace_one"), 1e-4
-    asked, known = by_name(domain, "age"), Known.nothing(domain, unit)
+    asked, known = by_name(domain, "age"), GaussianLattice.nothing(domain, unit)
     known.learn_total(1000)
     market, demand = market_of(asked, known), asked.demand(asked.weights)
     weight = market.bought(asked.joined(allocate(asked, known, budget=budget)))
@@ -287,7 +287,11 @@ def test_what_is_known_is_not_paid_again(seed):
     """Two halves of a budget, one after the other, lead to the precisions of the whole, but for the rounding."""
     rng = np.random.default_rng(seed)
     domain, goal, _ = random_case(rng, dp.Unit())
-    half, once, twice = Fraction(1, 2000), Known.nothing(domain, dp.Unit()), Known.nothing(domain, dp.Unit())
+    half, once, twice = (
+        Fraction(1, 2000),
+        GaussianLattice.nothing(domain, dp.Unit()),
+        GaussianLattice.nothing(domain, dp.Unit()),
+    )
     asked = asked_marginals(goal)
     at_once = asked.joined(allocate(goal, once, budget=2 * half))
     for _ in range(2):
@@ -295,7 +299,7 @@ def test_what_is_known_is_not_paid_again(seed):
     in_two = asked.joined({columns: block.precision for columns, block in twice.lattice.blocks.items()})
     np.testing.assert_allclose(in_two, at_once, rtol=1e-3)
     for columns in asked.starts:
-        known_well = Known.nothing(domain, dp.Unit())
+        known_well = GaussianLattice.nothing(domain, dp.Unit())
         block = known_well.lattice.blocks.setdefault(columns, known_well.lattice.block(columns))
         block.precision[...] = inf
         steps = as_steps(known_well, allocate(goal, known_well, budget=half), budget=half)
@@ -305,7 +309,7 @@ def test_what_is_known_is_not_paid_again(seed):
 
 def test_pieces_that_are_known_better_than_needed_are_left_alone():
     domain = binary(3)
-    goal, known = goal_of(marginals(domain, 2), domain), Known.nothing(domain, dp.Unit())
+    goal, known = goal_of(marginals(domain, 2), domain), GaussianLattice.nothing(domain, dp.Unit())
     known.lattice.add(Residual((("x0", 1),)), variance=10.0, values=None)
     before = float(known.lattice.block(("x0",)).precision[0])
     found = allocate(goal, known, budget=1e-4)
@@ -313,7 +317,7 @@ def test_pieces_that_are_known_better_than_needed_are_left_alone():
     steps = as_steps(known, found, budget=1e-4)
     assert ("x0",) not in [step.measurement.columns for step in steps.steps]
     alone = asked_marginals(goal)
-    nothing = allocate(goal, Known.nothing(domain, dp.Unit()), budget=1e-4)
+    nothing = allocate(goal, GaussianLattice.nothing(domain, dp.Unit()), budget=1e-4)
     others = [columns for columns in alone.starts if columns != ("x0",)]
     assert all(np.all(found[columns] > nothing[columns]) for columns in others), "what it costs goes to the others"
 
@@ -321,7 +325,7 @@ def test_pieces_that_are_known_better_than_needed_are_left_alone():
 @pytest.mark.parametrize("unit", UNITS[:2])
 def test_noise_is_never_below_one_and_what_cannot_be_spent_is_left(unit):
     domain = dp.Domain({"a": whole(8), "b": whole(3, ordered=False)})
-    goal, known = goal_of([["a", "b"]], domain), Known.nothing(domain, unit)
+    goal, known = goal_of([["a", "b"]], domain), GaussianLattice.nothing(domain, unit)
     rich = as_steps(known, allocate(goal, known, budget=10**6), budget=10**6)
     assert {sigma for step in rich.steps for _, sigma in step.measurement.pieces} == {1}
     assert rich.price < 10**6
@@ -336,7 +340,7 @@ def test_noise_is_never_below_one_and_what_cannot_be_spent_is_left(unit):
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_where_everything_is_known_nothing_is_bought(norm):
     domain = dp.Domain({"a": whole(4), "b": whole(1)})
-    goal, known = goal_of([["a", "b"]], domain), Known.nothing(domain, dp.Unit())
+    goal, known = goal_of([["a", "b"]], domain), GaussianLattice.nothing(domain, dp.Unit())
     for columns in ((), ("a",)):
         block = known.lattice.blocks.setdefault(columns, known.lattice.block(columns))
         block.precision[...] = inf
@@ -350,7 +354,7 @@ def test_a_public_number_of_rows_costs_nothing_whether_it_was_told_or_not(norm):
     domain = dp.Domain({"a": whole(4, drops=False), "b": dp.Boolean()})
     unit = dp.Unit(neighbors="replace_one")
     goal = goal_of(marginals(domain, 1), domain)
-    told, untold = Known.nothing(domain, unit), Known.nothing(domain, unit)
+    told, untold = GaussianLattice.nothing(domain, unit), GaussianLattice.nothing(domain, unit)
     told.learn_total(100)
     found = [allocate(goal, known, budget=0.01, norm=norm) for known in (told, untold)]
     for columns in found[0]:
@@ -359,7 +363,7 @@ def test_a_public_number_of_rows_costs_nothing_whether_it_was_told_or_not(norm):
 
 
 def test_precisions_without_a_budget_are_bought_as_they_are():
-    known = Known.nothing(binary(2), dp.Unit())
+    known = GaussianLattice.nothing(binary(2), dp.Unit())
     learn(known, as_steps(known, {("x0",): np.array([0.02]), ("x0", "x1"): np.array([[0.01]])}))
     assert known.lattice.block(("x0",)).precision == pytest.approx(0.02, rel=1e-9)
     assert known.lattice.block(("x0", "x1")).precision == pytest.approx(0.01, rel=1e-9)
@@ -372,7 +376,7 @@ def test_precisions_without_a_budget_are_bought_as_they_are():
 
 def test_cells_asked_one_by_one_are_bought_like_the_marginal():
     domain = dp.Domain({"a": whole(8), "b": whole(3, ordered=False)})
-    known, budget = Known.nothing(domain, dp.Unit()), 1e-3
+    known, budget = GaussianLattice.nothing(domain, dp.Unit()), 1e-3
     marginal = allocate(goal_of([["a", "b"]], domain), known, budget=budget)
     for norm, apart in (("l2", False), ("l1", True)):
         questions = asked_questions(conjunctions(domain, 2), domain, apart=apart)
@@ -395,7 +399,7 @@ def all_ranges(cells):
 def test_all_ranges_are_near_the_bound_for_all_strategies():
     cells = 64
     domain = dp.Domain({"age": whole(cells)})
-    asked, known = asked_ranges(domain, "age"), Known.nothing(domain, dp.Unit())
+    asked, known = asked_ranges(domain, "age"), GaussianLattice.nothing(domain, dp.Unit())
     budget = 1e-6
     variance = float(asked.weights @ asked.variances(asked.joined(allocate(asked, known, budget=budget)))) * budget
     bound = spectral_bound(all_ranges(cells))

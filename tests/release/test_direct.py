@@ -8,8 +8,8 @@ import pytest
 
 from discreet.errors import TooLarge
 from discreet.known.gaussian import GaussianLattice
-from discreet.known.known import Known
-from discreet.known.steps import GaussianQuery, LaplaceMarginal
+from discreet.known.laplace import LaplaceMarginals, estimator_for
+from discreet.known.steps import GaussianQuery, LaplaceMarginal, gaussian_noise, laplace_noise
 from discreet.model.looks import total_of
 from discreet.plan.build import run
 from discreet.plan.plan import Steps
@@ -17,7 +17,7 @@ from discreet.plan.request import Measure
 from discreet.query.linear import Marginal
 from discreet.release.allocate import allocate, as_steps
 from discreet.release.brief import Brief
-from discreet.release.counting import counted, gaussian_noise, laplace_noise
+from discreet.release.counting import counted
 from discreet.release.direct import best_depth, depths, direct, direct_steps, known_variance
 from discreet.release.fitting import MOST_CELLS, joined, too_large
 from discreet.release.goal import goal_of
@@ -72,7 +72,7 @@ def test_a_public_number_of_rows_is_not_counted(tmp_path):
 @pytest.mark.parametrize("pure", [False, True], ids=["gaussian", "pure"])
 def test_the_split_is_by_a_power_of_weight_times_cells(pure):
     goal = goal_of({("age",): 1, ("ill", "old"): 1, ("age", "city"): 2}, DOMAIN)
-    known = Known.nothing(DOMAIN, ADD, pure=pure)
+    known = estimator_for("pure" if pure else "gaussian", DOMAIN, ADD)
     steps = direct_steps(known, goal, dict(goal.weights), Fraction(1)).steps
     power = 1 / 2 if pure else 2 / 3
     prices = np.array([step.price for step in steps])
@@ -87,7 +87,9 @@ def test_what_is_in_the_ledger_has_the_noise_that_was_charged(pure, tmp_path):
     sizes = [PAIRS.cells(scope) for scope in PAIRS.scopes]
     truth = np.concatenate([counts_of(scope).ravel() for scope in PAIRS.scopes])
     with desk_of(tmp_path, pure=pure) as desk:
-        steps = direct_steps(Known.nothing(DOMAIN, ADD, pure=pure), PAIRS, dict(PAIRS.weights), Fraction(1, 50))
+        steps = direct_steps(
+            estimator_for("pure" if pure else "gaussian", DOMAIN, ADD), PAIRS, dict(PAIRS.weights), Fraction(1, 50)
+        )
         for _ in range(20):
             desk.answer(Measure(steps, "marginals"))
         assert desk.prices()[0] <= Fraction(1, 50)
@@ -175,7 +177,7 @@ def test_whole_marginals_and_pieces_are_joined_without_loss(tmp_path):
 
 
 def test_the_depth_goes_with_the_rows():
-    known = Known.nothing(DOMAIN, ADD, pure=True)
+    known = LaplaceMarginals.nothing(DOMAIN, ADD)
     chosen = [best_depth(TRIPLES, known, rows, Fraction(1)).columns for rows in (30, 3_000, 10**7)]
     assert chosen == sorted(chosen)
     assert (chosen[0], chosen[-1]) == (1, 3)
@@ -209,7 +211,7 @@ def test_too_many_cells_are_refused_before_anything_is_asked():
     goal = goal_of([["a", "b"], ["a", "c"]], wide)
     assert str(2 * 1500**2) in too_large(goal)
     assert 2 * 1500**2 > MOST_CELLS >= 1500**2
-    error = refused(direct(Brief(Known.nothing(wide, ADD), goal, SOME)))
+    error = refused(direct(Brief(GaussianLattice.nothing(wide, ADD), goal, SOME)))
     assert isinstance(error, TooLarge)
     assert str(error) == too_large(goal)
     many = Domain({f"x{place:02}": Boolean() for place in range(16)})

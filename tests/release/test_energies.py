@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.known.family import energies_of
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.known.lattice import inside, subsets
 from discreet.query.axis import axis_of_size
 from discreet.query.linear import Marginal
@@ -39,7 +39,7 @@ def random_domain(rng, columns=3, most=6):
 
 def by_hand(asked, domain, questions, weights):
     """The demand of every piece, from the energies of one question after the other."""
-    known = Known.nothing(domain, dp.Unit())
+    known = GaussianLattice.nothing(domain, dp.Unit())
     found = {columns: np.zeros_like(block) for columns, block in asked.split(np.zeros(asked.size)).items()}
     for question, weight in zip(questions, weights, strict=True):
         family = known.family(question)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.curator.teller import Teller
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.ledger import Budget, Ledger
 from discreet.model.blend import Blend
 from discreet.model.dense import Dense
@@ -135,7 +135,7 @@ def test_other_models_have_estimates_too(release, truth, kind):
 
 
 def test_where_nothing_is_known_nearly_everything_may_be_wrong():
-    known = Known.nothing(DOMAIN, Unit())
+    known = GaussianLattice.nothing(DOMAIN, Unit())
     model = Rows(DOMAIN, {name: np.zeros(100) for name in SIZES})
     assert min(estimated_errors(model, known, GOAL).values()) > 1
 

@@ -8,7 +8,7 @@ from time import process_time
 import numpy as np
 import pytest
 
-from discreet.known.known import Known
+from discreet.known.laplace import estimator_for
 from discreet.known.steps import GaussianQuery
 from discreet.query.residual import Residual
 from discreet.release.bought import mixture, pieces
@@ -49,7 +49,7 @@ def domain_of(sizes):
 
 def brief_of(sizes, ways, units, *, pure=False, unit=None):
     domain = domain_of(sizes)
-    known = Known.nothing(domain, unit or Unit(), pure=pure)
+    known = estimator_for("pure" if pure else "gaussian", domain, unit or Unit())
     return Brief(known, goal_of([*combinations(domain, ways)], domain), Fraction(units))
 
 

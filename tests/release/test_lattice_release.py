@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, TooLarge
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.laplace import LaplaceMarginals
 from discreet.model.looks import total_of
 from discreet.plan.build import run
 from discreet.plan.request import Measure
@@ -101,10 +102,10 @@ def test_ranges_are_served_by_the_pieces_that_they_need(tmp_path):
 
 
 def test_it_is_refused_before_anything_is_asked():
-    error = refused(lattice(Brief(Known.nothing(DOMAIN, ADD, pure=True), TRIPLES, SOME)))
+    error = refused(lattice(Brief(LaplaceMarginals.nothing(DOMAIN, ADD), TRIPLES, SOME)))
     assert isinstance(error, BadParameter)
     assert 'method="direct"' in str(error)
     wide = Domain({name: Integers(1, 2500, outside="drop", missing="drop") for name in "ab"})
-    error = refused(lattice(Brief(Known.nothing(wide, ADD), goal_of([["a", "b"]], wide), SOME)))
+    error = refused(lattice(Brief(GaussianLattice.nothing(wide, ADD), goal_of([["a", "b"]], wide), SOME)))
     assert isinstance(error, TooLarge)
     assert "6250000 cells" in str(error)

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import discreet as dp
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.query.workload import marginals
 from discreet.release.allocate import allocate, as_steps
 from discreet.release.goal import goal_of
@@ -132,7 +132,11 @@ def test_a_lattice_error_is_that_of_the_answers():
             "c": dp.Boolean(),
         }
     )
-    goal, known, budget = goal_of(marginals(domain, 2), domain), Known.nothing(domain, dp.Unit()), Fraction(1, 100)
+    goal, known, budget = (
+        goal_of(marginals(domain, 2), domain),
+        GaussianLattice.nothing(domain, dp.Unit()),
+        Fraction(1, 100),
+    )
     precisions = allocate(goal, known, budget=budget)
     for step in as_steps(known, precisions, budget=budget).steps:
         known.learn(step)
@@ -180,7 +184,7 @@ def test_exchanged_people_and_people_with_several_rows_need_more_noise():
 def test_the_lattice_beats_marginals_by_themselves():
     """For all pairs of ten columns every single column is in nine pairs, and is paid once."""
     domain = dp.Domain({f"x{place}": dp.Boolean() for place in range(10)})
-    goal, known = goal_of(marginals(domain, 2), domain), Known.nothing(domain, dp.Unit())
+    goal, known = goal_of(marginals(domain, 2), domain), GaussianLattice.nothing(domain, dp.Unit())
     alone = mean_error(goal, marginal_errors(goal, dp.Unit(), 1000, budget=0.01))
     together = mean_error(goal, lattice_errors(goal, allocate(goal, known, budget=0.01, norm="l1"), 1000))
     assert together < 0.85 * alone

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import TooLarge
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
+from discreet.known.laplace import estimator_for
 from discreet.known.steps import GaussianQuery
 from discreet.model.dense import Dense
 from discreet.plan.plan import Steps
@@ -121,7 +122,7 @@ def test_questions_of_ones_own_are_learnt(tmp_path):
 
 def test_more_budget_and_more_rows_make_more_rounds():
     for pure in (False, True):
-        known = Known.nothing(DOMAIN, ADD, pure=pure)
+        known = estimator_for("pure" if pure else "gaussian", DOMAIN, ADD)
         numbers = [number_of_rounds(known, 1000, rows, Fraction(1)) for rows in (1, 1_000, 100_000, 10**9)]
         assert numbers == sorted(numbers)
         assert numbers[0] >= 2
@@ -140,12 +141,12 @@ def test_the_cells_of_a_goal_are_its_counts():
 def test_it_is_refused_before_anything_is_asked():
     large = Domain({f"x{place:02}": Boolean() for place in range(21)})
     goal = goal_of([["x00", "x01"]], large)
-    error = refused(rounds(Brief(Known.nothing(large, ADD), goal, SOME)))
+    error = refused(rounds(Brief(GaussianLattice.nothing(large, ADD), goal, SOME)))
     assert isinstance(error, TooLarge)
     assert str(2**21) in str(error)
     assert str(error) == too_many(goal)
     many = Domain({name: Integers(1, 150, outside="drop", missing="drop") for name in "ab"} | {"c": Boolean()})
     goal = goal_of(list(combinations("abc", 2)), many)
-    assert isinstance(refused(rounds(Brief(Known.nothing(many, ADD), goal, SOME))), TooLarge)
+    assert isinstance(refused(rounds(Brief(GaussianLattice.nothing(many, ADD), goal, SOME))), TooLarge)
     assert str(number_of_cells(goal)) in too_many(goal)
     assert too_many(goal, 10) == ""

@@ -9,7 +9,7 @@ import pytest
 from discreet.curator.released import Prints, from_bytes
 from discreet.curator.teller import Teller
 from discreet.errors import BudgetExceeded, TooLarge
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.plan.request import SmallTable
 from discreet.privacy.event import Selection
 from discreet.release.brief import Brief
@@ -130,19 +130,19 @@ def test_what_is_too_dear_or_too_large_is_neither_charged_nor_read(tmp_path, mon
 
 
 def test_the_size_is_that_of_the_least_promised_error():
-    known = Known.nothing(FEW, ADD)
+    known = GaussianLattice.nothing(FEW, ADD)
     sizes = [best_size(GOAL, known, rows, 1.0)[0] for rows in (10, 1_000, 100_000)]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]
     # Persons with several rows hide less well.
-    assert best_size(GOAL, Known.nothing(FEW, PERSONS), 1_000, 1.0)[1] > best_size(GOAL, known, 1_000, 1.0)[1]
+    assert best_size(GOAL, GaussianLattice.nothing(FEW, PERSONS), 1_000, 1.0)[1] > best_size(GOAL, known, 1_000, 1.0)[1]
     assert 8 * comb(8 + sizes[-1] - 1, sizes[-1]) <= 2**18 < MOST_WORK
 
 
 def test_it_is_refused_before_anything_is_asked():
     wide = Domain({f"x{place:02}": Boolean() for place in range(16)})
     goal = goal_of([[one, other] for one in wide for other in wide if one < other], wide)
-    error = refused(small(Brief(Known.nothing(wide, Unit()), goal, Fraction(1))))
+    error = refused(small(Brief(GaussianLattice.nothing(wide, Unit()), goal, Fraction(1))))
     assert isinstance(error, TooLarge)
     assert str(error) == too_many_tables(goal)
     assert "480 counts" in str(error)

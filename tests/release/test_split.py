@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.model.looks import total_of
 from discreet.model.mixture import Mixture
 from discreet.plan.build import run
@@ -79,7 +79,7 @@ def uniform(domain, rows):
 
 def supposed(domain, far, *, deviation=1.0, rows=100.0, variance=1.0):
     """As if single columns had been measured with this variance, and pairs been seen so far from independent."""
-    known = Known.nothing(domain, Unit())
+    known = GaussianLattice.nothing(domain, Unit())
     for name in domain:
         if domain[name].size > 1:
             known.lattice.add(Residual(((name, 1),)), variance=variance, values=None)

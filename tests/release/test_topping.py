@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.plan.fill import fill_to_budget
 from discreet.plan.plan import Steps
 from discreet.privacy.loss import loss
@@ -37,7 +37,7 @@ def bought(known, steps):
 
 
 def nothing(unit=None):
-    return Known.nothing(DOMAIN, Unit() if unit is None else unit)
+    return GaussianLattice.nothing(DOMAIN, Unit() if unit is None else unit)
 
 
 def multiples(known, wanted=WANTED):

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.known.known import Known
+from discreet.known.laplace import estimator_for
 from discreet.plan.build import run
 from discreet.plan.request import Distances, Measure
 from discreet.query.residual import Residual
@@ -191,7 +191,7 @@ def test_what_is_asked_depends_only_on_what_was_said(rows):
 
 
 def brief_of(units=FAIR, *, domain=DOMAIN, ways=2, pure=False):
-    known = Known.nothing(domain, ADD, pure=pure)
+    known = estimator_for("pure" if pure else "gaussian", domain, ADD)
     return Brief(known, goal_of(list(combinations(domain, ways)), domain), Fraction(units))
 
 

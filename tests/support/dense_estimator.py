@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from discreet.known.known import Known
+from discreet.known.gaussian import GaussianLattice
 from discreet.known.steps import GaussianQuery, GaussianResiduals
 from discreet.query import Linear, Marginal
 from discreet.query.measurement import Measurement
@@ -130,7 +130,7 @@ class Releases:
 
     def learnt(self, numbers, total=0):
         """What is known when these numbers were released."""
-        known, start = Known.nothing(self.space.domain, Unit()), 0
+        known, start = GaussianLattice.nothing(self.space.domain, Unit()), 0
         if self.exact_total:
             known.learn_total(total)
         for each in self.measurements:

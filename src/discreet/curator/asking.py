@@ -89,7 +89,7 @@ class Asking:
         paid: list[Steps] = []
         accuracy, analyst = batch[0].accuracy, batch[0].analyst
         questions = [question for asked in batch for part in asked.parsed.parts for question in part.questions]
-        if self._known.pure or not all(asked.single for asked in batch):
+        if not self._known.measures_residuals or not all(asked.single for asked in batch):
             require_few(questions, self._known)
         self._models.take_cost()
         certified = self._certified(batch)

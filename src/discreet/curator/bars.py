@@ -30,7 +30,7 @@ def all_bars(parts: Sequence[Part], known: Known, confidence: float, joint: int)
 
 def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
     """A mean by what is known of both its parts together, or by each of them alone, whichever is better."""
-    if known.pure:
+    if not known.jointly_gaussian:
         return _apart(part, counted, known, confidence, joint)
     fieller = _joint_mean_bars(part, counted, known, confidence, joint)
     if part.total not in known.told and counted not in known.told:

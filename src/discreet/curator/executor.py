@@ -16,7 +16,7 @@ from discreet.curator.released import KINDS, Prints, Released, learn, released_o
 from discreet.curator.session import Session
 from discreet.curator.watch import Watch
 from discreet.errors import BudgetExceeded
-from discreet.known.known import Known
+from discreet.known import Known, estimator_for
 from discreet.ledger import Balance, Budget, Ledger
 from discreet.ledger.balance import narrowest
 from discreet.ledger.ledger import ANYONE
@@ -64,7 +64,7 @@ class Executor:
 
     def __init__(self, table: Table, ledger: Ledger, quantum: Number = 0) -> None:
         self.table, self.ledger, self.neighbors = table, ledger, table.unit.describe
-        self.known = Known.nothing(table.domain, table.unit)
+        self.known = estimator_for("gaussian", table.domain, table.unit)
         self.session: Session | None = None
         # One pays at a time; and what is known is looked at or changed by one at a time. Who pays takes both, in this
         # order, and lets go of the second while rows are read: so what is known is told in the meantime.
@@ -134,7 +134,7 @@ class Executor:
 
     def known_at(self, sequence: int) -> Known:
         """What was known after an entry of the ledger: ours to change."""
-        known = Known.nothing(self.table.domain, self.table.unit, pure=self.known.pure)
+        known = estimator_for(self.known.accounting, self.table.domain, self.table.unit)
         for entry in self.ledger.entries():
             if entry.sequence > sequence:
                 break

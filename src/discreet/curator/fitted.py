@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.curator.released import Prints, from_bytes, learn
 from discreet.known.known import Known, Told
+from discreet.known.laplace import estimator_for
 from discreet.known.whole import Whole
 from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
@@ -32,7 +33,7 @@ class Fitted:
     All are in the order of their columns, whatever the order in which they were learnt.
     """
 
-    pure: bool
+    accounting: str
     blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
     told: tuple[tuple[Columns, Told], ...] = ()
     wholes: tuple[Whole, ...] = ()
@@ -44,7 +45,7 @@ class Fitted:
 
     def known(self, schema: Schema) -> Known:
         """All of it, as something that answers."""
-        known = Known.nothing(schema.domain, schema.unit, pure=self.pure)
+        known = estimator_for(self.accounting, schema.domain, schema.unit)
         for columns, precision, values in self.blocks:
             block = known.lattice.blocks.setdefault(columns, known.lattice.block(columns))
             block.precision, block.values = precision.copy(), values.copy()
@@ -77,7 +78,7 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
     # Wider marginals too: blocks have learnt from them, and their noise is in every estimate.
     wholes = [whole.within(names) for whole in known.wholes if whole.values is not None]
     return Fitted(
-        known.pure,
+        known.accounting,
         tuple(sorted(blocks, key=lambda block: block[0])),
         tuple(sorted(told, key=lambda each: each[0])),
         tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, whole.noises, _listed(whole.values)))),
@@ -121,7 +122,7 @@ def fitted_from_plain(
         )
         for place, (columns, scale, noises) in enumerate(plain["wholes"])
     ]
-    return Fitted(pure, tuple(blocks), tuple(told), tuple(wholes), tuple(own))
+    return Fitted("pure" if pure else "gaussian", tuple(blocks), tuple(told), tuple(wholes), tuple(own))
 
 
 def _listed(values: NDArray[Any] | None) -> list[Any]:

@@ -42,7 +42,7 @@ def save(release: Release, folder: str | PathLike[str], *, force: bool = False) 
         "goal": [[list(columns), weight] for columns, weight in release.goal.weights],
         "describe": release.goal.describe,
         "forecast": asdict(release.forecast),
-        "pure": release.known.pure,
+        "pure": release.known.accounting == "pure",
         "model": plain,
         "known": fitted,
         "own": [b85encode(record).decode() for record in release.fitted.own],

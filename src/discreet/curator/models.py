@@ -319,7 +319,7 @@ class Models:
         width = sum(len(each.scope) for each in questions) / len(questions)
         units = lattice_units(len(scope), width, len(unknown))
         if (
-            self.teller.known.pure
+            not self.teller.known.measures_residuals
             or units <= WORTH * PROBE
             or not all(counted(self.teller.table.domain, each) for each in questions)
         ):

@@ -26,7 +26,7 @@ from discreet.model.ensemble import Tell
 from discreet.parameter import Number, positive
 from discreet.plan.build import run
 from discreet.plan.request import Measure, Request
-from discreet.privacy.event import Event, Gaussian, Nothing, Pure
+from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss
@@ -117,7 +117,7 @@ class Releasing:
     @contextmanager
     def _held(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
         """Set the budget aside, so that nobody can take it in the meantime; what is left of it goes back."""
-        event: Event = Pure(brief.units) if brief.known.pure else Gaussian(Fraction(1), brief.units)
+        event = brief.known.event_for(brief.units)
         ledger, table = self.teller.ledger, self.teller.table.name
         try:
             hold = self.teller.reserve(event, held_for(brief.goal.describe, key), analyst=analyst)
@@ -153,7 +153,7 @@ class _Maker:
             paying = replace(paying, keyed=paying.keyed._replace(key=key))
         event, known = request.event(table.domain, table.unit), self._brief.known
         # The ledger keeps the table's budget; the release's own is kept here.
-        self._left -= loss(event, by="pure" if known.pure else "gaussian")
+        self._left -= loss(event, by=known.accounting)
         if self._left < 0:
             raise BudgetExceeded(
                 f"a method of releases asked for more than its budget ({request.why}). Please report it."

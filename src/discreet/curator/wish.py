@@ -1,6 +1,6 @@
 """What a wanted accuracy, or a price, asks of each part of a question."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from math import exp, inf, log
 
@@ -15,10 +15,10 @@ from discreet.known.steps import Question
 from discreet.parameter import positive
 from discreet.picture import error_text
 from discreet.plan.plan import Steps, plan_steps
-from discreet.plan.target import MOST_NOISE, Target
+from discreet.plan.target import MOST_NOISE, Target, mean_targets
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gate import GRAIN, Gate
-from discreet.privacy.gaussian import epsilon_of, gaussian_limit
+from discreet.privacy.gaussian import epsilon_of
 from discreet.query.linear import Marginal
 from discreet.source.effect import sensitivity_of
 
@@ -28,7 +28,7 @@ Asked = list[tuple[Question, Target]]
 # but never for more than the second share: of squared mu, and of epsilon where delta is 0. Each look is twice as close
 # as the one before, so that all of them together cost at most 4/3, or twice, of the last; a plan may buy up to twice
 # what a look needs, for questions to come.
-_GLANCE, _CLOSEST = (1e-4, 1e-3), (0.01, 0.015)
+_GLANCE, _CLOSEST = {"gaussian": 1e-4, "pure": 1e-3}, {"gaussian": 0.01, "pure": 0.015}
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
 _ROUGH = 3
 # So many plans are made to find what a price buys.
@@ -87,13 +87,8 @@ def _for_mean(
     # What is known of the total may say no more than the ends of the column do: as good as nothing.
     vague = z**2 * float(known.with_direct(part.total)[0].variances.max()) >= (spread * rows) ** 2
     if vague or not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
-        if known.pure:
-            # Each part has its own bar; together they give a little more than the sum of both over the rows.
-            both = 1 - (1 - accuracy.confidence) / 2
-            aims = 0.45 * accuracy.error * rows, 0.45 * accuracy.error * rows / spread
-            return [(each, Target(aim, both, joint)) for each, aim in zip((part.total, counted), aims, strict=True)]
-        room = (accuracy.error * rows / z) ** 2
-        return [(part.total, target(0.8 * room)), (counted, target(0.8 * room / spread**2))]
+        aims = mean_targets(known, accuracy.error, rows, spread, accuracy.confidence, joint)
+        return list(zip((part.total, counted), aims, strict=True))
     worst = float(errors.max())
     # Where each group has one value, its mean has no error at all.
     if worst <= accuracy.error:
@@ -116,11 +111,11 @@ def _rows(counted: Question, known: Known) -> tuple[float, float]:
     return float(bar.values[0]), float(bar.errors[0]) / quantile(0.95)
 
 
-def _look(shares: tuple[float, float], looks: int, whole: Question, gate: Gate, known: Known) -> float:
+def _look(shares: Mapping[str, float], looks: int, whole: Question, gate: Gate, known: Known) -> float:
     """The variance of a count that takes a share of the whole budget, or its part of it among several."""
     moves = sensitivity_of(whole, known.domain, known.lattice.unit)
-    room = shares[known.pure] / looks * float(max(gate.limit) * GRAIN)
-    return 2 * (float(moves.l1) / room) ** 2 if known.pure else float(moves.l2_squared) / room
+    room = shares[known.accounting] / looks * float(max(gate.limit) * GRAIN)
+    return known.variance_for(moves, room)
 
 
 def few_rows(accuracy: Accuracy) -> str:
@@ -156,7 +151,7 @@ def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> It
     if accuracy.error is None:
         return
     for part in parsed.parts:
-        if part.values is None or parsed.group or known.pure:
+        if part.values is None or parsed.group or not known.jointly_gaussian:
             continue
         rows, spread = _rows(part.values, known)
         moves = sensitivity_of(part.total, known.domain, known.lattice.unit).l2_squared
@@ -172,16 +167,16 @@ def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
     questions = [question for part in parsed.parts for question in part.questions]
     moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]
     price = positive("epsilon", accuracy.epsilon)
-    budget = float(price if known.pure else gaussian_limit(price, gate.delta))
+    budget = float(known.units_for(price, gate.delta))
     z = quantile(accuracy.confidence, joint)
 
     def asked(scale: float) -> Asked:
         pairs = zip(questions, moves, strict=True)
         return [(each, Target(z * scale * max(move, 1e-9), accuracy.confidence, joint)) for each, move in pairs]
 
-    if budget < len(questions) * (2**-20 if known.pure else 2**-40):
+    if budget < len(questions) * known.least_units:
         _require_enough(plan_steps(asked(MOST_NOISE), known, ahead=False).price, budget, price, gate)
-    low = 1 / budget / 64 if known.pure else budget**-0.5 / 64
+    low = known.scale_for(budget) / 64
     high = low * 2**24
     below, above = _around(lambda scale: plan_steps(asked(scale), known, ahead=False).price, budget, low, high)
     for _ in range(40):

@@ -9,13 +9,17 @@ import numpy as np
 
 from discreet.known.bars import Bars, weighs_nothing
 from discreet.known.known import Estimate, Known, Told, better, combined, quantile
-from discreet.known.steps import Question
+from discreet.known.steps import GaussianQuery, GaussianResiduals, Question, gaussian_noise
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.sensitivity import Sensitivity
-from discreet.types import Numbers
+from discreet.query.linear import Marginal
+from discreet.query.measurement import Measurement
+from discreet.query.residual import Residual
+from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
-# The most squared mu that one selection may cost, and how much less than its units it costs, for rounding.
+# A selection for this much squared mu never errs. It costs a little less than it may: prices are rounded up.
 MOST_SELECTING, MARGIN = 100.0, 1e-9
 
 
@@ -23,7 +27,8 @@ class GaussianLattice(Known):
     """Residuals are measured one by one, each as well as it is needed; or a question by itself."""
 
     accounting = "gaussian"
-    measures_residuals = True
+    rate, least_units = 0.5, 2**-40
+    measures_residuals = jointly_gaussian = averages_direct = True
 
     def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
         """Gaussian intervals; of one direct measurement by the exact law of its rounded noise."""
@@ -62,9 +67,38 @@ class GaussianLattice(Known):
         """Squared L2 sensitivity over squared mu."""
         return float(moves.l2_squared) / units
 
+    def scale_for(self, units: float) -> float:
+        """1/mu."""
+        return float(units**-0.5)
+
+    def deviation_for(self, units: float) -> float:
+        """1/mu."""
+        return float(units**-0.5)
+
+    def squared_mu_for(self, units: Fraction, marginals: int) -> float:
+        """The units themselves."""
+        return float(units)
+
     def selection_for(self, units: Fraction) -> Fraction:
         """A selection of bounded range that costs so much squared mu."""
         return selection_for(float(units))
+
+    def query_step(self, question: Question, units: Fraction) -> GaussianQuery:
+        """With rounded Gaussian noise."""
+        moves = sensitivity_of(question, self.domain, self.lattice.unit).l2_squared
+        sigma = gaussian_noise(moves, units)
+        return GaussianQuery(question, sigma, float(moves / sigma**2))
+
+    def marginal_step(self, columns: Columns, units: Fraction) -> GaussianQuery:
+        """As one question, by itself."""
+        return self.query_step(Marginal(columns), units)
+
+    def count_step(self, units: Fraction, variance: float) -> GaussianResiduals | None:
+        """As the residual of no columns."""
+        total = self.query_step(Marginal(()), units)
+        if total.variance >= variance:
+            return None
+        return GaussianResiduals(Measurement(((Residual(()), total.sigma),)), total.price)
 
 
 def _half_widths(question: Question, variances: Numbers, z: float) -> Numbers:

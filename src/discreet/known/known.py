@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 from math import expm1, inf, log1p
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -20,9 +20,18 @@ from discreet.cache import LruCache, memoize
 from discreet.known.bars import Bars, weighs_nothing
 from discreet.known.direct import Directs
 from discreet.known.family import Family, family_of, room_of
-from discreet.known.lattice import MOST_NUMBERS, Lattice, largest_variance, variance_of, variances_of
-from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, Question, Step
-from discreet.known.whole import Whole, laplace_variance
+from discreet.known.lattice import MOST_NUMBERS, Lattice, largest_variance, variances_of
+from discreet.known.steps import (
+    GaussianQuery,
+    GaussianResiduals,
+    LaplaceMarginal,
+    LaplaceQuery,
+    Question,
+    Step,
+    laplace_variance,
+    variance_of,
+)
+from discreet.known.whole import Whole
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
 from discreet.privacy.event import Event
@@ -100,23 +109,25 @@ class Known(ABC):
 
     # How units of the budget are counted: squared mu, or epsilon where delta is 0.
     accounting: ClassVar[Literal["gaussian", "pure"]]
+    # The deviation of noise that costs some units falls like units^−rate. So a budget is best split over measurements
+    # as worth^(1/(1 + rate)).
+    rate: ClassVar[float]
+    # Fewer units than this for a question are hardly worth a plan.
+    least_units: ClassVar[float]
     # Whether residuals are measured one by one, as models and most methods of release need it.
     measures_residuals: ClassVar[bool]
+    # Whether errors of answers are jointly Gaussian, as Fieller's theorem needs it.
+    jointly_gaussian: ClassVar[bool]
+    # Whether two direct answers to one question are averaged; otherwise the one with less noise is kept.
+    averages_direct: ClassVar[bool]
 
     def __post_init__(self) -> None:
         self.directs = Directs(self.lattice)
 
-    @staticmethod
-    def nothing(domain: Domain, unit: Unit, *, pure: bool = False) -> "Known":
+    @classmethod
+    def nothing(cls, domain: Domain, unit: Unit) -> Self:
         """What is known before the first question."""
-        from discreet.known.laplace import estimator_for
-
-        return estimator_for("pure" if pure else "gaussian", domain, unit)
-
-    @property
-    def pure(self) -> bool:
-        """Whether delta is 0."""
-        return self.accounting == "pure"
+        return cls(Lattice(domain, unit))
 
     @property
     def domain(self) -> Domain:
@@ -288,8 +299,32 @@ class Known(ABC):
         """About the variance of noise that costs so many units, on numbers that a person moves so far."""
 
     @abstractmethod
+    def scale_for(self, units: float) -> float:
+        """The scale parameter of the noise on a number that a person moves by 1, for so many units."""
+
+    @abstractmethod
+    def deviation_for(self, units: float) -> float:
+        """The standard deviation of that noise."""
+
+    @abstractmethod
+    def squared_mu_for(self, units: Fraction, marginals: int) -> float:
+        """The squared mu whose Gaussian noise on so many marginals, measured alike, is that of the units."""
+
+    @abstractmethod
     def selection_for(self, units: Fraction) -> Fraction:
         """The epsilon of a selection that costs so many units."""
+
+    @abstractmethod
+    def query_step(self, question: Question, units: Fraction) -> GaussianQuery | LaplaceQuery:
+        """A question measured by itself, for at most so many units."""
+
+    @abstractmethod
+    def marginal_step(self, columns: Columns, units: Fraction) -> GaussianQuery | LaplaceMarginal:
+        """All cells of some columns measured together, for at most so many units."""
+
+    @abstractmethod
+    def count_step(self, units: Fraction, variance: float) -> GaussianResiduals | LaplaceMarginal | None:
+        """The number of rows, measured for at most so many units; None unless that has less than this variance."""
 
 
 def combined(found: Estimate, told: Told) -> Estimate:

@@ -18,7 +18,7 @@ from discreet.known.chernoff import chernoff_half_width
 from discreet.known.gaussian import GaussianLattice
 from discreet.known.known import Estimate, Known, better
 from discreet.known.lattice import Lattice
-from discreet.known.steps import Question
+from discreet.known.steps import LaplaceMarginal, LaplaceQuery, Question, laplace_noise
 from discreet.known.tail import MOST_FACTORS, half_width
 from discreet.known.whole import are_few, noises
 from discreet.privacy.event import Event, Pure
@@ -27,7 +27,8 @@ from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.types import Numbers
+from discreet.source.effect import sensitivity_of
+from discreet.types import Columns, Numbers
 
 # The bars of so many cells of a GROUP BY are computed one by one from everything that is known. Beyond, the answer
 # comes from the one best marginal, in which all cells look alike.
@@ -38,7 +39,8 @@ class LaplaceMarginals(Known):
     """Whole marginals are measured, which answer everything about their columns; or a question by itself."""
 
     accounting = "pure"
-    measures_residuals = False
+    rate, least_units = 1.0, 2**-20
+    measures_residuals = jointly_gaussian = averages_direct = False
 
     def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
         """Intervals from the tail of the sum of noises that an answer has."""
@@ -62,9 +64,37 @@ class LaplaceMarginals(Known):
         """Twice the squared scale: L1 sensitivity over epsilon."""
         return 2 * (float(moves.l1) / units) ** 2
 
+    def scale_for(self, units: float) -> float:
+        """1/epsilon."""
+        return 1 / units
+
+    def deviation_for(self, units: float) -> float:
+        """√2/epsilon."""
+        return float(2**0.5 / units)
+
+    def squared_mu_for(self, units: Fraction, marginals: int) -> float:
+        """k marginals have the variance k/μ² each with Gaussian noise and 2k²/ε² with Laplace noise."""
+        return float(units**2 / (2 * marginals))
+
     def selection_for(self, units: Fraction) -> Fraction:
         """Epsilon itself."""
         return units
+
+    def query_step(self, question: Question, units: Fraction) -> LaplaceQuery:
+        """With discrete Laplace noise."""
+        moves = sensitivity_of(question, self.domain, self.lattice.unit).l1
+        scale = laplace_noise(moves, units)
+        return LaplaceQuery(question, scale, float(moves / scale))
+
+    def marginal_step(self, columns: Columns, units: Fraction) -> LaplaceMarginal:
+        """A whole marginal, which joins the lattice."""
+        step = self.query_step(Marginal(columns), units)
+        return LaplaceMarginal(columns, step.scale, step.price)
+
+    def count_step(self, units: Fraction, variance: float) -> LaplaceMarginal | None:
+        """As the marginal of no columns."""
+        step = self.marginal_step((), units)
+        return step if step.variance < variance else None
 
 
 def estimator_for(accounting: str, domain: Domain, unit: Unit) -> Known:

@@ -6,12 +6,16 @@ Laplace noise, a whole marginal or one question by itself; the price is in epsil
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, exp, expm1, frexp, isqrt
 
 from discreet.query.linear import Linear, Marginal
 from discreet.query.measurement import Measurement
 from discreet.types import Columns
 
 Question = Linear | Marginal
+
+# Noise is written with so many bits, rounded up: it costs less than it may by one part in 2^28 at most.
+BITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class GaussianQuery:
     sigma: Fraction
     price: float
 
+    @property
+    def variance(self) -> float:
+        """The variance of each number."""
+        return variance_of(float(self.sigma))
+
 
 @dataclass(frozen=True, slots=True)
 class LaplaceMarginal:
@@ -38,6 +47,11 @@ class LaplaceMarginal:
     columns: Columns
     scale: Fraction
     price: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of each number."""
+        return laplace_variance(self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +62,56 @@ class LaplaceQuery:
     scale: Fraction
     price: float
 
+    @property
+    def variance(self) -> float:
+        """The variance of each number."""
+        return laplace_variance(self.scale)
+
 
 Step = GaussianResiduals | GaussianQuery | LaplaceMarginal | LaplaceQuery
+
+
+def variance_of(sigma: float) -> float:
+    """The variance of rounded Gaussian noise: rounding adds that of a uniform number.
+
+    For sigma ≥ 1, to which the planner keeps, this is right to eight digits.
+    """
+    return sigma * sigma + 1 / 12
+
+
+def laplace_variance(scale: Fraction) -> float:
+    """The variance of discrete Laplace noise: 2a/(1 − a)² with a = e^(−1/scale).
+
+    >>> round(laplace_variance(Fraction(10)), 2)
+    199.83
+    """
+    return 2 * exp(-1 / float(scale)) / expm1(-1 / float(scale)) ** 2
+
+
+def gaussian_noise(squared_moves: Fraction, units: Fraction) -> Fraction:
+    """The smallest standard deviation, of few bits, whose squared mu is at most so many units.
+
+    >>> sigma = gaussian_noise(Fraction(2), Fraction(1, 100))
+    >>> 2 / sigma**2 <= Fraction(1, 100) < 2 / (sigma * (1 - Fraction(1, 10**8))) ** 2
+    True
+    """
+    variance = squared_moves / units
+    unit = _unit(float(variance) ** 0.5)
+    parts = variance / unit**2
+    least = isqrt(ceil(parts))
+    return (least if least**2 >= parts else least + 1) * unit
+
+
+def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
+    """The smallest scale, of few bits, whose epsilon is at most so many units.
+
+    >>> laplace_noise(Fraction(1), Fraction(1, 8)), 1 / laplace_noise(Fraction(1), Fraction(3, 10)) <= Fraction(3, 10)
+    (Fraction(8, 1), True)
+    """
+    unit = _unit(float(moves / units))
+    return ceil(moves / units / unit) * unit
+
+
+def _unit(about: float) -> Fraction:
+    """The last bit of a number of about this size."""
+    return Fraction(2) ** (frexp(about)[1] - BITS)

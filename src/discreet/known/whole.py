@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import exp, expm1, prod
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.known.family import Family, axes_of
 from discreet.known.reading import Listed
+from discreet.known.steps import laplace_variance
 from discreet.query.measurement import measure_all, piece_slices
 from discreet.query.residual import Residual
 from discreet.schema.domain import Domain
@@ -71,15 +72,6 @@ class Whole:
         """What it adds to the precision of each piece of some of its columns."""
         others = prod(size for name, size in zip(self.columns, self.shape, strict=True) if name not in chosen)
         return 1 / (laplace_variance(self.scale) * self.noises * others)
-
-
-def laplace_variance(scale: Fraction) -> float:
-    """The variance of discrete Laplace noise: 2a/(1 − a)² with a = e^(−1/scale).
-
-    >>> round(laplace_variance(Fraction(10)), 2)
-    199.83
-    """
-    return 2 * exp(-1 / float(scale)) / expm1(-1 / float(scale)) ** 2
 
 
 # What the noises of one question may take, in multiplications; a step of numpy counts as so many of them.

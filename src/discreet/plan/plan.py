@@ -13,6 +13,7 @@ from discreet.errors import TooLarge
 from discreet.known.bars import weighs_nothing
 from discreet.known.family import Family, axes_of
 from discreet.known.known import Known, quantile
+from discreet.known.laplace import LaplaceMarginals
 from discreet.known.lattice import MOST_PIECES, among
 from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, Question, Step
 from discreet.plan.fill import Sparse, fill_to_targets
@@ -103,7 +104,7 @@ def require_few(questions: Sequence[Question], known: Known) -> None:
     # What has too many pieces for the lattice is measured by itself.
     every = sum(8 + (each if each <= MOST_PIECES else 0) for each in pieces)
     sets = len({question.scope for question in questions}) + len(known.wholes)
-    most = MOST_NOISES if known.pure else MOST_ANSWERED
+    most = MOST_NOISES if isinstance(known, LaplaceMarginals) else MOST_ANSWERED
     if len(questions) > 1 and (every > MOST_TOGETHER or sets * len(questions) > most):
         raise TooLarge(
             f"{len(questions)} questions on {sets} sets of columns, with {every} pieces, are too many together; the "
@@ -122,7 +123,7 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead:
         for question, target in dict.fromkeys(asked)
         if not weighs_nothing(question)
     ]
-    if known.pure:
+    if isinstance(known, LaplaceMarginals):
         return Steps(_pure_steps(asked, known, ahead))
     needed = []
     for question, target in asked:
@@ -141,7 +142,7 @@ def _within(question: Question, target: Target, known: Known) -> Target:
     if target.error <= most:
         return target
     moves = sensitivity_of(question, known.domain, known.lattice.unit)
-    most *= float(moves.l1) if known.pure else float(moves.l2_squared) ** 0.5
+    most *= float(moves.l1) if isinstance(known, LaplaceMarginals) else float(moves.l2_squared) ** 0.5
     if most == 0 or target.error <= most:
         return target
     error = float(known.intervals(question, target.confidence, target.joint).errors.max())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.known.known import quantile
+from discreet.known.known import Known, quantile
 
 # A target is met a hair early, so that rounding does not turn what is known into what is not.
 HAIR = 1e-8
@@ -28,6 +28,23 @@ class Target:
     def variance(self) -> float:
         """The largest variance of a Gaussian error that is within the half-width so often."""
         return (self.error / quantile(self.confidence, self.joint)) ** 2 * (1 - HAIR)
+
+
+def mean_targets(
+    known: Known, error: float, rows: float, spread: float, confidence: float, joint: int
+) -> tuple[Target, Target]:
+    """The targets of a total and of the number of its values, so that their mean is good enough.
+
+    `error` is that of the mean of about so many `rows`; `spread` is how far a mean can be from the centre.
+    """
+    if known.jointly_gaussian:
+        z = quantile(confidence, joint)
+        room = (error * rows / z) ** 2
+        aims = z * (0.8 * room) ** 0.5, z * (0.8 * room / spread**2) ** 0.5
+        return Target(aims[0], confidence, joint), Target(aims[1], confidence, joint)
+    # Each part has its own bar; together they give a little more than the sum of both over the rows.
+    both = 1 - (1 - confidence) / 2
+    return Target(0.45 * error * rows, both, joint), Target(0.45 * error * rows / spread, both, joint)
 
 
 def sigma_for(variance: float, gain: float = 1.0, *, bits: int = 24) -> Fraction | None:

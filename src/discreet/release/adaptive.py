@@ -6,12 +6,13 @@ adaptive.md
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import inf, log, sqrt
-from statistics import NormalDist, median
+from math import inf, sqrt
+from statistics import median
 
 import numpy as np
 
 from discreet.errors import BadParameter, TooLarge
+from discreet.known.gaussian import selection_for
 from discreet.known.known import Known
 from discreet.known.steps import Step
 from discreet.model.cliques import fits
@@ -35,8 +36,6 @@ TOTAL, MORE_TOTAL, WELL_KNOWN = 0.002, 0.03, 0.01
 SINGLES, SCARCE = 0.1, 2.5
 # Of what a selection and its look cost, so much is for selecting.
 SELECTING = 0.1
-# A selection for this many units never errs.
-MOST_SELECTING = 100.0
 # So many selections for each column are planned for, one at once. If a look at a pair then has less noise than this
 # part of the rows, in L1, they are finer, up to so many times as many, and several at once.
 ROUNDS, FINE, MOST_FINER = 4, 0.045, 4.0
@@ -295,14 +294,3 @@ def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:
     most = max(weights.values(), default=1.0)
     possible.sort(key=lambda scope: (len(scope), -weights[scope], goal.cells(scope), scope))
     return [(scope, weights[scope] / most) for scope in possible[:MOST_CANDIDATES]]
-
-
-def selection_for(units: float) -> Fraction:
-    """The epsilon of a selection that costs so many units: μ = 2Φ⁻¹(e^(ε/2)/(1 + e^(ε/2))), turned round.
-
-    >>> from discreet.privacy.gaussian import squared_mu_of_bounded_range
-    >>> 0.9999 < squared_mu_of_bounded_range(selection_for(0.25)) / 0.25 <= 1
-    True
-    """
-    half, normal = sqrt(min(units, MOST_SELECTING)) / 2, NormalDist()
-    return Fraction((1 - HAIR) * 2 * log(normal.cdf(half) / normal.cdf(-half))).limit_denominator(10**12)

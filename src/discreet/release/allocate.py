@@ -47,7 +47,7 @@ def allocate(asked: Asked | Goal, known: Known, *, budget: Number, norm: Norm = 
     >>> from discreet.schema.domain import Domain
     >>> from discreet.schema.unit import Unit
     >>> people = Domain({"old": Boolean(), "ill": Boolean()})
-    >>> goal, known = goal_of([["old", "ill"]], people), Known.nothing(people, Unit())
+    >>> goal, known = goal_of([["old", "ill"]], people), GaussianLattice.nothing(people, Unit())
     >>> {columns: precision.round(4).tolist() for columns, precision in allocate(goal, known, budget=0.04).items()}
     {(): 0.01, ('ill',): [0.02], ('old',): [0.02], ('ill', 'old'): [[0.04]]}
 

@@ -10,7 +10,7 @@ from discreet.known.lattice import subsets
 from discreet.model.looks import total_of
 from discreet.plan.fill import fill_to_budget
 from discreet.privacy.sensitivity import Sensitivity, histogram_sensitivity
-from discreet.release import adaptive, direct
+from discreet.release import adaptive
 from discreet.release.brief import Brief
 from discreet.release.fitting import FIT
 from discreet.release.layers import DEVIATIONS, Layers, clarity, layers_of, precisions_known
@@ -95,13 +95,13 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
 def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bought:
     """Some marginals, each measured whole, as `direct` splits its budget."""
     layers, known, goal = layers_of(brief.goal), brief.known, brief.goal
-    power = direct.BY_WORTH_PURE if known.pure else direct.BY_WORTH
+    power = 1 / (1 + known.rate)
     worth = {scope: (weight * goal.cells(scope)) ** power for scope, weight in weights.items()}
     every, moves = sum(worth.values()), moves_of(known)
     found = precisions_known(layers, known)
     for scope, each in worth.items():
         units = float(brief.units) * each / every
-        variance = 2 * (float(moves.l1) / units) ** 2 if known.pure else float(moves.l2_squared) / units
+        variance = known.variance_for(moves, units)
         places = [layers.index[chosen] for chosen in subsets(scope)]
         found[places] += layers.cells[places] / (goal.cells(scope) * variance)
     return Bought(found)

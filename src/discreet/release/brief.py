@@ -27,8 +27,8 @@ ABOUT_THE_SAME = 1.1
 class Brief:
     """The goal of a release, what is known of the table, and a budget of `units`.
 
-    Units are squared mu, or epsilon where delta is 0 (`known.pure`). `asked` is set where the workload does not ask for
-    all cells of the goal's marginals, but, say, for ranges.
+    Units are squared mu, or epsilon where delta is 0 (`known.accounting`). `asked` is set where the workload does not
+    ask for all cells of the goal's marginals, but, say, for ranges.
     """
 
     known: Known

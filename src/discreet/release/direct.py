@@ -12,9 +12,7 @@ import numpy as np
 from discreet.errors import TooLarge
 from discreet.known.family import axes_of
 from discreet.known.known import Known
-from discreet.known.lattice import subsets, variance_of
-from discreet.known.steps import GaussianQuery, LaplaceMarginal
-from discreet.known.whole import laplace_variance
+from discreet.known.lattice import subsets
 from discreet.model.ensemble import Tell
 from discreet.model.looks import total_of
 from discreet.model.protocol import Model
@@ -23,9 +21,9 @@ from discreet.plan.request import Measure, Procedure
 from discreet.privacy.sensitivity import Sensitivity
 from discreet.query.linear import Marginal
 from discreet.release.brief import Brief
-from discreet.release.counting import FIRST, TOTAL, counted, gaussian_noise, laplace_noise
+from discreet.release.counting import FIRST, TOTAL, counted
 from discreet.release.energies import traces
-from discreet.release.fitting import as_squared_mu, fitted_to_all, too_large
+from discreet.release.fitting import fitted_to_all, too_large
 from discreet.release.goal import Goal, Precisions
 from discreet.release.noise_error import lattice_errors, mean_error
 from discreet.release.pairs import shares_of
@@ -36,8 +34,6 @@ from discreet.types import Columns
 FIRST_PURE = Fraction(1, 50)
 # It is taken for as many deviations too large.
 DOUBT = 2.0
-# How the budget is split: by this power of weight times cells, for Gaussian and for Laplace noise.
-BY_WORTH, BY_WORTH_PURE = 2 / 3, 1 / 2
 # How far marginals of three columns are from what single columns, and pairs, say of them: the mean L1 distance.
 APART = {1: 0.4, 2: 0.05}
 
@@ -69,19 +65,19 @@ def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     if refused:
         raise TooLarge(refused)
     weights, left = dict(goal.weights), brief.units
-    if known.pure:
+    if known.accounting == "pure":
         left -= yield from counted(known, left * FIRST_PURE)
         rows, variance = total_of(known.lattice)
         # In doubt there are few rows: then a look at single columns is the safer one.
         weights = dict(best_depth(goal, known, rows - DOUBT * variance**0.5, left).weights)
     else:
         shares = _shares(known, goal, weights, left).items()
-        told = sum(1 / (_variance(_step(known, scope, share)) * goal.cells(scope)) for scope, share in shares)
+        told = sum(1 / (known.marginal_step(scope, share).variance * goal.cells(scope)) for scope, share in shares)
         left -= yield from counted_well(known, goal, left, told=told)
     steps = direct_steps(known, goal, weights, left)
     if steps.steps:
         yield Measure(steps, "marginals by themselves, for a release")
-    return fitted_to_all(known, goal, as_squared_mu(known, brief.units, len(weights)), tell)
+    return fitted_to_all(known, goal, known.squared_mu_for(brief.units, len(weights)), tell)
 
 
 def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0) -> Procedure[Fraction]:
@@ -104,8 +100,9 @@ def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], uni
     """How to measure some marginals for at most so many units; those that are known better are left out."""
     wanted = dict(weights)
     while wanted:
-        steps = {scope: _step(known, scope, share) for scope, share in _shares(known, goal, wanted, units).items()}
-        lacking = {scope: step for scope, step in steps.items() if _variance(step) < known_variance(known, scope)}
+        shares = _shares(known, goal, wanted, units)
+        steps = {scope: known.marginal_step(scope, share) for scope, share in shares.items()}
+        lacking = {scope: step for scope, step in steps.items() if step.variance < known_variance(known, scope)}
         if len(lacking) == len(wanted):
             return Steps(tuple(lacking.values()))
         wanted = {scope: weights[scope] for scope in lacking}
@@ -160,7 +157,7 @@ def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], unit
         shape = tuple(axis.parts - 1 for axis in axes_of(goal.domain, scope))
         found[scope] = np.full(shape, inf)
     for scope, share in _shares(known, goal, weights, units).items():
-        variance = _variance(_step(known, scope, share))
+        variance = known.marginal_step(scope, share).variance
         for chosen in subsets(scope):
             others = goal.cells(scope) / goal.cells(chosen)
             before = found[chosen]
@@ -170,25 +167,12 @@ def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], unit
 
 def _shares(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> dict[Columns, Fraction]:
     """The budget, split exactly over the marginals that a person can move."""
-    power = BY_WORTH_PURE if known.pure else BY_WORTH
+    power = 1 / (1 + known.rate)
     worth = {scope: Fraction((weight * goal.cells(scope)) ** power) for scope, weight in weights.items()}
     moved = {scope: each for scope, each in worth.items() if _moves(known, scope).l1 > 0}
     every = sum(moved.values())
     return {scope: units * each / every for scope, each in moved.items()}
 
 
-def _step(known: Known, scope: Columns, units: Fraction) -> GaussianQuery | LaplaceMarginal:
-    moves = _moves(known, scope)
-    if known.pure:
-        scale = laplace_noise(moves.l1, units)
-        return LaplaceMarginal(scope, scale, float(moves.l1 / scale))
-    sigma = gaussian_noise(moves.l2_squared, units)
-    return GaussianQuery(Marginal(scope), sigma, float(moves.l2_squared / sigma**2))
-
-
 def _moves(known: Known, scope: Columns) -> Sensitivity:
     return sensitivity_of(Marginal(scope), known.domain, known.lattice.unit)
-
-
-def _variance(step: GaussianQuery | LaplaceMarginal) -> float:
-    return laplace_variance(step.scale) if isinstance(step, LaplaceMarginal) else variance_of(float(step.sigma))

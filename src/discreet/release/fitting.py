@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import product
 from math import inf, pi, prod, sqrt
 
@@ -110,14 +109,6 @@ def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = No
         steps=FIT.steps,
         tell=tell,
     )
-
-
-def as_squared_mu(known: Known, units: Fraction, marginals: int) -> float:
-    """The squared mu whose noise on so many marginals, measured alike, is that of the units.
-
-    k marginals have the variance k/μ² each with Gaussian noise and 2k²/ε² with Laplace noise.
-    """
-    return float(units**2 / (2 * marginals) if known.pure else units)
 
 
 def components_of(rows: float, units: float) -> int:

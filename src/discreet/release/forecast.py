@@ -17,7 +17,7 @@ from discreet.query.axis import axis_of
 from discreet.release import adaptive, bought
 from discreet.release.bought import Bought
 from discreet.release.brief import Brief, Forecast
-from discreet.release.fitting import FIT, as_squared_mu, components_of, members_for, too_large
+from discreet.release.fitting import FIT, components_of, members_for, too_large
 from discreet.release.goal import Goal
 from discreet.release.layers import WORST, error_of, layers_of
 from discreet.release.pairs import shares_of
@@ -43,7 +43,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     """The main method, which is called "mixture"."""
     goal, many = brief.goal, max(rows, 1.0)
     layers = layers_of(goal)
-    if brief.known.pure:
+    if not brief.known.measures_residuals:
         return impossible("mixture", NEEDS_DELTA)
     features, numbers = features_of(goal), float(layers.cells[layers.depth == 2].sum())
     if features > MOST_FEATURES or numbers > MOST_NUMBERS:
@@ -73,7 +73,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
     if refused:
         return impossible("direct", refused)
     deep = max(map(len, goal.scopes))
-    depths = range(1, deep + 1) if brief.known.pure else (deep,)
+    depths = range(1, deep + 1) if brief.known.accounting == "pure" else (deep,)
     found = []
     for depth in depths:
         weights = weights_of(goal, depth)
@@ -88,7 +88,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
 def lattice_forecast(brief: Brief, rows: float) -> Forecast:
     """All pieces of the goal's marginals, measured as is best for their noise."""
     goal, many = brief.goal, max(rows, 1.0)
-    refused = NEEDS_DELTA if brief.known.pure else too_large(goal)
+    refused = too_large(goal) if brief.known.measures_residuals else NEEDS_DELTA
     if refused:
         return impossible("lattice", refused)
     layers = layers_of(goal)
@@ -99,7 +99,7 @@ def lattice_forecast(brief: Brief, rows: float) -> Forecast:
 
 def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     """A tree that is measured where it is most wrong."""
-    if brief.known.pure:
+    if not brief.known.measures_residuals:
         return impossible("adaptive", NEEDS_DELTA)
     goal, many = brief.goal, max(rows, 1.0)
     layers = layers_of(goal)
@@ -148,7 +148,7 @@ class Work:
 def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -> Forecast:
     """The forecast of a method that measures, and fits an ensemble."""
     goal = brief.goal
-    units = as_squared_mu(brief.known, brief.units, len(goal.weights))
+    units = brief.known.squared_mu_for(brief.units, len(goal.weights))
     components, features = components_of(rows, units), features_of(goal)
     members = members_for(components, work.measured)
     # A step goes through a part of the triples, about as many as there are pairs.

@@ -22,7 +22,7 @@ def lattice(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     are mostly noise, which `pairs` does and this does not. Only Gaussian noise; all cells together (`too_large`).
     """
     known, goal = brief.known, brief.goal
-    if known.pure:
+    if not known.measures_residuals:
         raise BadParameter(
             "method is 'lattice' and delta is 0; pieces are measured with Gaussian noise, which needs a delta above 0. "
             'Take method="direct", or a budget with a delta.'

@@ -8,9 +8,6 @@ import numpy as np
 
 from discreet.errors import TooLarge
 from discreet.known.known import Known
-from discreet.known.lattice import variance_of
-from discreet.known.steps import GaussianQuery, LaplaceQuery
-from discreet.known.whole import laplace_variance
 from discreet.model.alone import product_of
 from discreet.model.dense import Dense
 from discreet.model.ensemble import Tell
@@ -19,11 +16,10 @@ from discreet.model.protocol import Model
 from discreet.plan.plan import Steps
 from discreet.plan.request import Choose, Measure, Procedure
 from discreet.query.linear import Linear
-from discreet.release.adaptive import selection_for
 from discreet.release.batch import Batch
 from discreet.release.brief import Brief, Forecast
 from discreet.release.cells import cells_of_goal, number_of_cells
-from discreet.release.counting import counted, gaussian_noise, laplace_noise, paid
+from discreet.release.counting import counted, paid
 from discreet.release.forecast import BASE_MEMORY, BASE_SECONDS, impossible
 from discreet.release.goal import Goal
 from discreet.release.layers import DEVIATIONS, WORST, guessed, layers_of, sampled, unevenness
@@ -38,7 +34,8 @@ FIRST = Fraction(1, 50)
 LEAST = 0.01
 # The number of rounds grows with how well rows stand out of the noise, by this factor and power (the second where delta
 # is 0, and the noise of a round grows with their number and not its root), within these limits.
-FACTOR, POWER, POWER_PURE, FEWEST, MOST = 2.0, 0.4, 0.32, 5, 100
+FACTOR, FEWEST, MOST = 2.0, 5, 100
+POWER = {"gaussian": 0.4, "pure": 0.32}
 # Seconds to compare a count in a round, and to mend a cell of the model (bench/release_calibrate.py).
 SECONDS_A_COUNT, SECONDS_A_CELL = 1e-5, 1.2e-7
 
@@ -61,8 +58,8 @@ def too_many(goal: Goal, questions: int | None = None) -> str:
 
 def number_of_rounds(known: Known, counts: int, rows: float, units: Fraction) -> int:
     """How many rounds a budget is split over: from public facts."""
-    clear = max(rows, 1.0) * (float(units) if known.pure else float(units) ** 0.5)
-    return int(np.clip(FACTOR * clear ** (POWER_PURE if known.pure else POWER), min(FEWEST, counts), min(MOST, counts)))
+    clear = max(rows, 1.0) * float(units) ** known.rate
+    return int(np.clip(FACTOR * clear ** POWER[known.accounting], min(FEWEST, counts), min(MOST, counts)))
 
 
 def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear] | None = None) -> Procedure[Model]:
@@ -103,15 +100,17 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
         choose = Choose(
             counts,
             tuple(expected_rows(learner.model, batch).tolist()),
-            _selection(known, share / 2),
+            known.selection_for(share / 2),
             "where a model is most wrong, for a release",
         )
         place = yield choose
         cost = paid(known, choose)
         question = counts[place]
         last = turn == number - 1
-        if last or not known.pure or question not in known.told:
-            measure = Measure(Steps((_step(known, question, share - cost),)), "where a model was wrong, for a release")
+        if last or known.averages_direct or question not in known.told:
+            measure = Measure(
+                Steps((known.query_step(question, share - cost),)), "where a model was wrong, for a release"
+            )
             yield measure
             cost += paid(known, measure)
         left -= cost
@@ -133,7 +132,7 @@ def mwem_forecast(brief: Brief, rows: float) -> Forecast:
     singles = float(layers.freedom[layers.depth == 1].sum())
     # Half of a round's share measures one count. So many counts as the single columns have tell most of them.
     share = float(brief.units) / (2 * number)
-    deviation = 2**0.5 / share if brief.known.pure else share**-0.5
+    deviation = brief.known.deviation_for(share)
     left, noise, whole, supposed = 0.0, 0.0, 0.0, guessed(goal.domain)
     for scope, weight in sampled(goal):
         left += weight * unevenness(supposed.spread(scope))
@@ -161,22 +160,5 @@ def _learn_known(learner: Learner, known: Known, counts: Sequence[Linear], units
     """Learn counts that were measured before, as well as so many units would do."""
     for place, question in enumerate(counts):
         told = known.told.get(question)
-        if told is not None and told.variance <= _variance(_step(known, question, units)):
+        if told is not None and told.variance <= known.query_step(question, units).variance:
             learner.learn(place, round(float(told.values[0])))
-
-
-def _selection(known: Known, units: Fraction) -> Fraction:
-    return units if known.pure else selection_for(float(units))
-
-
-def _step(known: Known, question: Linear, units: Fraction) -> GaussianQuery | LaplaceQuery:
-    moves = sensitivity_of(question, known.domain, known.lattice.unit)
-    if known.pure:
-        scale = laplace_noise(moves.l1, units)
-        return LaplaceQuery(question, scale, float(moves.l1 / scale))
-    sigma = gaussian_noise(moves.l2_squared, units)
-    return GaussianQuery(question, sigma, float(moves.l2_squared / sigma**2))
-
-
-def _variance(step: GaussianQuery | LaplaceQuery) -> float:
-    return laplace_variance(step.scale) if isinstance(step, LaplaceQuery) else variance_of(float(step.sigma))

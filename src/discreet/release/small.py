@@ -10,7 +10,6 @@ from discreet.model.ensemble import Tell
 from discreet.model.looks import total_of
 from discreet.model.protocol import Model
 from discreet.plan.request import Procedure, SmallTable
-from discreet.release.adaptive import selection_for
 from discreet.release.brief import Brief, Forecast
 from discreet.release.cells import cells_of_goal, number_of_cells
 from discreet.release.counting import counted
@@ -80,7 +79,7 @@ def small(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     left = brief.units
     left -= yield from counted(known, left * FIRST)
     rows = max(total_of(known.lattice)[0], 1.0)
-    epsilon = left if known.pure else selection_for(float(left))
+    epsilon = known.selection_for(left)
     few, _ = best_size(goal, known, rows, float(epsilon))
     cells = yield SmallTable(cells_of_goal(goal), few, epsilon, f"a table of {few} rows, for a release")
     if tell is not None:
@@ -95,7 +94,7 @@ def small_db_forecast(brief: Brief, rows: float) -> Forecast:
     if refused:
         return impossible("small_db", refused)
     left = float(brief.units * (1 - FIRST))
-    epsilon = left if known.pure else float(selection_for(left))
+    epsilon = float(known.selection_for(Fraction(left)))
     few, _ = best_size(goal, known, many, epsilon)
     tables = comb(goal.domain.size + few - 1, few)
     error, whole, supposed = 0.0, 0.0, guessed(goal.domain)

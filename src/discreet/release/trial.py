@@ -69,7 +69,7 @@ TRIAL = TrialTuning()
 def worthwhile(brief: Brief, rows: float) -> bool:
     """Whether a trial would tell something, by public facts."""
     goal = brief.goal
-    if brief.known.pure or not 3 <= len(goal.of_size(2)) <= TRIAL.most_pairs:
+    if not brief.known.measures_residuals or not 3 <= len(goal.of_size(2)) <= TRIAL.most_pairs:
         return False
     judged = 2 * [scope for scope, _ in sampled(goal, TRIAL.verdict_marginals)]
     # The noise of a mean is smaller than that of each.
