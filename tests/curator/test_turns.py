@@ -65,19 +65,25 @@ def test_two_who_want_the_same_pay_once(desk):
     assert len(desk.history()) == spends + 1
 
 
-def test_told_never_pays_and_never_waits(desk, tmp_path):
-    assert desk.told("age >= 5", error=200).origin == "known"
-    assert desk.told("sex = 'f'", error=200) is None
-    assert desk.told("sex = 'f'", epsilon=0.1) is None
+def looked(desk, question, *, wait=False, **accuracy):
+    """The answer if it is known, and None if it must be paid for."""
+    found = desk.look(desk.prepare(question, **accuracy), wait=wait)
+    return found if isinstance(found, dp.Answer) else None
+
+
+def test_a_look_never_pays_and_waits_only_if_told(desk, tmp_path):
+    assert looked(desk, "age >= 5", error=200).origin == "known"
+    assert looked(desk, "sex = 'f'", error=200) is None
+    assert looked(desk, "sex = 'f'", epsilon=0.1) is None
     with pytest.raises(BadParameter, match="error is 0"):
-        desk.told("age >= 5", error=0)
+        looked(desk, "age >= 5", error=0)
     with dp.Curator(people(), ledger=tmp_path / "budget.sqlite") as other:
         other.ask("sex = 'f'", error=20)
     # Another process has spent: what is known here is not all of it, and to read it takes time.
-    assert desk.told("age >= 5", error=200) is None
-    assert desk.told("age >= 5", error=200, patient=True).origin == "known"
-    assert desk.told("sex = 'f' AND age >= 5", error=20, patient=True) is None
-    assert desk.told("sex = 'f'", error=20).origin == "known"
+    assert looked(desk, "age >= 5", error=200) is None
+    assert looked(desk, "age >= 5", error=200, wait=True).origin == "known"
+    assert looked(desk, "sex = 'f' AND age >= 5", error=20, wait=True) is None
+    assert looked(desk, "sex = 'f'", error=20).origin == "known"
 
 
 def test_a_desk_is_seen_by_each_with_their_own_account(desk):
@@ -110,7 +116,7 @@ def test_what_was_read_is_known_to_nobody_before_the_quantum_is_over(tmp_path, m
         early = []
 
         def wait(seconds):
-            early.append(desk.told("sex = 'f'", error=20, patient=True))
+            early.append(looked(desk, "sex = 'f'", error=20, wait=True))
             sleep(seconds)
 
         monkeypatch.setattr(executor, "sleep", wait)

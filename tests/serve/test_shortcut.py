@@ -1,11 +1,13 @@
 """Questions reach their handler without the framework, and nobody sees another difference than the time it takes."""
 
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
 
+from discreet.curator import Curator
 from discreet.serve import app as application
 from discreet.serve.routes import asking
 from support.live_server import Inside
@@ -75,6 +77,25 @@ def test_with_and_without_the_framework_the_reply_is_the_same_and_uncharged(told
     monkeypatch.setattr(application, "_ASK", re.compile("never"))
     assert seen(told.call("POST", path, **request_)) == short
     assert told.entries == before
+
+
+@pytest.mark.parametrize(
+    "question", ["hours >= 17 AND sex = 'Male'", {"where": {"column": "hours", "is": ">=", "value": 18}}]
+)
+def test_a_paid_question_is_parsed_once_and_looked_up_once(told, monkeypatch, question):
+    counted = Counter()
+    for name in ("prepare", "_free", "pay"):
+        real = getattr(Curator, name)
+
+        def count(*given, name=name, real=real, **named):
+            counted[name] += 1
+            return real(*given, **named)
+
+        monkeypatch.setattr(Curator, name, count)
+    before = told.entries
+    assert told.ask(question, error=150).json()["origin"] != "known"
+    assert counted == {"prepare": 1, "_free": 1, "pay": 1}
+    assert told.entries > before
 
 
 def test_another_handler_is_seen(told, monkeypatch):

@@ -23,6 +23,8 @@ def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
 
 def all_bars(parts: Sequence[Part], known: Known, confidence: float, joint: int) -> list[Bars]:
     """The same of several parts. What is asked under two names is computed once."""
+    if len(parts) == 1:
+        return [bars_of(parts[0], known, confidence, joint)]
     different = {replace(part, name=""): part for part in parts}
     found = {key: bars_of(part, known, confidence, joint) for key, part in different.items()}
     return [found[replace(part, name="")] for part in parts]

@@ -194,31 +194,6 @@ class Curator(Asking):
             (found,) = self._once(asked.keyed, asked.analyst, answered)
             return laid(self._teller, asked, found)
 
-    def told(
-        self,
-        question: Askable,
-        *,
-        error: Number | None = None,
-        confidence: Number = 0.95,
-        epsilon: Number | None = None,
-        joint: bool = False,
-        nonnegative: bool = False,
-        patient: bool = False,
-        key: str | None = None,
-    ) -> Answer | None:
-        """The answer if it is known, and None if it must be paid for: see `look`."""
-        prepared = self.prepare(
-            question,
-            error=error,
-            confidence=confidence,
-            epsilon=epsilon,
-            joint=joint,
-            nonnegative=nonnegative,
-            key=key,
-        )
-        found = self.look(prepared, wait=patient)
-        return found if isinstance(found, Answer) else None
-
     def ask_many(
         self,
         questions: Sequence[Askable],

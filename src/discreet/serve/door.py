@@ -42,6 +42,7 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+_NO_STORE = ((b"cache-control", b"no-store"),)
 UNKNOWN = "this needs a token that is known here and neither revoked nor expired. Ask the data owner for one."
 
 
@@ -66,10 +67,9 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [*message.get("headers", ()), *HEADERS, (b"x-request-id", number.encode())]
-                if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
-                message["headers"] = headers
+                own = message.get("headers", ())
+                kept = () if any(name == b"cache-control" for name, _ in own) else _NO_STORE
+                message["headers"] = [*own, *HEADERS, *kept, (b"x-request-id", number.encode())]
             await send(message)
 
         who: Token | None = None
@@ -220,5 +220,7 @@ def _same_origin(scope: Scope) -> bool:
 
 
 def _header(scope: Scope, name: bytes) -> str:
-    found = next((value for key, value in scope["headers"] if key == name), b"")
-    return str(found.decode("latin-1"))
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value.decode("latin-1"))
+    return ""

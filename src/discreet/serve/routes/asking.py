@@ -2,12 +2,13 @@
 
 from asyncio import get_running_loop
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from discreet.answer import Answer
+from discreet.curator import Curator
+from discreet.curator.asked import Askable, PreparedQuestion, Unpaid
 from discreet.curator.promise import Plan
 from discreet.serve.books import share_of
 from discreet.serve.common import (
@@ -40,22 +41,33 @@ async def ask(request: Request, table: str) -> Response:
     form = AskForm.model_validate_json(request.state.body)
     require_self(who, form.analyst)
     desk, key = desks_of(request).of(table, who), key_of(request)
-    accuracy: dict[str, Any] = {"error": form.error, "confidence": form.confidence, "epsilon": form.epsilon}
-    accuracy |= {"joint": form.joint, "nonnegative": form.nonnegative, "key": key}
-
-    # A text is short and was often read before, so this thread, which serves everybody, looks whether it is known. What
-    # takes longer (JSON, many numbers, waiting for a lock) is done by another.
-    if isinstance(form.question, str) and (found := desk.told(form.question, **accuracy)) is not None:
+    # A text is short and was often read before, so this thread, which serves everybody, parses it and looks whether it
+    # is known. What may take longer (JSON, many numbers, waiting for a lock) is left to another thread.
+    asked = _prepared(desk, form, form.question, key) if isinstance(form.question, str) else None
+    found = None if asked is None else desk.look(asked, wait=False)
+    if isinstance(found, Answer):
         return _answered(request, table, found)
 
-    def known() -> Response | None:
-        found = desk.told(question_from_plain(form.question, table=table), **accuracy, patient=True)
-        return None if found is None else _answered(request, table, found)
+    def look() -> Response | Unpaid:
+        found = desk.look(asked or _prepared(desk, form, question_from_plain(form.question, table=table), key))
+        return _answered(request, table, found) if isinstance(found, Answer) else found
 
-    def paid() -> Response:
-        return _answered(request, table, desk.ask(question_from_plain(form.question, table=table), **accuracy))
+    unpaid = found if found is not None and found.looked else await elsewhere(look)
+    if isinstance(unpaid, Response):
+        return unpaid
+    return await on_time(request, table, lambda: _answered(request, table, desk.pay(unpaid)))
 
-    return await elsewhere(known) or await on_time(request, table, paid)
+
+def _prepared(desk: Curator, form: AskForm, question: Askable, key: str | None) -> PreparedQuestion:
+    return desk.prepare(
+        question,
+        error=form.error,
+        confidence=form.confidence,
+        epsilon=form.epsilon,
+        joint=form.joint,
+        nonnegative=form.nonnegative,
+        key=key,
+    )
 
 
 def _answered(request: Request, table: str, answer: Answer) -> Response:
