@@ -63,7 +63,7 @@ def multiplicative_weights(
     >>> found.answers, found.updates, found.model.round(2).tolist()
     ((0.8, 0.8), 1, [0.4, 0.4, 0.1, 0.1])
 
-    [000, Claim 15; 003, Corollary 7]; proofs, with better constants: weights.md
+    [000, Claim 15; 003, Corollary 7]; proofs, with better constants: multiplicative_weights.md
     """
     bound, chosen = _read_error(error), _read_rule(rule)
     counts = _counts(truth)
@@ -96,7 +96,7 @@ def most_updates(cells: int, error: float, rule: Rule = "projection") -> int:
 
 
 def least_fall(error: float, rule: Rule) -> float:
-    """How much an update lowers the relative entropy at least; proofs: weights.md."""
+    """How much an update lowers the relative entropy at least; proofs: multiplicative_weights.md."""
     bound = _read_error(error)
     match _read_rule(rule):
         case "linear":

@@ -99,7 +99,7 @@ def calibrated(terms: Terms, *, updates: int, error: int | None = None) -> Desig
     """The design with the least error for a number of updates, or, if an `error` is given, the highest threshold.
 
     Promised, each with the confidence: all answers are within the error; and nothing is charged for a question that the
-    model answers as well as it was measured. Proofs: weights.md
+    model answers as well as it was measured. Proofs: pmw.md
     """
     shapes = [(1, updates)] if terms.gate.kind == "pure" or updates == 1 else [(1, updates), (updates, 1)]
     found = min((_least(terms, runs, hits) for runs, hits in shapes), key=lambda design: design.error)

@@ -1,4 +1,4 @@
-"""The lectures' settings of private multiplicative weights, with every constant written out. Proofs: weights.md
+"""The lectures' settings of private multiplicative weights, with every constant written out. Proofs: pmw.md
 
 They are here to be reproduced: the calibrated setting promises the same for a fraction of the error. All count in
 fractions of a public number of rows, start a new threshold after every update, use one scale of noise everywhere, and

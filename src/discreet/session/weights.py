@@ -1,4 +1,4 @@
-"""Private multiplicative weights: thousands of counts behind one payment. Proofs: weights.md"""
+"""Private multiplicative weights: thousands of counts behind one payment. Proofs: pmw.md"""
 
 import os
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class PMW:
     >>> session.close(), ledger.close()
     (None, None)
 
-    [HR10; 000, Algorithm 2; 003, Algorithm 2]; proofs: weights.md
+    [HR10; 000, Algorithm 2; 003, Algorithm 2]; proofs: pmw.md
     """
 
     def __init__(
