@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import NormalDist, median
 from time import perf_counter
 
-from discreet.privacy import (
+from discreet.accounting import (
     GRAIN,
     ORDERS,
     Compose,
@@ -29,9 +29,8 @@ from discreet.privacy import (
     pure_gate,
     renyi_gate,
 )
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.gate import FULL_TICKS
-from discreet.privacy.loss import accounting_for
+from discreet.accounting.event import total_loss
+from discreet.accounting.filter import FULL_TICKS, accounting_for
 
 SPENDS = 1_000_000
 

@@ -12,19 +12,19 @@ import numpy as np
 
 import discreet as dp
 import machine
-from discreet.attack import (
+from discreet.data import ADULT
+from discreet.lab.attack import (
     attack_by_differencing,
     attack_by_posterior,
     attack_by_reconstruction,
     attack_by_tracing,
-    audit,
     choose_people,
     subjects,
 )
-from discreet.attack.figures import learnt_figure
-from discreet.attack.subjects import find
-from discreet.data import ADULT
-from discreet.page.frame import STYLE
+from discreet.lab.attack import epsilon_audit as audit
+from discreet.lab.attack.attack_page import learnt_figure
+from discreet.lab.attack.subjects import find
+from discreet.report.document import STYLE
 
 RESULTS = Path(__file__).parent / "results"
 PUBLIC = ["age", "education", "sex"]

@@ -21,16 +21,15 @@ import numpy as np
 
 import discreet as dp
 from discreet import noise
+from discreet.accounting.calibrate import calibrate, gaussian_sigma
+from discreet.accounting.event import Laplace, Repeat
 from discreet.errors import BudgetExceeded, Refusal
-from discreet.model.dense import Dense
-from discreet.privacy.calibrate import calibrate, gaussian_sigma
-from discreet.privacy.event import Laplace, Repeat
+from discreet.lab.textbook.mwem import Batch, mwem
+from discreet.lab.textbook.pmw import PMW
+from discreet.lab.textbook.small_db import promised_error, sample_size, small_db
+from discreet.model.dense.dense_model import Dense
 from discreet.query.linear import Linear
 from discreet.query.product import box
-from discreet.release.batch import Batch
-from discreet.release.mwem import mwem
-from discreet.release.smalldb import promised_error, sample_size, small_db
-from discreet.session.weights import PMW
 from machine import describe
 
 RESULTS = Path(__file__).parent / "results"

@@ -25,7 +25,7 @@ import numpy as np
 
 import discreet as dp
 from discreet.data import ADULT
-from discreet.demo.questions import questions
+from discreet.lab.demo.questions import questions
 from machine import describe
 
 RESULTS = Path(__file__).parent / "results"
@@ -76,7 +76,7 @@ def known(folder, table):
 
 def paid(folder, table, name):
     """CPU time of the paid answers of the demonstration's stream, beside a bare spend and record of the ledger."""
-    from discreet.privacy import Gaussian
+    from discreet.accounting import Gaussian
 
     times = []
     with curator(folder, table, name, epsilon=3) as desk:

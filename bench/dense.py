@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 import machine
-from discreet.model.dense import Dense
+from discreet.model.dense.dense_model import Dense
 from discreet.query.linear import Linear
 from discreet.query.product import box
 from discreet.schema import Categories, Domain

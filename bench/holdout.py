@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 
 import discreet as dp
-from discreet.learn.transfer import bassily, deviation, gaussian_answers, jung, splitting
+from discreet.learn.holdout.generalization import bassily, deviation, gaussian_answers, jung, splitting
 from machine import describe
 
 RESULTS = Path(__file__).parent / "results"

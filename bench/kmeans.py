@@ -122,7 +122,7 @@ def compared(rows, columns, clusters, seeds, methods=METHODS, geometries=GEOMETR
 def first_call():
     """The CPU seconds of the first fit of a process, imports apart, and of a second one."""
     code = (
-        "import time, numpy as np, discreet as dp; from discreet.learn.kmeans import KMeans; "
+        "import time, numpy as np, discreet as dp; from discreet.learn.kmeans.clustering import KMeans; "
         "x = np.random.default_rng(0).uniform(size=(10**6, 2)); times = []\n"
         "for _ in range(2):\n t = time.process_time(); KMeans(3, epsilon=.5, bounds=(0, 1)).fit(x);"
         " times.append(time.process_time() - t)\n"

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
+from discreet.accounting import Gaussian, Laplace
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy import Gaussian, Laplace
 from machine import describe
 
 EVENT, WHY = Gaussian(20_000, 1), "SELECT COUNT(*) FROM people WHERE age >= 65 AND sex = 'Female'"

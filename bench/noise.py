@@ -14,8 +14,7 @@ from scipy.stats import spearmanr
 
 import machine
 from discreet.noise import discrete_gaussian, discrete_laplace, kernel, rounded_gaussian
-from discreet.noise.inversion import settle
-from discreet.noise.sample import _gaussian_shape, _laplace_shape
+from discreet.noise.sample import _gaussian_shape, _laplace_shape, settle
 
 SCALES = [1, 10**3, 10**6, 10**9]
 RESULTS = Path(__file__).parent / "results"

@@ -25,12 +25,12 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 import workloads
-from discreet.known.family import family_of
-from discreet.known.steps import GaussianResiduals
-from discreet.plan import step as stepping
+from discreet.accounting.gaussian_dp import gaussian_epsilon
+from discreet.estimate.measurements import GaussianResiduals
+from discreet.estimate.separable import family_of
+from discreet.plan import steps as stepping
 from discreet.plan.plan import plan_steps
-from discreet.privacy.gaussian import gaussian_epsilon
-from discreet.query.axis import axis_of
+from discreet.query.residual import axis_of
 from machine import describe
 
 DELTA = Fraction(1, 10**7)

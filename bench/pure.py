@@ -11,10 +11,10 @@ from pathlib import Path
 from time import process_time
 
 import workloads
-from discreet.known.laplace import LaplaceMarginals
-from discreet.known.steps import LaplaceMarginal
+from discreet.estimate.laplace_estimator import LaplaceMarginals
+from discreet.estimate.measurements import LaplaceMarginal
+from discreet.plan.laplace_plan import scale_for
 from discreet.plan.plan import plan_steps
-from discreet.plan.pure import scale_for
 from machine import describe
 
 TURBO = 0.169

@@ -141,7 +141,7 @@ def aim(table, weights, epsilon):
 
 
 def mu(epsilon):
-    from discreet.privacy.gaussian import mu_of
+    from discreet.accounting.gaussian_dp import mu_of
 
     return mu_of(epsilon=epsilon, delta=DELTA)
 

@@ -25,9 +25,9 @@ ROWS = 500_000
 
 def aim(table, weights, *, mu):
     """A tree, fitted to what AIM measures with this budget, and the function that answers from it."""
-    from discreet.model.cliques import fits
-    from discreet.model.protocol import NoisyMarginal
-    from discreet.model.tree import fit_tree
+    from discreet.model.interface import NoisyMarginal
+    from discreet.model.tree.junction_tree import fits
+    from discreet.model.tree.tree_model import fit_tree
 
     domain, rho, looks = table.domain(), mu * mu / 2, []
     rounds = 16 * len(table.sizes)

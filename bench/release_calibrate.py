@@ -7,7 +7,7 @@ python bench/release_calibrate.py estimate         how far releases are thought 
 
 A forecast is right if methods, tables and budgets are in the right order (the rank correlation over all of them), and
 if the method that it would choose does nearly as well as the best. The constants of `release/forecast.py` and
-`release/estimate.py` were chosen on drawn tables alone.
+`release/error/estimated_error.py` were chosen on drawn tables alone.
 """
 
 import argparse
@@ -81,25 +81,24 @@ def jobs(read, seeds):
 
 
 def units_of(epsilon, delta=DELTA):
-    from discreet.privacy.gaussian import gaussian_limit
+    from discreet.accounting.gaussian_dp import gaussian_limit
 
     return Fraction(float(gaussian_limit(Fraction(epsilon), Fraction(delta)))).limit_denominator(10**9)
 
 
 def methods():
     """The ways to make a release: from what is known, a goal and units to a procedure."""
-    from discreet.release.methods import METHODS
+    from discreet.release.method_choice import METHODS
 
     return {name: lambda brief, make=method.make: make(brief, None) for name, method in METHODS.items()}
 
 
 def released(table, weights, epsilon, make):
     """A model made through the teller that pays and measures, what is known then, and the seconds that it took."""
-    from discreet.curator.teller import Teller
+    from discreet.curator.procedures import Teller
     from discreet.ledger import Budget, Ledger
-    from discreet.plan.build import run
-    from discreet.release.brief import Brief
-    from discreet.release.goal import goal_of
+    from discreet.plan.build_model import run
+    from discreet.release.task import Brief, goal_of
 
     with tempfile.TemporaryDirectory() as folder:
         teller = Teller(table.table(), Ledger(Path(folder) / "ledger.sqlite"))
@@ -142,16 +141,15 @@ def run_all(file, read, only, seeds, keep):
 
 
 def forecasts():
-    from discreet.release.methods import METHODS
+    from discreet.release.method_choice import METHODS
 
     return {name: method.forecast for name, method in METHODS.items()}
 
 
 def foreseen(rows):
     """What was forecast for each run: error, seconds."""
-    from discreet.known.gaussian import GaussianLattice
-    from discreet.release.brief import Brief
-    from discreet.release.goal import goal_of
+    from discreet.estimate.gaussian_estimator import GaussianLattice
+    from discreet.release.task import Brief, goal_of
     from discreet.schema import Unit
 
     goals, found = {}, []
@@ -231,8 +229,8 @@ def conjunctions(random, table, number):
 
 def estimate_one(name, workload, model, known, confidence=0.95):
     """Estimates over true errors of some marginals, and how often the error of a question holds."""
-    from discreet.release.estimate import estimated_error_of, estimated_errors
-    from discreet.release.goal import goal_of
+    from discreet.release.error.estimated_error import estimated_error_of, estimated_errors
+    from discreet.release.task import goal_of
 
     table, random = table_called(name), np.random.default_rng(0)
     goal = goal_of(WORKLOADS[workload](table), table.domain())

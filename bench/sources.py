@@ -59,7 +59,7 @@ def plain(path, columns):
 
 def product(path, columns):
     import discreet as dp
-    from discreet.source.exact import unseal
+    from discreet.source.source import unseal
 
     schema = dp.Schema("big", domain())
     exact = dp.open(path, schema=schema).evaluate(dp.Marginal(columns))
@@ -82,7 +82,7 @@ def conjunctions(path):
 
     import discreet as dp
     from discreet.query import count
-    from discreet.source.exact import unseal
+    from discreet.source.source import unseal
 
     chance = Random(7)
     asked = [{f"c{place}": chance.randrange(SIZES[place]) for place in (3, 4, 5, 6)} for _ in range(200)]

@@ -15,8 +15,8 @@ from time import process_time
 
 import numpy as np
 
-from discreet.model.weights import RULES, most_updates, multiplicative_weights
-from discreet.release.smalldb import sample_size, sampled_rows
+from discreet.lab.textbook.multiplicative_weights import RULES, most_updates, multiplicative_weights
+from discreet.lab.textbook.small_db import sample_size, sampled_rows
 from machine import describe
 from textbook_sessions import (
     BUDGETS,
@@ -132,12 +132,12 @@ def updates_text(found):
     yield "## How often the model is wrong"
     yield ""
     yield (
-        "Multiplicative weights that see the truth (`model/weights.py`), error a, N cells. The streams: random halves "
-        "of the cells; of a thousand such halves always the one on which the model is least wrong, but wrong (picked); "
+        "Multiplicative weights that see the truth (`lab/textbook/multiplicative_weights.py`), error a, N cells. "
+        "The streams: random halves of the cells; of a thousand such halves always the one on which the model is least wrong, but wrong (picked); "
         "always the query on which it is worst (these three on a table with a power law); and always a query of "
         "fractions that only just forces an update (barely, on a table with one occupied cell). Beside them what our "
-        "proof allows on any stream (`model/weights.md`), and what the lectures' constants do: 4 ln N/a² (000, Claim "
-        "15) and ln N/η² with a = 2η (003, Corollary 7)."
+        "proof allows on any stream (`lab/textbook/multiplicative_weights.md`), and what the lectures' "
+        "constants do: 4 ln N/a² (000, Claim 15) and ln N/η² with a = 2η (003, Corollary 7)."
     )
     yield ""
     yield "| N | a | rule | random | picked | worst | barely | our bound | most/bound | lectures' bound |"
@@ -158,8 +158,8 @@ def sessions_text(found, questions):
     yield "## How far private weights are off"
     yield ""
     yield (
-        f"`session/weights.py` on {DOMAIN.size} cells with a power law, {questions:,} random counting queries, epsilon "
-        f"1 and delta 1e-9 (Gaussian gate), confidence {CONFIDENCE:.0%}, replace_one. The table is given as counts, so "
+        f"`lab/textbook/pmw.py` on {DOMAIN.size} cells with a power law, {questions:,} random counting queries, "
+        f"epsilon 1 and delta 1e-9 (Gaussian gate), confidence {CONFIDENCE:.0%}, replace_one. The table is given as counts, so "
         "it can have any number of rows. In each field: the error that the setting proves for all answers together, as "
         "a fraction of the rows; the largest error measured; and how many answers came from the model, having passed "
         "their test. Where nothing is promised (–) the session refuses to open, and the error is that of the uniform "
@@ -178,8 +178,8 @@ def sessions_text(found, questions):
     yield ""
     yield (
         "*bun* is Algorithm 2 of 000 with every constant written out, *root* and *cube* are the two settings of 003 "
-        "(`session/textbook.py`), *calibrated* is the product's: exact tails, projection, and ln N/t² updates for a "
-        "threshold of t, but no more than there are questions. "
+        "(`lab/textbook/pmw_lectures.py`), *calibrated* is the product's: exact tails, projection, and ln N/t² updates for "
+        "a threshold of t, but no more than there are questions. "
         f"Promises broken: {len(broken)} of {len(promised)}; sessions that ran out of updates: {len(stopped)}."
     )
 
@@ -274,8 +274,8 @@ def samples_text(found, queries, cells):
     yield ""
     yield (
         f"The largest error over k = {queries:,} random counting queries of m rows drawn from a table of {cells:,} "
-        f"cells with a power law (`release/smalldb.py`, `sampled_rows`), {times} samples for each m. Beside it the "
-        "lectures' √(ln k/m) (001) and √(8 ln k/m) (003, Lemma 3), and the error that Chernoff's bound and a union "
+        f"cells with a power law (`lab/textbook/small_db.py`, `sampled_rows`), {times} samples for each m. Beside it "
+        "the lectures' √(ln k/m) (001) and √(8 ln k/m) (003, Lemma 3), and the error that Chernoff's bound and a union "
         "bound allow one sample in twenty, √(ln(40k)/2m)."
     )
     yield ""

@@ -8,17 +8,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-import discreet.session.textbook
+import discreet.lab.textbook.pmw_lectures
 from discreet.errors import BadParameter, Refusal
+from discreet.lab.textbook.pmw import PMW
+from discreet.lab.textbook.pmw_design import Terms, calibrated
+from discreet.lab.textbook.pmw_lectures import textbook
 from discreet.ledger import Budget, Ledger
-from discreet.ledger.budget import gate_of
+from discreet.ledger.accounts import gate_of
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema import Boolean, Domain, Unit
 from discreet.schema.schema import Schema
-from discreet.session.design import Terms, calibrated
-from discreet.session.textbook import textbook
-from discreet.session.weights import PMW
 from discreet.source.source import Source
 from discreet.source.table import Table
 
@@ -38,7 +38,7 @@ FEW_QUESTIONS, MANY_ROWS = 100, 10**7
 NAMES = tuple(f"c{at}" for at in range(8))
 DOMAIN, UNIT = Domain({name: Boolean() for name in NAMES}), Unit(neighbors="replace_one")
 # A guard against slips of the pen. Theorems at 10^12 rows set aside more; what is not used costs no time.
-discreet.session.textbook.MOST_LECTURE_UPDATES = 10**12
+discreet.lab.textbook.pmw_lectures.MOST_LECTURE_UPDATES = 10**12
 
 
 def skewed(cells, rows, seed=0):
@@ -70,7 +70,7 @@ def designed(setting, rows, budget):
     """The design of a setting, or None if it promises nothing at so many rows.
 
     The calibrated one sets aside ln N/t² updates for a threshold of t, as an update by at least that lowers the
-    potential by t² (`model/weights.md`), and never more than there are questions.
+    potential by t² (`lab/textbook/multiplicative_weights.md`), and never more than there are questions.
     """
     if setting != "calibrated":
         try:

@@ -19,13 +19,13 @@ import pyarrow.parquet
 import machine
 from discreet import load_adult
 from discreet.data import ADULT
-from discreet.model import entropic
-from discreet.model.cliques import fits, triangulate
-from discreet.model.elimination import marginal
-from discreet.model.evidence import gather
-from discreet.model.layout import lay_out
-from discreet.model.protocol import NoisyMarginal
-from discreet.model.tree import fit_tree
+from discreet.model.interface import NoisyMarginal
+from discreet.model.tree import max_entropy as entropic
+from discreet.model.tree.elimination import marginal
+from discreet.model.tree.junction_tree import fits, triangulate
+from discreet.model.tree.max_entropy import gather
+from discreet.model.tree.message_passing import lay_out
+from discreet.model.tree.tree_model import fit_tree
 from discreet.query.linear import Linear
 from discreet.query.product import box
 from discreet.schema import Boolean, Domain

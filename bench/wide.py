@@ -22,19 +22,19 @@ import numpy as np
 
 import discreet as dp
 import wide_data
-from discreet.curator.session import STEEPNESS
+from discreet.accounting.gaussian_dp import squared_mu_of_pure
+from discreet.accounting.renyi_dp import ORDERS
+from discreet.curator.records import STEEPNESS
 from discreet.errors import DiscreetError
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.known import quantile
+from discreet.estimate.estimator import quantile
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.lab.textbook.pmw import PMW
 from discreet.mechanism.sparse_vector import sparse_vector
 from discreet.plan.plan import plan_steps
-from discreet.plan.target import Target
-from discreet.privacy.gaussian import squared_mu_of_pure
-from discreet.privacy.renyi import ORDERS
+from discreet.plan.steps import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema import Schema, Unit
-from discreet.session.weights import PMW
 from discreet.source.frame import Frame
 from discreet.source.table import Table
 from machine import describe

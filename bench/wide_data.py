@@ -22,16 +22,16 @@ from time import process_time
 import numpy as np
 
 import discreet as dp
-from discreet.model.cliques import fits
-from discreet.model.mixture import fit_mixture
-from discreet.model.protocol import NoisyMarginal
-from discreet.model.tree import fit_tree
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture.mixture_model import fit_mixture
+from discreet.model.tree.junction_tree import fits
+from discreet.model.tree.tree_model import fit_tree
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Factor, Product
 from discreet.schema.column import Boolean
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from discreet.source.table import Table
 
 COLUMNS, ROWS = 40, 10**6

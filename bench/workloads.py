@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.known.gaussian import GaussianLattice
-from discreet.plan.target import Target
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.plan.steps import Target
 from discreet.query.linear import Linear
 from discreet.query.product import box
 from discreet.schema.column import Categories, Integers

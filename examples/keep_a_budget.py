@@ -1,8 +1,8 @@
 """Spend one budget on questions that are chosen by looking at the answers, until nothing fits any more."""
 
 import discreet as dp
+from discreet.accounting import gaussian_gate
 from discreet.mechanism import gaussian
-from discreet.privacy import gaussian_gate
 from discreet.query import count
 from discreet.source import sensitivity_of
 

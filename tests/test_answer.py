@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet.answer import Answer, mean_of
 from discreet.errors import BadParameter
 from discreet.ledger import Budget
-from discreet.picture import bar_text, error_text, number_text
+from discreet.report.rendering import bar_text, error_text, number_text
 
 
 @given(

@@ -203,5 +203,5 @@ KINDS = re.compile(
 def test_only_estimators_and_plans_ask_which_estimator_it_is(path):
     """Others ask it for what they need: intervals, variances, steps, or what it can do."""
     if stage_of(path) not in ("known", "plan"):
-        found = KINDS.findall(path.read_text().replace("discreet.plan.pure", ""))
+        found = KINDS.findall(path.read_text().replace("discreet.plan.laplace_plan", ""))
         assert not found, f"{path.name} asks which estimator it has"

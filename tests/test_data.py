@@ -15,12 +15,12 @@ import pytest
 
 import discreet
 from discreet.data import ADULT
-from discreet.query.ask import count
+from discreet.query.aggregates import count
 from discreet.query.linear import Marginal
 from discreet.query.predicate import col
-from discreet.schema.file import read_schema
 from discreet.schema.unit import Unit
-from discreet.source.exact import unseal
+from discreet.schema.yaml.schema_file import read_schema
+from discreet.source.source import unseal
 
 ROOT = Path(__file__).parent.parent
 PARQUET, CARD = ADULT.with_suffix(".parquet"), ADULT.with_suffix(".md")

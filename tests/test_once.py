@@ -32,7 +32,7 @@ def test_the_error_bar_holds_as_often_as_it_says():
 def test_a_histogram_has_the_shape_of_its_columns_and_one_price():
     answer = dp.histogram(PEOPLE, "sex", "age", epsilon=50)
     assert answer.value.tolist() == [[25, 25], [25, 0], [0, 25]]
-    assert answer.cost == dp.privacy.Laplace(Fraction(1, 50), Fraction(1))
+    assert answer.cost == dp.accounting.Laplace(Fraction(1, 50), Fraction(1))
 
 
 def test_a_condition_may_be_a_text():
@@ -63,14 +63,14 @@ def test_sql_gives_a_table_with_an_error_beside_each_number():
 def test_all_numbers_of_a_statement_share_one_epsilon():
     """An average is of 0 to 9 here: its sum is taken of the distances from 4, which move by 5 at most."""
     answer = dp.ask(VISITS, "SELECT COUNT(*), AVG(hours) FROM visits", epsilon=3)
-    assert answer.cost == dp.privacy.Compose(
+    assert answer.cost == dp.accounting.Compose(
         (
-            dp.privacy.Laplace(Fraction(1), Fraction(1)),
-            dp.privacy.Laplace(Fraction(5), Fraction(5)),
-            dp.privacy.Laplace(Fraction(1), Fraction(1)),
+            dp.accounting.Laplace(Fraction(1), Fraction(1)),
+            dp.accounting.Laplace(Fraction(5), Fraction(5)),
+            dp.accounting.Laplace(Fraction(1), Fraction(1)),
         )
     )
-    assert dp.privacy.epsilon(answer.cost, delta=0, by="pure") == 3
+    assert dp.accounting.epsilon(answer.cost, delta=0, by="pure") == 3
 
 
 def test_what_is_shown_is_chosen_by_released_numbers_and_none_may_be_left():

@@ -20,7 +20,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # Where textbook algorithms, lecture claims, attacks and the demo are: today in rooms of their own, then in lab/.
 LAB = {"lab"} if (ROOT / "lab").exists() else {"attack", "reproduce", "demo"}
-LAB_COMMANDS = {"cli/attack.py", "cli/demo.py", "cli/reproduce.py"}
+LAB_COMMANDS = {"lab/commands/attack_commands.py", "lab/commands/demo_command.py", "lab/commands/reproduce_command.py"}
 MOST_MODULES, MOST_LINES = 14, 40
 # A catalogue: one module for each claim of the lectures.
 CATALOGUES = {"reproduce/claims", "lab/lectures/claims"}

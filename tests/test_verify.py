@@ -8,10 +8,10 @@ import pytest
 from flint import arb
 
 from discreet import verify
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter
 from discreet.interval import ball, precision
 from discreet.mechanism import Law, gaussian, laplace, randomized_response
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.schema.unit import Unit
 from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
 
@@ -110,7 +110,7 @@ def test_neighbours_are_what_exchanging_one_persons_rows_can_do(unit):
 @pytest.mark.parametrize("query", [[[1, 0]], [[2, -1]], [[0, 1, 3], [1, 1, 0]]])
 @pytest.mark.parametrize("droppable", [False, True])
 def test_computed_sensitivities_are_the_largest_moves_over_all_pairs(query, unit, droppable):
-    """The brute force behind the formulas of privacy/sensitivity.py."""
+    """The brute force behind the formulas of accounting/sensitivity.py."""
     claimed = matrix_sensitivity(query, unit, droppable=droppable)
     moves = []
     for one, other in verify.neighboring_tables(len(query[0]), 4, unit, droppable=droppable):

@@ -7,27 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet import (
-        attack,
-        curator,
-        data,
-        errors,
-        known,
-        learn,
-        ledger,
-        mechanism,
-        model,
-        noise,
-        plan,
-        privacy,
-        query,
-        release,
-        reproduce,
-        schema,
-        session,
-        source,
-        verify,
-    )
+    from discreet import accounting, data, errors, ledger, mechanism, noise, query, schema, source, verify
     from discreet.answer import Answer
     from discreet.client import connect
     from discreet.curator import Curator, Release
@@ -58,11 +38,15 @@ if TYPE_CHECKING:
         TooLarge,
         TooMany,
     )
+    from discreet.lab import attack
+    from discreet.lab.textbook.multiplicative_weights import multiplicative_weights
+    from discreet.lab.textbook.mwem import mwem
+    from discreet.lab.textbook.pmw import PMW
+    from discreet.lab.textbook.small_db import small_db
     from discreet.learn import Holdout, KMeans, Leaderboard
     from discreet.ledger import Budget, Ledger
     from discreet.meaning import explain
-    from discreet.model.weights import multiplicative_weights
-    from discreet.once import ask, count, histogram
+    from discreet.oneshot import ask, count, histogram
     from discreet.query import (
         Linear,
         Marginal,
@@ -79,10 +63,7 @@ if TYPE_CHECKING:
         prefixes,
         ranges,
     )
-    from discreet.release.mwem import mwem
-    from discreet.release.smalldb import small_db
     from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema, Unit
-    from discreet.session import PMW
     from discreet.source import Table, open
 
 __version__ = "0.1.0"
@@ -135,6 +116,7 @@ __all__ = [  # noqa: RUF022
     "TooMany",
     "Unit",
     "Workload",
+    "accounting",
     "all_subsets",
     "ask",
     "attack",
@@ -142,42 +124,34 @@ __all__ = [  # noqa: RUF022
     "conjunctions",
     "connect",
     "count",
-    "curator",
     "data",
     "errors",
     "everyone",
     "explain",
     "histogram",
-    "known",
-    "learn",
     "ledger",
     "load_adult",
     "marginals",
     "mechanism",
-    "model",
     "monotone_conjunctions",
     "multiplicative_weights",
     "mwem",
     "noise",
     "open",
-    "plan",
     "point_histogram",
     "prefixes",
-    "privacy",
     "query",
     "ranges",
-    "release",
-    "reproduce",
     "schema",
-    "session",
     "small_db",
     "source",
     "verify",
 ]
 
-_STAGES = ["errors", "schema", "query", "privacy", "noise", "source", "data", "mechanism", "verify"]
-_STAGES += ["known", "model", "plan", "ledger", "session", "curator", "release"]
-_STAGES += ["learn", "attack", "reproduce"]
+# Rooms that users open themselves; the others are imported by those who change Discreet.
+_ROOMS = {"attack": "lab.attack"}
+for _room in ("accounting", "data", "errors", "ledger", "mechanism", "noise", "query", "schema", "source", "verify"):
+    _ROOMS[_room] = _room
 _HOMES = {
     "answer": "Answer",
     "client": "connect",
@@ -189,22 +163,22 @@ _HOMES = {
     "learn": "Holdout KMeans Leaderboard",
     "ledger": "Budget Ledger",
     "meaning": "explain",
-    "model.weights": "multiplicative_weights",
-    "once": "ask count histogram",
+    "lab.textbook.multiplicative_weights": "multiplicative_weights",
+    "oneshot": "ask count histogram",
     "query": "Linear Marginal Predicate Ratio Workload all_subsets col conjunctions everyone marginals "
     "monotone_conjunctions point_histogram prefixes ranges",
-    "release.mwem": "mwem",
-    "release.smalldb": "small_db",
+    "lab.textbook.mwem": "mwem",
+    "lab.textbook.small_db": "small_db",
     "schema": "Bins Boolean Categories Domain Integers Schema Unit",
-    "session": "PMW",
+    "lab.textbook.pmw": "PMW",
     "source": "Table open",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _STAGES:
-        return import_module(f"discreet.{name}")
+    if name in _ROOMS:
+        return import_module(f"discreet.{_ROOMS[name]}")
     if name in _HOME:
         return getattr(import_module(f"discreet.{_HOME[name]}"), name)
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")

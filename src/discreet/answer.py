@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.accounting.event import Event
 from discreet.errors import BadParameter
-from discreet.ledger.budget import Budget
-from discreet.picture import Picture, Series, draw_html, draw_text, number_text, picture_of
-from discreet.privacy.event import Event
+from discreet.ledger.accounts import Budget
+from discreet.report.rendering import Picture, Series, draw_html, draw_text, number_text, picture_of
 from discreet.types import Numbers
 
 # As many rows as `print(answer)` shows, and as a notebook does.

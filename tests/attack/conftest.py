@@ -3,7 +3,7 @@
 import pytest
 
 import discreet as dp
-from discreet.attack import choose_people
+from discreet.lab.attack import choose_people
 
 PUBLIC = ("age", "education", "sex")
 

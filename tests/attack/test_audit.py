@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from discreet import noise, verify
-from discreet.attack import audit, subjects
-from discreet.attack.events import best_event, grain, looks_at
-from discreet.attack.subjects import find
 from discreet.errors import BadParameter
+from discreet.lab.attack import epsilon_audit as audit
+from discreet.lab.attack import subjects
+from discreet.lab.attack.events import best_event, grain, looks_at
+from discreet.lab.attack.subjects import find
 from discreet.mechanism import laplace
 from support.statistics import assert_rate_at_least
 

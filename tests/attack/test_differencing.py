@@ -5,10 +5,10 @@ from math import exp
 import pytest
 from scipy.stats import binom
 
-from discreet.attack import attack_by_differencing, best_guess, difference
-from discreet.attack.differencing import point
-from discreet.attack.lab import new_curator
-from discreet.attack.target import answering
+from discreet.lab.attack import attack_by_differencing, best_guess, difference
+from discreet.lab.attack.differencing import point
+from discreet.lab.attack.experiments import new_curator
+from discreet.lab.attack.target import answering
 from support.statistics import assert_rate_at_least
 
 

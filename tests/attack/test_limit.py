@@ -8,9 +8,9 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 import discreet as dp
-from discreet.attack.events import share_above, share_below
-from discreet.attack.limit import best_guess, largest_area, luckiest_share, secret_budget
 from discreet.errors import BadParameter
+from discreet.lab.attack.events import share_above, share_below
+from discreet.lab.attack.limit import best_guess, largest_area, luckiest_share, secret_budget
 from discreet.meaning import best_power
 
 BUDGETS = [(0.1, 0.0), (1.0, 0.0), (1.0, 0.05), (3.0, 1e-6), (0.5, 0.3)]
@@ -72,7 +72,7 @@ def test_bad_numbers_are_refused(bad):
 
 def test_reports_of_randomized_response_are_as_lucky_as_the_bound_and_honest_ones_luckier():
     """The worst mechanism there is: the share guessed right is binomial, so the bound is reached and not crossed."""
-    from discreet.attack.audit import fast_draws_of
+    from discreet.lab.attack.epsilon_audit import fast_draws_of
     from discreet.mechanism import randomized_response
 
     people, right = 400, []

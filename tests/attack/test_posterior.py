@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.attack import attack_by_posterior, belief, best_guess, posterior
-from discreet.attack.posterior import fair_prior, loss_allowed, released, tables, told
 from discreet.errors import BadParameter
+from discreet.lab.attack import attack_by_posterior, belief, best_guess, posterior
+from discreet.lab.attack.posterior import fair_prior, loss_allowed, released, tables, told
 from discreet.mechanism import laplace, name_and_shame, randomized_response
 
 ROWS = 3

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.attack import attack_by_reconstruction, best_guess, choose_people, luckiest_share, random_questions
-from discreet.attack.lab import new_curator
-from discreet.attack.people import all_people, rows_of, weights
-from discreet.attack.questions import cell_mask
-from discreet.attack.reconstruction import guess_from_cells, reconstruct, share_right
-from discreet.attack.target import answering, rounded
 from discreet.errors import BadParameter
+from discreet.lab.attack import attack_by_reconstruction, best_guess, choose_people, luckiest_share, random_questions
+from discreet.lab.attack.experiments import new_curator
+from discreet.lab.attack.people import all_people, rows_of, weights
+from discreet.lab.attack.random_questions import cell_mask
+from discreet.lab.attack.reconstruction import guess_from_cells, reconstruct, share_right
+from discreet.lab.attack.target import answering, rounded
 from discreet.query import Marginal, count
 
 

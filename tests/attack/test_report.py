@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from discreet.attack import Learnt, attack_by_posterior, attack_by_tracing
-from discreet.attack.report import report
+from discreet.lab.attack import Learnt, attack_by_posterior, attack_by_tracing
+from discreet.lab.attack.attack_page import report
 
 
 def test_the_page_shows_a_figure_for_each_attack_and_asks_for_nothing(adult):

@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from discreet.cli import attack
+from discreet.lab.commands import attack_commands as attack
 from discreet.ledger import Budget
 from support.live_server import Live, settings
 

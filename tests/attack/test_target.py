@@ -5,9 +5,9 @@ from math import isnan
 import pytest
 
 import discreet as dp
-from discreet.attack.lab import new_curator
-from discreet.attack.target import answering, laplace_wish, rounded
 from discreet.errors import BadParameter
+from discreet.lab.attack.experiments import new_curator
+from discreet.lab.attack.target import answering, laplace_wish, rounded
 from discreet.mechanism import laplace
 from discreet.query import count
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from discreet import draw
-from discreet.attack import attack_by_tracing, lab, largest_area, luckiest_area
-from discreet.attack.tracing import Traced, trace
 from discreet.errors import BadParameter
+from discreet.lab import random as draw
+from discreet.lab.attack import attack_by_tracing, largest_area, luckiest_area
+from discreet.lab.attack import experiments as lab
+from discreet.lab.attack.tracing import Traced, trace
 
 
 @pytest.fixture

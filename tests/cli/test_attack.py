@@ -4,8 +4,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from discreet.cli import attack
 from discreet.errors import BadParameter, BadQuery
+from discreet.lab.commands import attack_commands as attack
 
 app = typer.Typer()
 app.command()(attack.attack)
@@ -129,7 +129,8 @@ def test_the_list_names_mechanisms_and_mistakes():
 def test_an_attack_that_succeeds_is_exit_code_one(monkeypatch):
     from dataclasses import replace
 
-    from discreet.attack import Learnt, lab
+    from discreet.lab.attack import Learnt
+    from discreet.lab.attack import experiments as lab
 
     worse = replace(lab.attack_by_posterior(), learnt=(Learnt("a broken curator", "ours", 0.99),))
     monkeypatch.setattr(lab, "attack_by_posterior", lambda **_: worse)

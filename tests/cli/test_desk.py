@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.shell import SCHEMA, call, run
-from discreet.cli import app, written
+from discreet.cli import app
+from discreet.cli import output as written
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger
 

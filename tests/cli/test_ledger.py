@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.shell import run
+from discreet.accounting import Gaussian, Laplace, Repeat
 from discreet.cli import app
-from discreet.cli.terminal import visible
+from discreet.cli.output import visible
 from discreet.errors import BadParameter, LedgerDamaged
 from discreet.ledger import Budget, Head, Ledger
-from discreet.privacy import Gaussian, Laplace, Repeat
 from support.ledger_places import PLACES, needs_postgres, new_database
 from support.needs import needs
 
@@ -121,7 +121,7 @@ def test_a_pipe_gets_no_progress_bar(file):
 
 
 def test_a_terminal_sees_how_far_it_is(file, monkeypatch, capsys):
-    from discreet.cli import books
+    from discreet.cli import ledger_tables as books
 
     monkeypatch.setenv("FORCE_COLOR", "1")
     with books.progress("entries checked", 1000) as seen:
@@ -343,7 +343,7 @@ def test_an_export_for_dp_accounting_has_one_event_for_each_spend(file):
 
 
 def test_half_an_export_is_not_left_behind(tmp_path):
-    from discreet.cli.terminal import write_new
+    from discreet.cli.output import write_new
 
     def lines():
         yield "half"
@@ -391,7 +391,7 @@ def test_a_file_that_may_not_be_written_is_a_sentence(command, file):
 SERVICE = """
 import sys
 from discreet.ledger import Budget, Ledger
-from discreet.privacy import Laplace
+from discreet.accounting import Laplace
 with Ledger(sys.argv[1]) as ledger:
     ledger.cap(Budget(epsilon=1), table="people")
     print("ready", flush=True)
@@ -458,6 +458,6 @@ def test_the_commands_on_the_page_run(tmp_path, monkeypatch):
 
 
 def ledger_commands():
-    from discreet.cli.ledger import app as group
+    from discreet.cli.ledger_commands import app as group
 
     return group.registered_commands

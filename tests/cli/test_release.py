@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from cli.shell import SCHEMA, call, run
 from discreet.cli import app
-from discreet.cli import release as command
+from discreet.cli import release_command as command
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
-from discreet.release.card import Card
+from discreet.release.report.card import Card
 
 ROOT = Path(__file__).parents[2]
 FIRST = ("--epsilon", 0.5, "--delta", 1e-9, "--budget", 1)

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from cli.shell import call
-from discreet.cli.place import SHARED, ledger_of
-from discreet.cli.serve import _address
+from discreet.cli.ledger_address import SHARED, ledger_of
+from discreet.cli.serve_commands import _address
 from discreet.errors import BadParameter, BadSchema, BudgetExceeded, TableChanged
 from discreet.ledger import Budget, Ledger
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discreet import Budget, Ledger, load_adult
+from discreet.accounting.event import Nothing
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, KeyReused, Mistake
-from discreet.ledger.balance import narrowest
+from discreet.ledger.accounts import narrowest
 from discreet.mechanism.gaussian import gaussian
-from discreet.privacy.event import Nothing
 from discreet.query import Linear, Marginal, Ratio, col, count
 from discreet.query.product import Product
 from discreet.query.residual import Residual

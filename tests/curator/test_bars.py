@@ -19,10 +19,10 @@ from scipy.stats import binom, chi2
 
 import discreet as dp
 from discreet.curator import Curator
-from discreet.known.known import quantile
+from discreet.estimate.estimator import quantile
 from discreet.query import Linear, Marginal, Ratio, col, count
-from discreet.query.axis import axis_of
 from discreet.query.product import Factor, Product
+from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -451,7 +451,7 @@ def test_power_a_kind_whose_bars_are_half_as_wide_is_caught_by_its_own_count():
 
 def test_power_a_curator_with_small_bars_is_caught_on_a_real_table(people, tmp_path, monkeypatch):
     """The bars of the curator itself, made a third narrower."""
-    from discreet.known import gaussian
+    from discreet.estimate import gaussian_estimator as gaussian
 
     narrow = lambda confidence, joint=1: quantile(confidence, joint) * 0.6
     table, true = people

@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 
 import discreet as dp
-from discreet.curator import Curator, watch
+from discreet.curator import Curator
+from discreet.curator import executor as watch
 from discreet.errors import SourceChanged, TableChanged
 from discreet.ledger import Budget, Ledger
 from support.needs import needs_postgres

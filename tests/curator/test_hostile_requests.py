@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
-from discreet.curator import asked
+from discreet.curator import question as asked
 from discreet.errors import TooLarge
 from discreet.ledger import Budget
 from discreet.serve.jobs import workload_of
-from discreet.wire.question import question_from_plain
+from discreet.wire.question_json import question_from_plain
 from support.hostile_requests import (
     MEGABYTES,
     SECONDS,

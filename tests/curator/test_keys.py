@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from curator.people import desk_of
+from discreet.accounting.event import Laplace
 from discreet.curator import Curator
 from discreet.errors import BadParameter, KeyReused, LedgerFailed, TableChanged
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy.event import Laplace
 from discreet.schema import Domain, Integers
-from discreet.schema.identity import Identity
+from discreet.schema.unit import Identity
 from discreet.source.table import open as open_table
 
 GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) FROM people GROUP BY city HAVING n > 0 ORDER BY n DESC LIMIT 2"

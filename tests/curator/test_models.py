@@ -8,19 +8,19 @@ from math import inf
 import numpy as np
 import pytest
 
-import discreet.curator.models
-import discreet.curator.session
-import discreet.plan.build
-import discreet.plan.forecast
-import discreet.plan.step
-from discreet.curator.models import Models
-from discreet.curator.teller import Teller
+import discreet.curator.checked_model
+import discreet.curator.records
+import discreet.plan.build_model
+import discreet.plan.model_forecast
+import discreet.plan.steps
+from discreet.accounting.event import Coin, Compose, Gaussian, Nothing
+from discreet.curator.checked_model import Models
+from discreet.curator.procedures import Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.ledger import ANYONE
-from discreet.plan.build import Built
-from discreet.plan.target import Target
-from discreet.privacy.event import Coin, Compose, Gaussian, Nothing
+from discreet.plan.build_model import Built
+from discreet.plan.steps import Target
 from discreet.query import count
 from discreet.query.sql import parse_predicate
 from support.model_sessions import (
@@ -95,13 +95,13 @@ def test_a_session_opens_when_many_questions_are_expected(table, tmp_path, monke
 
 def test_none_opens_when_the_forecast_says_that_the_lattice_is_cheaper(table, tmp_path, monkeypatch):
     """Ten columns have few pieces: without our impatience no number of questions makes a model pay."""
-    monkeypatch.setattr(discreet.plan.forecast, "SETTLED", 6)
+    monkeypatch.setattr(discreet.plan.model_forecast, "SETTLED", 6)
     assert asked_until_considered(table, tmp_path, monkeypatch, expected=10**9) is None
 
 
 def test_none_opens_before_the_stream_has_settled(table, tmp_path, monkeypatch):
     with eager():
-        monkeypatch.setattr(discreet.plan.forecast, "SETTLED", 1000)
+        monkeypatch.setattr(discreet.plan.model_forecast, "SETTLED", 1000)
         assert asked_until_considered(table, tmp_path, monkeypatch) is None
 
 
@@ -116,10 +116,10 @@ def test_where_nobody_said_how_many_it_opens_once_as_much_was_spent_as_it_costs(
         assert asked_until_considered(table, tmp_path, monkeypatch, expected=None) is None
         # The pieces of thirty questions cost about ten units.
         for name in ("TOTAL", "SINGLE", "PAIR", "JOINED"):
-            monkeypatch.setattr(discreet.plan.forecast, name, 0.0)
-        monkeypatch.setattr(discreet.plan.forecast, "REST", 5.0)
+            monkeypatch.setattr(discreet.plan.model_forecast, name, 0.0)
+        monkeypatch.setattr(discreet.plan.model_forecast, "REST", 5.0)
         assert asked_until_considered(table, tmp_path, monkeypatch, expected=None) is not None
-        monkeypatch.setattr(discreet.plan.forecast, "REST", 100.0)
+        monkeypatch.setattr(discreet.plan.model_forecast, "REST", 100.0)
         assert asked_until_considered(table, tmp_path, monkeypatch, expected=None) is None
 
 
@@ -202,9 +202,9 @@ class Adversary:
 
 def failures_of_an_adversary(table, tmp_path, monkeypatch, *, count=160, confidence=0.75):
     """How many of so many answers are wrong, if the model is as misleading as it can be."""
-    monkeypatch.setattr(discreet.curator.models, "model_of", lambda *_: Adversary(table, int(ERROR) + 1))
+    monkeypatch.setattr(discreet.curator.checked_model, "model_of", lambda *_: Adversary(table, int(ERROR) + 1))
     monkeypatch.setattr(Models, "_learn", lambda *_: None)
-    monkeypatch.setattr(discreet.plan.step, "PATIENCE", 0.0)
+    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
     questions = conjunctions(count, ways=6, seed=2)
     truths = truth_of(table, questions)
     with Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
@@ -224,12 +224,12 @@ def test_answers_keep_the_error_whatever_the_model_says(table, tmp_path, monkeyp
 
 
 def test_a_coin_that_lets_too_many_pass_would_be_seen(table, tmp_path, monkeypatch):
-    right = discreet.curator.session.model_coin
+    right = discreet.curator.records.model_coin
 
     def lax(**named):
         return right(**{**named, "confidence": Fraction(1, 5)})
 
-    monkeypatch.setattr(discreet.curator.session, "model_coin", lax)
+    monkeypatch.setattr(discreet.curator.records, "model_coin", lax)
     failures = failures_of_an_adversary(table, tmp_path, monkeypatch)
     with pytest.raises(AssertionError, match="promised a rate"):
         assert_rate_at_least(160 - failures, 160, 0.75)
@@ -307,7 +307,7 @@ def test_each_hit_is_paid_once_with_its_measurement_and_counts(bad, table):
 
 def test_answers_after_a_hit_keep_the_error(table, tmp_path, monkeypatch):
     monkeypatch.setattr(Models, "_learn", lambda *_: None)
-    monkeypatch.setattr(discreet.plan.step, "PATIENCE", 0.0)
+    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
     questions = conjunctions(120, seed=6)
     with Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         measure_singles(desk)
@@ -389,7 +389,7 @@ def test_a_hit_is_paid_even_if_another_process_spends_the_rest_meanwhile(bad, ta
 
     monkeypatch.setattr(Teller, "fits", overtaken)
     # Pieces of the lattice that cost more than the one number.
-    monkeypatch.setattr(discreet.plan.step, "PATIENCE", 1000.0)
+    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 1000.0)
     question = count(DOMAIN, parse_predicate("x0 AND x1 OR x2 AND x3 OR x4 AND x5", DOMAIN))
     try:
         bad.ask(question, **WISH)

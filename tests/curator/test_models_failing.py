@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.audit import verify
 from discreet.ledger.ledger import ANYONE
-from discreet.ledger.record import record_of
+from discreet.ledger.transaction import record_of
 from support.failing_ledger import (
     ERRORS,
     LARGE,

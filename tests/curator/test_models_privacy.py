@@ -5,15 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import discreet.curator.models
-import discreet.curator.session
-from discreet.curator.models import Models
-from discreet.curator.stake import Stake, Stakes
+import discreet.curator.checked_model
+import discreet.curator.records
+from discreet.curator.checked_model import Models
+from discreet.curator.stakes import Stake, Stakes
 from discreet.query import Marginal
 from discreet.schema import Schema, Unit
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
-from discreet.source.source import Source
+from discreet.source.source import Source, unseal
 from discreet.source.table import Table
 from support.coin_replay import broken_promises
 from support.model_sessions import (
@@ -140,13 +139,13 @@ def test_a_toss_that_comes_before_its_hold_is_seen(tmp_path, monkeypatch):
 
 def test_a_session_that_opens_without_paying_for_it_is_seen(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        right = discreet.curator.session.model_coin
+        right = discreet.curator.records.model_coin
 
         def unpaid(**named):
             coin = right(**named)
             return replace(coin, opening=coin.hit)
 
-        patch.setattr(discreet.curator.session, "model_coin", unpaid)
+        patch.setattr(discreet.curator.records, "model_coin", unpaid)
         assert "a toss before something is set aside" in broken_in(tmp_path)
 
 
@@ -171,22 +170,22 @@ def test_a_threshold_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
 
 
 def test_a_coin_that_is_steeper_than_it_says_is_seen(tmp_path, monkeypatch):
-    right = discreet.curator.session.model_coin
+    right = discreet.curator.records.model_coin
 
     def steeper(**named):
         said = right(**named)
         return replace(right(**{**named, "steepness": 2 * named["steepness"]}), hit=said.hit, opening=said.opening)
 
-    monkeypatch.setattr(discreet.curator.session, "model_coin", steeper)
+    monkeypatch.setattr(discreet.curator.records, "model_coin", steeper)
     assert "log-odds move too far" in broken_in(tmp_path)
 
 
 def test_hits_that_are_not_paid_are_seen(tmp_path, monkeypatch):
-    right = discreet.curator.session.model_coin
+    right = discreet.curator.records.model_coin
 
     def cheaper(**named):
         coin = right(**named)
         return replace(coin, hit=coin.opening)
 
-    monkeypatch.setattr(discreet.curator.session, "model_coin", cheaper)
+    monkeypatch.setattr(discreet.curator.records, "model_coin", cheaper)
     assert "more than paid" in broken_in(tmp_path)

@@ -9,12 +9,12 @@ from statistics import NormalDist
 
 import pytest
 
-import discreet.plan.build
-from discreet.curator.teller import Teller
+import discreet.plan.build_model
+from discreet.accounting.event import Coin, Gaussian, Nothing
+from discreet.curator.procedures import Teller
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.ledger import Budget
-from discreet.plan.build import Built
-from discreet.privacy.event import Coin, Gaussian, Nothing
+from discreet.plan.build_model import Built
 from support.model_sessions import (
     ALONE,
     ERROR,
@@ -117,7 +117,7 @@ def test_another_process_has_the_same_model_to_the_bit(table, address):
 def test_an_attempt_that_was_given_up_is_remembered(table, tmp_path, monkeypatch):
     address = tmp_path / "x.sqlite"
     for name in ("GOOD", "HOPELESS", "MIXABLE"):
-        monkeypatch.setattr(discreet.plan.build, name, -100.0)
+        monkeypatch.setattr(discreet.plan.build_model, name, -100.0)
     with eager(), Desk(table, address, budget=PLENTY) as desk:
         for question in conjunctions(16):
             assert desk.ask(question, **WISH).origin in ("measured", "known")

@@ -9,20 +9,19 @@ from math import ceil, lcm, prod
 import numpy as np
 import pytest
 
-import discreet.plan.step
-import discreet.privacy.sensitivity
+import discreet.accounting.sensitivity
+import discreet.plan.steps
+from discreet.accounting.event import Gaussian, Nothing
+from discreet.accounting.filter import GRAIN
 from discreet.curator import Curator
-from discreet.curator.teller import Teller
+from discreet.curator.procedures import Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.plan.plan import Steps
-from discreet.privacy.event import Gaussian, Nothing
-from discreet.privacy.gate import GRAIN
 from discreet.query import Marginal
 from discreet.schema import Unit
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
-from discreet.source.source import Source
+from discreet.source.source import Source, unseal
 from support.neighbours import (
     BUDGETS,
     DROPS,
@@ -52,7 +51,7 @@ def session(seed, how_many, **fixed):
 def make_impatient(monkeypatch, seed):
     """Every third session measures numbers by themselves where it can, and not the lattice."""
     if seed % 3 == 2:
-        monkeypatch.setattr(discreet.plan.step, "PATIENCE", 0.0)
+        monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
 
 
 # --- Record and replay -----------------------------------------------------------------------------------------------
@@ -196,7 +195,9 @@ def test_a_source_that_keeps_more_rows_of_a_person_than_it_declares_is_seen(neig
 
 
 def test_an_exchange_priced_like_a_row_that_comes_or_goes_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr(discreet.privacy.sensitivity, "_largest_exchange", lambda axes, lengths, total: Fraction(total))
+    monkeypatch.setattr(
+        discreet.accounting.sensitivity, "_largest_exchange", lambda axes, lengths, total: Fraction(total)
+    )
     found = broken_in_some_session(tmp_path, sessions=3, domain=KEEPS, unit=REPLACE)
     assert "more than declared" in found
 
@@ -317,7 +318,7 @@ def recorded_session(seed, how_many, tmp_path, *, budget=PLENTY, **fixed):
 @pytest.mark.parametrize("how", ["patient", "impatient", "pure"])
 def test_the_total_of_the_ledger_follows_from_the_matrices_that_were_recorded(domain, unit, how, tmp_path, monkeypatch):
     if how == "impatient":
-        monkeypatch.setattr(discreet.plan.step, "PATIENCE", 0.0)
+        monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
     budget = PURE if how == "pure" else PLENTY
     paid, total = recorded_session(3, 8 if how == "pure" else 25, tmp_path, budget=budget, domain=domain, unit=unit)
     assert len(paid) >= 2

@@ -3,12 +3,12 @@
 import pytest
 
 import discreet as dp
-from discreet.curator.asked import read_question
-from discreet.curator.bars import all_bars
-from discreet.curator.rehearsal import MOST_TRIED, rehearse
+from discreet.curator.accuracy import all_bars
+from discreet.curator.answers import MOST_TRIED, rehearse
+from discreet.curator.question import read_question
 from discreet.errors import BadQuery, DiscreetError, TooLarge
-from discreet.known.gaussian import GaussianLattice
-from discreet.wire.question import question_from_plain
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.wire.question_json import question_from_plain
 
 
 @pytest.fixture

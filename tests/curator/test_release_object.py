@@ -10,17 +10,16 @@ import pytest
 
 from discreet.curator import Curator, Release
 from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, KeyReused, TooLarge
-from discreet.known.gaussian import GaussianLattice
+from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.ledger import Budget
-from discreet.model.dense import Dense
-from discreet.plan.request import Measure
+from discreet.model.dense.dense_model import Dense
+from discreet.plan.requests import Measure
 from discreet.query.linear import Marginal
 from discreet.query.workload import all_subsets, marginals, prefixes, ranges
-from discreet.release import methods
-from discreet.release.brief import Brief, Forecast, Limits
-from discreet.release.goal import goal_of
-from discreet.release.methods import METHODS, plan_release
-from discreet.release.topping import steps_within
+from discreet.release import method_choice as methods
+from discreet.release.budget_allocation import steps_within
+from discreet.release.method_choice import METHODS, plan_release
+from discreet.release.task import Brief, Forecast, Limits, goal_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table

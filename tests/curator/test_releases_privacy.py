@@ -6,27 +6,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import discreet.curator.teller
-import discreet.model.ensemble
+import discreet.curator.procedures
+import discreet.model.mixture.ensemble
 import discreet.plan.plan
-import discreet.release.methods
-import discreet.release.pairs
-import discreet.release.trial
-from discreet.curator.releasing import Releasing
-from discreet.curator.teller import Teller
+import discreet.release.method_choice
+import discreet.release.methods.mixture
+from discreet.accounting.event import Nothing, Selection
+from discreet.accounting.filter import GRAIN
+from discreet.accounting.gaussian_dp import gaussian_limit
+from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Releasing
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
-from discreet.plan.request import Measure
-from discreet.privacy.event import Nothing, Selection
-from discreet.privacy.gate import GRAIN
-from discreet.privacy.gaussian import gaussian_limit
+from discreet.plan.requests import Measure
 from discreet.query.linear import Marginal
-from discreet.release.brief import Forecast
-from discreet.release.methods import METHODS
+from discreet.release.method_choice import METHODS
+from discreet.release.task import Forecast
 from discreet.schema import Unit
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
-from discreet.source.source import Source
+from discreet.source.source import Source, unseal
 from support.neighbours import DROPS, KEEPS, UNITS, random_pair, random_questions
 from support.release_replay import broken_promises, random_goal, recorded
 
@@ -48,18 +46,18 @@ def _possible(monkeypatch):
         return replace(method, forecast=lambda brief, rows: Forecast(method.name, 0.1, 1.0, 1.0))
 
     everything = {name: instead(METHODS[name]) for name in EVERY}
-    monkeypatch.setattr(discreet.release.methods, "METHODS", everything)
+    monkeypatch.setattr(discreet.release.method_choice, "METHODS", everything)
 
 
 @pytest.fixture
 def _tried(monkeypatch):
     """Where the best method is taken, a trial goes on to its verdict, however few rows there are."""
-    trial = discreet.release.trial
+    trial = discreet.release.method_choice
     # However much noise the verdict has, however few pairs or many are in the tree, and however little they stand out.
     lenient = replace(trial.TRIAL, verdict_deviation=1e9, most_in_tree=1.0, most_strong=1.0, strong_deviations=-1e9)
     monkeypatch.setattr(trial, "TRIAL", lenient)
     # However well columns alone explain what was seen.
-    ensemble = discreet.model.ensemble
+    ensemble = discreet.model.mixture.ensemble
     monkeypatch.setattr(ensemble, "TUNING", replace(ensemble.TUNING, doubtful_misfit=0.0))
 
 
@@ -188,7 +186,7 @@ def twice_the_rate(right):
 @pytest.mark.parametrize(("method", "name"), [("adaptive", "farthest"), ("mwem", "largest_surprise")])
 def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, unit, tmp_path, monkeypatch):
     """So is one with half the sensitivity: both are twice the rate."""
-    teller = discreet.curator.teller
+    teller = discreet.curator.procedures
     monkeypatch.setattr(teller, name, twice_the_rate(getattr(teller, name)))
     assert seen(method, tmp_path, unit=unit, tries=1 if method == "mwem" else 2) == {"more than paid"}
 
@@ -196,30 +194,30 @@ def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, uni
 @pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize(("unit", "times"), [(ADD, 4), (REPLACE, 2)])
 def test_a_small_table_that_is_chosen_too_sharply_is_seen(unit, times, tmp_path, monkeypatch):
-    right = discreet.curator.teller.choosing
+    right = discreet.curator.procedures.choosing
 
     def eager(*args, **named):
         mechanism, imbalances = right(*args, **{**named, "epsilon": times * named["epsilon"]})
         return replace(mechanism, event=Selection(named["epsilon"])), imbalances
 
-    monkeypatch.setattr(discreet.curator.teller, "choosing", eager)
+    monkeypatch.setattr(discreet.curator.procedures, "choosing", eager)
     assert seen("small_db", tmp_path, unit=unit, persons=30) == {"more than paid"}
 
 
 def test_half_the_noise_of_a_look_is_seen(tmp_path, monkeypatch):
-    right = discreet.curator.teller.noisy_distances
+    right = discreet.curator.procedures.noisy_distances
 
     def narrow(**named):
         return replace(right(**{**named, "sigma": named["sigma"] / 2}), event=right(**named).event)
 
-    monkeypatch.setattr(discreet.curator.teller, "noisy_distances", narrow)
+    monkeypatch.setattr(discreet.curator.procedures, "noisy_distances", narrow)
     assert seen("mixture", tmp_path, unit=REPLACE) == {"more than paid"}
 
 
 @pytest.mark.usefixtures("_tried")
 def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monkeypatch):
     """Next to no noise, and the price of much."""
-    right, do, why = discreet.curator.teller.noisy_distances, Teller.do, []
+    right, do, why = discreet.curator.procedures.noisy_distances, Teller.do, []
 
     def hears(self, request, *more):
         why.append(request.why)
@@ -232,13 +230,13 @@ def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monke
     monkeypatch.setattr(Teller, "do", hears)
     assert seen("auto", tmp_path, tries=1) == set()
     assert VERDICT in why
-    monkeypatch.setattr(discreet.curator.teller, "noisy_distances", bare)
+    monkeypatch.setattr(discreet.curator.procedures, "noisy_distances", bare)
     assert seen("auto", tmp_path, tries=1) == {"more than paid"}
 
 
 @pytest.mark.usefixtures("_tried")
 def test_a_trial_whose_verdict_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
-    right, brief, tables = discreet.release.methods.tree_is_better, Releasing._brief, []
+    right, brief, tables = discreet.release.method_choice.tree_is_better, Releasing._brief, []
 
     def hears(self, *arguments):
         tables.append(self.teller.table)
@@ -249,7 +247,7 @@ def test_a_trial_whose_verdict_depends_on_the_rows_is_seen(tmp_path, monkeypatch
         return number_of_rows(tables[-1]) % 2 == 1, cost
 
     monkeypatch.setattr(Releasing, "_brief", hears)
-    monkeypatch.setattr(discreet.release.methods, "tree_is_better", peeks)
+    monkeypatch.setattr(discreet.release.method_choice, "tree_is_better", peeks)
     assert seen("auto", tmp_path, tries=1) & {"another request", "another outcome"}
 
 
@@ -349,7 +347,7 @@ def test_another_bill_than_was_paid_is_seen(tmp_path, monkeypatch):
 
 def test_a_method_that_asks_for_more_than_it_was_given_gets_no_more(tmp_path, monkeypatch):
     """The ledger refuses: what is charged in the end fits what was set aside."""
-    monkeypatch.setattr(discreet.release.pairs, "_measure", _forgets_what_it_paid)
+    monkeypatch.setattr(discreet.release.methods.mixture, "_measure", _forgets_what_it_paid)
     pair = random_pair(np.random.default_rng(0), unit=ADD, domain=KEEPS, persons=200)
     budget = Budget(epsilon=1, delta=1e-6)
     session = recorded(

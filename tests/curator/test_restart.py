@@ -10,9 +10,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-import discreet.plan.step
+import discreet.plan.steps
 from discreet.curator import Curator
-from discreet.curator.teller import Teller
+from discreet.curator.procedures import Teller
 from discreet.errors import BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger, verify
 from discreet.query import col, count
@@ -105,7 +105,7 @@ def test_after_long_sessions_a_new_curator_knows_the_same_to_the_bit(domain, uni
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_new_curator_knows_the_same_of_numbers_measured_by_themselves(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(discreet.plan.step, "PATIENCE", 0.0)
+    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
     assert_restarts_well(*TABLES["rows"], tmp_path, seed=20 + seed, how_many=24)
 
 
@@ -197,7 +197,7 @@ def test_what_is_left_is_up_to_date_when_another_curator_has_paid(tmp_path):
 
 def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch):
     """The power of the tests above: every third release is not recorded, and known only in this life."""
-    from discreet.curator.released import learn
+    from discreet.curator.records import learn
 
     right, count = Teller.transact, iter(range(10**6))
 
@@ -383,7 +383,7 @@ def test_after_kills_in_a_stream_of_10_000_questions_all_is_well(tmp_path, repet
 @pytest.mark.process
 def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, monkeypatch):
     """The power test: what was answered and not yet recorded dies with the curator."""
-    from discreet.curator.released import learn
+    from discreet.curator.records import learn
 
     right, transact, waiting = Ledger.record, Teller.transact, []
 

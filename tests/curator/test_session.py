@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from flint import arb
 
-import discreet.curator.session
-from discreet.curator.session import Session, session_from_plain, session_to_plain
+import discreet.curator.records
+from discreet.accounting.event import Coin
+from discreet.accounting.filter import renyi_gate
+from discreet.accounting.renyi_dp import ORDERS, hit_divergence
+from discreet.curator.records import Session, session_from_plain, session_to_plain
 from discreet.interval import ball, precision
-from discreet.plan.build import Built
-from discreet.privacy.event import Coin
-from discreet.privacy.gate import renyi_gate
-from discreet.privacy.renyi import ORDERS, hit_divergence
+from discreet.plan.build_model import Built
 from discreet.verify import tables
 
 BUILT = Built("tree", ("a", "b"), (("a", "b"),))
@@ -30,7 +30,7 @@ def session(*, error=4, confidence=Fraction(3, 4), hits=2, rows=1):
 @pytest.fixture
 def flat(monkeypatch):
     """A coin whose log-odds one row of a tiny table moves by a quarter."""
-    monkeypatch.setattr(discreet.curator.session, "STEEPNESS", 1)
+    monkeypatch.setattr(discreet.curator.records, "STEEPNESS", 1)
 
 
 def neighbours(rows):
@@ -183,7 +183,7 @@ CAPS = [(Fraction(1, 4), Fraction(1, 10)), (Fraction(1, 2), Fraction(1, 10))]
 @pytest.fixture
 def flatter(monkeypatch):
     """A coin whose log-odds one row moves by an eighth."""
-    monkeypatch.setattr(discreet.curator.session, "STEEPNESS", Fraction(1, 2))
+    monkeypatch.setattr(discreet.curator.records, "STEEPNESS", Fraction(1, 2))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CAPS)
@@ -234,7 +234,7 @@ def test_passes_and_measurements_fail_together_as_seldom_as_promised(confidence)
 
 def test_the_opening_and_the_hit_are_of_the_same_coin():
     one = session(error=1000, rows=3)
-    moves = Fraction(3 * discreet.curator.session.STEEPNESS, 1000)
+    moves = Fraction(3 * discreet.curator.records.STEEPNESS, 1000)
     assert (one.coin.opening, one.coin.hit) == (Coin(moves, 0), Coin(moves, 1))
 
 

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
+from discreet.accounting.event import Nothing
+from discreet.lab.textbook.mwem import mwem
 from discreet.ledger import Ledger
-from discreet.ledger.keys import FAILED
-from discreet.privacy.event import Nothing
-from discreet.release.mwem import mwem
-from discreet.source.engine import Engine
+from discreet.ledger.idempotency import FAILED
+from discreet.source.engines.engine import Engine
 
 BUDGET = dp.Budget(epsilon=1, delta=1e-9)
 DOMAIN = dp.Domain({"age": dp.Integers(0, 9), "sex": dp.Categories(["F", "M"])})
@@ -87,7 +87,7 @@ PAYING = {
     "k-means": lambda desk, table, ledger, key: dp.KMeans(2, epsilon=0.1, columns=["age"], ledger=ledger, key=key).fit(
         table
     ),
-    "PMW": lambda desk, table, ledger, key: dp.session.PMW(
+    "PMW": lambda desk, table, ledger, key: dp.PMW(
         table, ledger=ledger, name="one", epsilon=0.3, updates=2
     ).ask("age >= 2"),
 }
@@ -179,7 +179,7 @@ def test_it_may_fail_many_times_and_is_paid_once(table, ledger, monkeypatch):
 
 
 def laplace(scale=100):
-    from discreet.privacy import Laplace
+    from discreet.accounting import Laplace
 
     return Laplace(scale=scale, sensitivity=1)
 

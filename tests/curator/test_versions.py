@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting.event import Gaussian, Nothing
 from discreet.curator import Curator
-from discreet.curator.asked import read_question, single
-from discreet.curator.session import Session
+from discreet.curator.question import read_question, single
+from discreet.curator.records import Session
 from discreet.errors import BadSchema, KeyReused, TableChanged
 from discreet.ledger import Budget, Ledger
-from discreet.plan.build import Built
+from discreet.plan.build_model import Built
 from discreet.plan.plan import plan_steps
-from discreet.plan.target import Target
-from discreet.privacy.event import Gaussian, Nothing
+from discreet.plan.steps import Target
 from discreet.schema.schema import Schema
 from discreet.schema.unit import Unit
 from discreet.source.frame import Frame

@@ -7,14 +7,14 @@ import pytest
 
 from discreet.answer import Answer
 from discreet.data import load_adult
-from discreet.demo.outcome import ask_all
-from discreet.demo.questions import questions
-from discreet.demo.truth import Truth
+from discreet.lab.demo.demo_outcome import ask_all
+from discreet.lab.demo.questions import questions
+from discreet.lab.demo.truth import Truth
 from discreet.ledger import Budget, Ledger
-from discreet.ledger.balance import count_event
+from discreet.ledger.accounts import count_event
 from discreet.mechanism.gaussian import gaussian
 from discreet.query.sql import parse
-from discreet.source.effect import sensitivity_of
+from discreet.source.query_sensitivity import sensitivity_of
 
 BUDGET, CONFIDENCE = Budget(epsilon=1, delta=1e-9), 0.95
 

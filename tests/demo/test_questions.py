@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from discreet.data import load_adult
-from discreet.demo.questions import ERRORS, KINDS, Condition, Draws, Question, questions
+from discreet.lab.demo.questions import ERRORS, KINDS, Condition, Draws, Question, questions
 from discreet.query.linear import Linear, Marginal
 from discreet.query.sql import parse
 

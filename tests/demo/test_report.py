@@ -8,14 +8,13 @@ import pytest
 from rich.console import Console
 
 from discreet.answer import Answer
-from discreet.demo.figures import budget_figure, free_figure, groups_figure, misses_figure
-from discreet.demo.meter import Meter
-from discreet.demo.outcome import Outcome, Reply, ask_all
-from discreet.demo.questions import Condition, Question, questions
-from discreet.demo.report import report
-from discreet.demo.show import show_examples, show_groups, show_meaning, show_summary
-from discreet.demo.spending import Spending, gaussian_spending, laplace_spending
 from discreet.errors import BudgetExceeded
+from discreet.lab.demo.demo_outcome import Outcome, Reply, ask_all
+from discreet.lab.demo.demo_output import show_examples, show_groups, show_meaning, show_summary
+from discreet.lab.demo.demo_page import budget_figure, free_figure, groups_figure, misses_figure, report
+from discreet.lab.demo.meter import Meter
+from discreet.lab.demo.questions import Condition, Question, questions
+from discreet.lab.demo.spending import Spending, gaussian_spending, laplace_spending
 from discreet.ledger import Budget
 
 BUDGET, CONFIDENCE = Budget(epsilon=1, delta=1e-9), 0.95

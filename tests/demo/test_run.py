@@ -2,9 +2,9 @@
 
 import pytest
 
-from discreet import demo
 from discreet.cli import app
 from discreet.errors import BadParameter
+from discreet.lab import demo
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from math import log
 
 import pytest
 
-from discreet.demo.spending import Spending, gaussian_spending, laplace_spending
+from discreet.accounting import epsilon_of, mu_of
+from discreet.lab.demo.spending import Spending, gaussian_spending, laplace_spending
 from discreet.ledger import Budget, Ledger
-from discreet.ledger.balance import count_event
-from discreet.privacy import epsilon_of, mu_of
+from discreet.ledger.accounts import count_event
 
 
 @dataclass

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from discreet.data import ADULT, load_adult
-from discreet.demo.questions import KINDS, Condition, Question, questions
+from discreet.lab.demo.questions import KINDS, Condition, Question, questions
 from discreet.query.sql import parse
 
 

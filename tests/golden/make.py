@@ -21,12 +21,10 @@ from unittest import mock
 import numpy as np
 
 import discreet as dp
-import discreet.curator.models
-import discreet.plan.build
-import discreet.plan.forecast
-from discreet.curator.session import Session
-from discreet.plan.build import Built
-from discreet.privacy.event import (
+import discreet.curator.checked_model
+import discreet.plan.build_model
+import discreet.plan.model_forecast
+from discreet.accounting.event import (
     AboveThreshold,
     Approximate,
     Compose,
@@ -38,6 +36,8 @@ from discreet.privacy.event import (
     Repeat,
     Selection,
 )
+from discreet.curator.records import Session
+from discreet.plan.build_model import Built
 from golden.observe import arithmetic, observed
 from golden.tables import NAMES, labels, write_tables
 from golden.work import FAILED, HALF, KEYED, LOST, REOPENED, SPLIT, WISH, Place, Plain, Request, conjunctions, plain
@@ -264,13 +264,13 @@ def interrupted_after(spends: int) -> Iterator[None]:
 def eager() -> Iterator[None]:
     """Models are built early, and have few hits."""
     settings = (
-        (discreet.plan.forecast, "WORTH", 1e-6),
-        (discreet.curator.models, "WORTH", 1e-3),
-        (discreet.plan.forecast, "SETTLED", 6),
-        (discreet.plan.build, "PROBES", 300),
-        (discreet.plan.build, "SELECTIONS", (2, 1)),
-        (discreet.curator.models, "SHARE_FOR_HITS", 1e6),
-        (discreet.curator.models, "MOST_HITS", 3),
+        (discreet.plan.model_forecast, "WORTH", 1e-6),
+        (discreet.curator.checked_model, "WORTH", 1e-3),
+        (discreet.plan.model_forecast, "SETTLED", 6),
+        (discreet.plan.build_model, "PROBES", 300),
+        (discreet.plan.build_model, "SELECTIONS", (2, 1)),
+        (discreet.curator.checked_model, "SHARE_FOR_HITS", 1e6),
+        (discreet.curator.checked_model, "MOST_HITS", 3),
     )
     with ExitStack() as stack:
         for module, name, value in settings:

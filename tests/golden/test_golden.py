@@ -55,7 +55,7 @@ def test_a_repeated_key_gives_the_same_answer_and_costs_nothing(name, folder):
 
 
 def paid(ledger):
-    return [spend for spend in ledger.history() if not isinstance(spend.event, dp.privacy.event.Nothing)]
+    return [spend for spend in ledger.history() if not isinstance(spend.event, dp.accounting.event.Nothing)]
 
 
 @pytest.mark.parametrize("name", LEDGERS)

@@ -8,21 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.known.family import energies_of, family_of
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.lattice import Lattice, among, price_of, subsets
-from discreet.known.reading import Cells, read
-from discreet.known.steps import GaussianQuery
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.measurements import GaussianQuery
+from discreet.estimate.residual_lattice import Lattice, among, price_of, subsets
+from discreet.estimate.separable import energies_of, family_of
+from discreet.estimate.transform import Cells, read
 from discreet.plan.plan import plan_steps
-from discreet.plan.step import can_buy, step_for
-from discreet.plan.target import Target
+from discreet.plan.steps import Target, can_buy, step_for
 from discreet.query import Marginal, col, count
-from discreet.query.axis import axis_of_size
-from discreet.query.residual import Residual
+from discreet.query.residual import Residual, axis_of_size
 from discreet.schema.column import Boolean, Categories, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.effect import sensitivity_of
+from discreet.source.query_sensitivity import sensitivity_of
 
 FLAGS = Domain({f"f{i:02d}": Boolean() for i in range(60)})
 UNITS = (

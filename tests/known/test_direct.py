@@ -10,14 +10,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.known.direct import MOST_DIRECTS
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.known import quantile
-from discreet.known.steps import GaussianQuery, GaussianResiduals
+from discreet.estimate.direct_measurements import MOST_DIRECTS
+from discreet.estimate.estimator import quantile
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
 from discreet.query import Linear, Marginal
-from discreet.query.measurement import Measurement
 from discreet.query.product import Product, box
+from discreet.query.residual import Measurement
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from support.dense_estimator import (
     Releases,

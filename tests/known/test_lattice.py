@@ -6,13 +6,12 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from discreet.known.family import energies_of
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.steps import GaussianResiduals, variance_of
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.measurements import GaussianResiduals, variance_of
+from discreet.estimate.separable import energies_of
 from discreet.query import Linear, Marginal, Residual
-from discreet.query.axis import axis_of
-from discreet.query.measurement import Measurement
 from discreet.query.product import Factor, Product, box
+from discreet.query.residual import Measurement, axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from support.dense_estimator import (
     Releases,

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.curator.fitted import fitted_from_plain, fitted_to, fitted_to_plain
+from discreet.curator.release_basis import fitted_from_plain, fitted_to, fitted_to_plain
 from discreet.errors import TooLarge
-from discreet.known import laplace, whole
-from discreet.known.chernoff import chernoff_half_width
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.laplace import LaplaceMarginals, _cell, _one_bar
-from discreet.known.steps import LaplaceMarginal, LaplaceQuery
-from discreet.known.tail import half_width
-from discreet.plan import fill
-from discreet.plan.fill import Sparse, fill_to_targets
+from discreet.estimate import laplace_estimator as laplace
+from discreet.estimate import laplace_marginal as whole
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import LaplaceMarginals, _cell, _one_bar
+from discreet.estimate.laplace_sum import chernoff_half_width, half_width
+from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery
+from discreet.plan import allocation as fill
+from discreet.plan.allocation import Sparse, fill_to_targets
+from discreet.plan.laplace_plan import pure_step
 from discreet.plan.plan import require_few
-from discreet.plan.pure import pure_step
-from discreet.plan.target import Target
+from discreet.plan.steps import Target
 from discreet.query import Marginal, col, count
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
-from discreet.release.goal import goal_of
+from discreet.release.task import goal_of
 from discreet.schema.column import Boolean, Categories, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema

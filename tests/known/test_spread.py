@@ -8,20 +8,19 @@ import pytest
 from discreet import load_adult
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.known import quantile
-from discreet.known.laplace import estimator_for
-from discreet.known.steps import GaussianQuery, LaplaceMarginal
+from discreet.estimate.estimator import quantile
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import estimator_for
+from discreet.estimate.measurements import GaussianQuery, LaplaceMarginal
 from discreet.ledger import Budget
 from discreet.plan import plan as plan_module
 from discreet.plan.plan import plan_steps
-from discreet.plan.step import direct_step, step_for
-from discreet.plan.target import MOST_NOISE, Target
+from discreet.plan.steps import MOST_NOISE, Target, direct_step, step_for
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Factor, Product
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
+from discreet.source.source import unseal
 from discreet.source.table import Table
 
 DOMAIN = Domain({"age": Integers(0, 15), "city": Integers(0, 2), "smoker": Boolean()})

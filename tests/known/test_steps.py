@@ -4,12 +4,11 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
 from discreet.ledger.legacy import text
 from discreet.plan.plan import Steps
 from discreet.query.linear import Linear
-from discreet.query.measurement import Measurement
-from discreet.query.residual import Residual
+from discreet.query.residual import Measurement, Residual
 
 RESIDUALS = GaussianResiduals(Measurement(((Residual((("a", 1),)), Fraction(3, 2)),)), 0.5)
 NOTHING = "<Linear: 0 products on no column>"

@@ -12,7 +12,7 @@ from flint import arb
 
 from discreet import noise
 from discreet.errors import BadParameter
-from discreet.known.tail import half_width, read_terms, tail, without_rare
+from discreet.estimate.laplace_sum import half_width, read_terms, tail, without_rare
 from discreet.noise.law import laplace_mass
 from support.statistics import assert_rate_at_least
 

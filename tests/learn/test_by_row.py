@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import BadParameter, Refusal
-from discreet.learn.statistic import GRID, held_sums, read_rows, sum_sensitivity
-from discreet.source.exact import unseal
+from discreet.learn.holdout.scores import GRID, held_sums, read_rows, sum_sensitivity
+from discreet.source.source import unseal
 from learn.strange import CORES, DEEDS, FAILURES, ODD, Stop, case_of, questions, statistic_of
 from support.holdout_replay import BUDGETS, heard_session
 from support.neighbours import differences

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting.event import total_loss
+from discreet.accounting.filter import accounting_for, gate_for, pure_gate
 from discreet.errors import BadParameter, BudgetExceeded, Refusal, SealBroken
-from discreet.learn import population
-from discreet.learn.design import ComparisonTerms, designed
-from discreet.learn.holdout import Estimate, Holdout
-from discreet.learn.population import population_of
-from discreet.learn.statistic import GRID, sum_sensitivity
-from discreet.learn.transfer import chernoff_interval, description_nats
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.gate import gate_for, pure_gate
-from discreet.privacy.loss import accounting_for
+from discreet.learn.holdout import generalization as population
+from discreet.learn.holdout.comparison_design import ComparisonTerms, designed
+from discreet.learn.holdout.generalization import chernoff_interval, description_nats, population_of
+from discreet.learn.holdout.holdout import Estimate, Holdout
+from discreet.learn.holdout.scores import GRID, sum_sensitivity
 from support.statistics import assert_rate_at_least
 
 ROWS = 2000

@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.event import AboveThreshold, Coin, Compose, Gaussian, Repeat, total_loss
+from discreet.accounting.filter import accounting_for, pure_gate
+from discreet.accounting.renyi_dp import ORDERS
 from discreet.interval import ball, precision
-from discreet.learn import held, holdout, leaderboard, population, statistic
-from discreet.learn.design import ComparisonDesign, ComparisonTerms
-from discreet.learn.holdout import Holdout
-from discreet.learn.leaderboard import Leaderboard
+from discreet.learn.holdout import generalization as population
+from discreet.learn.holdout import held_session as held
+from discreet.learn.holdout import holdout, leaderboard
+from discreet.learn.holdout import scores as statistic
+from discreet.learn.holdout.comparison_design import ComparisonDesign, ComparisonTerms
+from discreet.learn.holdout.holdout import Holdout
+from discreet.learn.holdout.leaderboard import Leaderboard
 from discreet.mechanism.protocol import BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.event import AboveThreshold, Coin, Compose, Gaussian, Repeat
-from discreet.privacy.gate import pure_gate
-from discreet.privacy.loss import accounting_for
-from discreet.privacy.renyi import ORDERS
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from support.holdout_replay import BUDGETS, heard_session, scripts
 from support.neighbours import differences, told
 

@@ -21,12 +21,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
 from discreet.errors import BadParameter, BadSchema, BudgetExceeded, KeyReused, TableChanged
-from discreet.learn import lecture
-from discreet.learn.partition import partition
-from discreet.learn.seeds import choose_bins, nearest_counts, scattered_seeds
-from discreet.ledger.record import record_of
-from discreet.query.body import Body
-from discreet.source.points import grid_of_bounds
+from discreet.lab.textbook import lecture_kmeans as lecture
+from discreet.learn.kmeans.seeding import choose_bins, nearest_counts, partition, scattered_seeds
+from discreet.ledger.transaction import record_of
+from discreet.query.points import Body
+from discreet.source.array_points import grid_of_bounds
 
 MIDDLES = np.array([[0.2, 0.25], [0.75, 0.3], [0.5, 0.8]])
 

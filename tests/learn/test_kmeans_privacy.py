@@ -11,24 +11,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import verify
+from discreet.accounting.event import total_loss
+from discreet.accounting.filter import accounting_for
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadQuery, SealBroken
-from discreet.learn import lecture, lloyd
-from discreet.learn.kmeans import KMeans
-from discreet.learn.lecture import lecture_round
-from discreet.learn.look import PrivatePoints
-from discreet.learn.purse import BudgetSplit, budget_split
+from discreet.lab.textbook import lecture_kmeans as lecture
+from discreet.lab.textbook.lecture_kmeans import lecture_round
+from discreet.learn.kmeans import lloyd
+from discreet.learn.kmeans.clustering import KMeans
+from discreet.learn.kmeans.noisy_points import BudgetSplit, PrivatePoints, budget_split
 from discreet.ledger import Budget
 from discreet.mechanism import gaussian, laplace
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.loss import accounting_for
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from discreet.query.body import GRID_REACH, Body, norms, shrunk
-from discreet.query.clusters import CHUNK, FARTHEST_CENTER, Boxes, Clusters, nearest_center
+from discreet.query.points import (
+    CHUNK,
+    FARTHEST_CENTER,
+    GRID_REACH,
+    Body,
+    Boxes,
+    Clusters,
+    nearest_center,
+    norms,
+    shrunk,
+)
 from discreet.schema import Bins, Domain, Integers, Schema, Unit
 from discreet.source import open as open_table
-from discreet.source.effect import points_sensitivity
-from discreet.source.exact import unseal
-from discreet.source.points import Points, grid_of_bounds
+from discreet.source.array_points import Points, grid_of_bounds
+from discreet.source.query_sensitivity import points_sensitivity
+from discreet.source.source import unseal
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
 from support.neighbours import HeardLedger, HeardTable, Session, listening

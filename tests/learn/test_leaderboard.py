@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadData, BadParameter, BudgetExceeded, Refusal, SealBroken
-from discreet.learn.leaderboard import Leaderboard
+from discreet.learn.holdout.leaderboard import Leaderboard
 from support.statistics import assert_rate_at_least
 
 ROWS = 2000

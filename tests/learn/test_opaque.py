@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.learn.opaque import Opaque, judged_blind
+from discreet.learn.holdout.opaque import Opaque, judged_blind
 
 RNG = np.random.default_rng(0)
 SIZE = 37

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from discreet.errors import BadData, BadParameter
-from discreet.learn.statistic import GRID, held_sums, read_rows, sum_sensitivity, training_sum
-from discreet.source.exact import unseal
+from discreet.learn.holdout.scores import GRID, held_sums, read_rows, sum_sensitivity, training_sum
+from discreet.source.source import unseal
 
 
 def held(statistic, *parts, rows_per_call=1):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.learn.transfer import (
+from discreet.learn.holdout.generalization import (
     bassily,
     chernoff_interval,
     description_nats,

@@ -15,7 +15,8 @@ import os
 import sys
 
 from discreet.errors import DiscreetError, LedgerFailed
-from discreet.ledger import connect, store
+from discreet.ledger import connection as connect
+from discreet.ledger import store
 from ledger.spending import begin, marks_beside, record, spend
 
 ANSWER = bytes(9000)

@@ -12,9 +12,9 @@ from pathlib import Path
 from random import uniform
 from time import sleep
 
+from discreet.accounting.event import Laplace
 from discreet.errors import AnswerLost
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy.event import Laplace
 from support.processes import FORK, PATIENCE, apart, child, in_threads
 
 THREADS = 4

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from hashlib import sha256
 from random import Random
 
-from discreet.ledger import Budget, Ledger, connect, store
-from discreet.privacy.event import Laplace
+from discreet.accounting.event import Laplace
+from discreet.ledger import Budget, Ledger, store
+from discreet.ledger import connection as connect
 from support.processes import in_threads
 
 BUDGET, EVENT = Budget(epsilon=1000), Laplace(scale=1000, sensitivity=1)

@@ -20,18 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import BudgetExceeded, LedgerDamaged, Mistake, Refusal
-from discreet.ledger import Budget, Ledger, Scope, verify
-from discreet.ledger import cap as cap_module
-from discreet.ledger import ledger as ledger_module
-from discreet.ledger import state as state_module
-from discreet.ledger.balance import balances
-from discreet.ledger.budget import gate_of
-from discreet.ledger.cap import cap_draft
-from discreet.ledger.caps import Caps
-from discreet.ledger.entry import Entry
-from discreet.ledger.state import State, folded, misfits
-from discreet.privacy import (
+from discreet.accounting import (
     GRAIN,
     ORDERS,
     AboveThreshold,
@@ -46,10 +35,19 @@ from discreet.privacy import (
     Repeat,
     Selection,
 )
-from discreet.privacy.bound import greatest
-from discreet.privacy.gate import FULL_TICKS, Gate, charge_of
-from discreet.privacy.gaussian import squared_mu_of_pure
-from discreet.privacy.renyi import pure_divergence
+from discreet.accounting.filter import FULL_TICKS, Gate, charge_of
+from discreet.accounting.gaussian_dp import squared_mu_of_pure
+from discreet.accounting.renyi_dp import pure_divergence
+from discreet.errors import BudgetExceeded, LedgerDamaged, Mistake, Refusal
+from discreet.interval import greatest
+from discreet.ledger import Budget, Ledger, Scope, verify
+from discreet.ledger import declarations as cap_module
+from discreet.ledger import ledger as ledger_module
+from discreet.ledger import state as state_module
+from discreet.ledger.accounts import Caps, balances, gate_of
+from discreet.ledger.declarations import cap_draft
+from discreet.ledger.state import State, folded, misfits
+from discreet.ledger.store import Entry
 from ledger.truth import Cap, Truth, added, loss, parts
 
 TABLES = ("a", "b", "c")

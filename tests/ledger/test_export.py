@@ -12,11 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import privacy
-from discreet.errors import BadParameter
-from discreet.ledger import EACH, Budget, Ledger, Scope
-from discreet.ledger.export import dp_event, dp_event_lines, event_lines
-from discreet.privacy import (
+from discreet import accounting as privacy
+from discreet.accounting import (
     ORDERS,
     AboveThreshold,
     Approximate,
@@ -29,8 +26,11 @@ from discreet.privacy import (
     Repeat,
     Selection,
 )
-from discreet.privacy.gate import charge_of
-from discreet.privacy.wire import event_from_plain
+from discreet.accounting.event import event_from_plain
+from discreet.accounting.filter import charge_of
+from discreet.errors import BadParameter
+from discreet.ledger import EACH, Budget, Ledger, Scope
+from discreet.ledger.export import dp_event, dp_event_lines, event_lines
 from support.needs import needs
 
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"

@@ -15,7 +15,9 @@ from time import monotonic
 import pytest
 
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
-from discreet.ledger import Ledger, connect, moment, store, verify
+from discreet.ledger import Ledger, store, verify
+from discreet.ledger import connection as connect
+from discreet.ledger import store as moment
 from ledger.bystander import bystander
 from ledger.serving import assert_goes_on, capped, fails, spend
 from ledger.spending import BUDGET

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.accounting.event import Pure
 from discreet.errors import (
     BadParameter,
     BadSchema,
@@ -18,11 +19,8 @@ from discreet.errors import (
     TableChanged,
 )
 from discreet.ledger import Budget, Ledger, verify
-from discreet.ledger.entry import Draft
-from discreet.ledger.moment import stamp
-from discreet.privacy.event import Pure
-from discreet.schema.identity import Identity, people_groups
-from discreet.schema.unit import Unit
+from discreet.ledger.store import Draft, stamp
+from discreet.schema.unit import Identity, Unit, people_groups
 
 ONE, HALF = Budget(epsilon=1), Pure(Fraction(1, 2))
 PEOPLE = Identity("people")
@@ -139,8 +137,8 @@ import sys
 from fractions import Fraction
 from discreet.errors import TableChanged
 from discreet.ledger import Ledger
-from discreet.privacy.event import Pure
-from discreet.schema.identity import Identity
+from discreet.accounting.event import Pure
+from discreet.schema.unit import Identity
 with Ledger(sys.argv[1]) as ledger:
     ledger.spend(Pure(Fraction(1, 100)), "before", table=Identity("people"))
     print("paid", flush=True)

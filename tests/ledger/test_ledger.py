@@ -18,13 +18,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from discreet.errors import AnswerLost, BadParameter, BudgetExceeded, KeyReused, LedgerDamaged, LedgerFailed, Mistake
-from discreet.ledger import Budget, Head, Ledger, Receipt, migration, moment, verify
-from discreet.ledger.balance import count_event
-from discreet.ledger.budget import gate_of
-from discreet.ledger.entry import FORMAT, Draft, chained, looked_up
-from discreet.ledger.refusal import louder
-from discreet.privacy import (
+from discreet.accounting import (
     GRAIN,
     Compose,
     DiscreteGaussian,
@@ -36,6 +30,13 @@ from discreet.privacy import (
     Selection,
     mu_of,
 )
+from discreet.errors import AnswerLost, BadParameter, BudgetExceeded, KeyReused, LedgerDamaged, LedgerFailed, Mistake
+from discreet.ledger import Budget, Head, Ledger, Receipt, verify
+from discreet.ledger import connection as migration
+from discreet.ledger import store as moment
+from discreet.ledger.accounts import count_event, gate_of
+from discreet.ledger.refusal import louder
+from discreet.ledger.store import FORMAT, Draft, chained, looked_up
 from support.ledger_places import PLACES, new_database, new_file, tell
 
 BUDGETS = {"pure": Budget(1), "gaussian": Budget(1, 1e-6), "renyi": Budget(1, 1e-6, "renyi")}

@@ -6,10 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
-from discreet.ledger import Budget, legacy
-from discreet.plan.plan import Steps
-from discreet.privacy.event import (
+from discreet.accounting.event import (
     AboveThreshold,
     Approximate,
     Coin,
@@ -22,17 +19,19 @@ from discreet.privacy.event import (
     Repeat,
     Selection,
 )
-from discreet.query.body import Body
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
+from discreet.ledger import Budget, legacy
+from discreet.plan.plan import Steps
 from discreet.query.linear import Linear, Marginal, Ratio
-from discreet.query.measurement import Measurement
+from discreet.query.points import Body
 from discreet.query.predicate import col, everyone
 from discreet.query.product import Product
-from discreet.query.residual import Residual
+from discreet.query.residual import Measurement, Residual
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema.column import Bins, Boolean, Categories, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.points import Grid
+from discreet.source.array_points import Grid
 
 TOTAL = Linear([Product(())])
 PIECES = Measurement(((Residual((("sex", 1),)), Fraction(10)), (Residual((("age", 2), ("sex", 1))), Fraction(1, 3))))

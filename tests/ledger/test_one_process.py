@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from discreet.accounting import Laplace
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy import Laplace
 
 
 @pytest.mark.parametrize("look", [verify, lambda file: Ledger(file).close()], ids=["verify", "open"])

@@ -12,11 +12,11 @@ from types import ModuleType
 
 import pytest
 
+from discreet.accounting.event import Gaussian, Laplace
+from discreet.accounting.filter import GRAIN, gaussian_gate, renyi_gate
+from discreet.accounting.renyi_dp import ORDERS
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy.event import Gaussian, Laplace
-from discreet.privacy.gate import GRAIN, gaussian_gate, renyi_gate
-from discreet.privacy.renyi import ORDERS
 from support.needs import needs
 from support.processes import apart, crowd, in_threads
 

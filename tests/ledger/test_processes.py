@@ -14,9 +14,9 @@ from time import monotonic, sleep
 
 import pytest
 
+from discreet.accounting.event import Laplace, Repeat
 from discreet.errors import AnswerLost, BadParameter, BudgetExceeded
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy.event import Laplace, Repeat
 from support.ledger_places import needs_postgres, new_database, new_file, tell
 from support.processes import PATIENCE, Elsewhere, apart, child, crowd, in_processes, in_threads
 

@@ -5,9 +5,9 @@ from operator import le
 
 import pytest
 
+from discreet.accounting import Laplace, Pure
 from discreet.ledger import Budget, Ledger, verify
-from discreet.ledger.budget import gate_of
-from discreet.privacy import Laplace, Pure
+from discreet.ledger.accounts import gate_of
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import pytest
 import sqlalchemy as sa
 
+from discreet.accounting import Laplace, Pure
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
 from discreet.ledger import Budget, Head, Ledger, verify
-from discreet.ledger import entry as entry_module
 from discreet.ledger import state as state_module
-from discreet.ledger.entry import GENESIS, Entry, seal
+from discreet.ledger import store as entry_module
 from discreet.ledger.export import dp_event_lines
 from discreet.ledger.state import State, replayed
-from discreet.privacy import Laplace, Pure
+from discreet.ledger.store import GENESIS, Entry, seal
 from support.ledger_places import PLACES, new_database, new_file
 
 COLUMNS = ("sequence", "body", "released", "key", "records", "hash")

@@ -8,13 +8,11 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.concentrated import divergence_limit
-from discreet.privacy.event import Compose, Event, Repeat
-from discreet.privacy.gate import GRAIN, delta_shares
-from discreet.privacy.gaussian import gaussian_limit
-from discreet.privacy.loss import accounting_for
-from discreet.privacy.renyi import ORDERS
+from discreet.accounting.concentrated_dp import divergence_limit
+from discreet.accounting.event import Compose, Event, Repeat, total_loss
+from discreet.accounting.filter import GRAIN, accounting_for, delta_shares
+from discreet.accounting.gaussian_dp import gaussian_limit
+from discreet.accounting.renyi_dp import ORDERS
 
 KINDS = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
 

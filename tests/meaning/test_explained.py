@@ -7,10 +7,9 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from discreet.cli.explain import explain as command
+from discreet.cli.explain_command import explain as command
 from discreet.meaning import Study, explain, meaning_page
-from discreet.meaning.figures import belief_figure, study_figure, tradeoff_figure
-from discreet.meaning.page import story
+from discreet.meaning.meaning_page import belief_figure, story, study_figure, tradeoff_figure
 
 
 def run(*arguments):

@@ -81,7 +81,7 @@ def test_promising_the_odds_of_pure_privacy_when_delta_is_positive_would_be_wron
     """A Gaussian leaves e^±epsilon far more often than delta; that is why the factor is larger then."""
     from statistics import NormalDist
 
-    from discreet.privacy import mu_of
+    from discreet.accounting import mu_of
 
     mu = mu_of(epsilon=1, delta=1e-6)
     exceeds = lambda factor: 1 - NormalDist().cdf((factor - mu**2 / 2) / mu)

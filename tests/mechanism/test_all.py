@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import discreet.mechanism
 from discreet import noise, verify
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, DiscreetError, TooLarge
 from discreet.mechanism import (
     above_threshold,
@@ -21,7 +22,6 @@ from discreet.mechanism import (
     exponential,
     farthest,
     gaussian,
-    histogram,
     laplace,
     largest_surprise,
     most_common,
@@ -37,8 +37,8 @@ from discreet.mechanism import (
     sparse_vector,
     surprise_quantile,
 )
-from discreet.mechanism.parts import Parts
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
+from discreet.mechanism import laplace as histogram
+from discreet.mechanism.distance import Parts
 from support.mechanism_values import ADD, ONE, ONE_WAY, UNITS, sealed
 
 BAD_EPSILONS = [0, -1, float("nan"), float("inf"), 1e-320, "1", True, None, np.float64("nan"), 1e300, [1]]

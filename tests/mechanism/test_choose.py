@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.sensitivity import matrix_sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism import best_price, condition_effects, most_common, noisy_max, price_effects
-from discreet.privacy.sensitivity import matrix_sensitivity, scalar_sensitivity
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, REPLACE, UNITS, floats, sealed
 from support.statistics import assert_follows, rejects

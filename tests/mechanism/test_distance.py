@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.event import Gaussian, Selection
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, DiscreetError, SealBroken
 from discreet.mechanism import exponential, gaussian, gaussian_pieces, laplace, public
-from discreet.mechanism.distance import distances, farthest, noisy_distances
-from discreet.mechanism.parts import Parts
-from discreet.privacy.event import Gaussian, Selection
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
+from discreet.mechanism.distance import Parts, distances, farthest, noisy_distances
 from discreet.query.linear import Marginal
 from discreet.schema import Boolean, Categories, Domain
-from discreet.source.effect import sensitivity_of
+from discreet.source.query_sensitivity import sensitivity_of
 from support.broken_mechanisms import pretend
 from support.mechanism_values import (
     ADD,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting import gaussian_delta, lecture_sigma
 from discreet.errors import BadParameter
 from discreet.mechanism import discrete_gaussian, gaussian
 from discreet.noise.law import discrete_gaussian_mass, discrete_gaussian_total, gaussian_tail
-from discreet.privacy import gaussian_delta, lecture_sigma
 from support.broken_mechanisms import gaussian_rounded_value_plus_float, gaussian_too_little_noise
 from support.mechanism_values import UNITS, first_coordinate, sealed, total
 from support.statistics import assert_follows, rejects

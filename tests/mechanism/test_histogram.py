@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from discreet import verify
-from discreet.mechanism import histogram, split_scale
+from discreet.accounting.sensitivity import histogram_sensitivity
+from discreet.mechanism import laplace as histogram
+from discreet.mechanism import split_scale
 from discreet.mechanism.laplace import half_width
-from discreet.privacy.sensitivity import histogram_sensitivity
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, REPLACE, UNITS, sealed
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.sensitivity import matrix_sensitivity
 from discreet.errors import SealBroken
 from discreet.mechanism import laplace
 from discreet.mechanism.laplace import half_width, union_half_width
 from discreet.noise.law import laplace_tail
-from discreet.privacy.sensitivity import matrix_sensitivity
 from support.broken_mechanisms import laplace_too_little_noise
 from support.mechanism_values import ADD, REPLACE, UNITS, first_coordinate, sealed, total
 from support.statistics import assert_follows, rejects

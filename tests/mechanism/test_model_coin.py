@@ -9,14 +9,15 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.accounting import Coin, Gaussian, Repeat
+from discreet.accounting import filter as loss
+from discreet.accounting.filter import FULL_TICKS, GRAIN, renyi_gate
+from discreet.accounting.renyi_dp import ORDERS, hit_divergence
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.interval import ball, precision
 from discreet.mechanism import model_coin
-from discreet.privacy import Coin, Gaussian, Repeat, loss
-from discreet.privacy.gate import FULL_TICKS, GRAIN, renyi_gate
-from discreet.privacy.renyi import ORDERS, hit_divergence
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 from discreet.verify import tables
 from support.statistics import verdict
 
@@ -167,7 +168,7 @@ def test_hits_add_up():
 
 @pytest.mark.parametrize("by", ["pure", "basic", "advanced", "concentrated", "gaussian"])
 def test_no_other_currency_has_a_price_for_it(by):
-    from discreet.privacy import delta, epsilon
+    from discreet.accounting import delta, epsilon
 
     assert epsilon(Coin(Fraction(1, 1000), 0), delta=Fraction(1, 10**9), by=by) == inf
     assert delta(Coin(Fraction(1, 1000), 0), epsilon=1, by=by) == 1

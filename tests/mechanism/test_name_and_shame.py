@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.event import Pure
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism import name_and_shame, randomized_response
-from discreet.privacy.event import Pure
-from discreet.privacy.sensitivity import Sensitivity
 from support.broken_mechanisms import pretend
 from support.mechanism_values import floats, sealed
 from support.statistics import assert_follows, rejects

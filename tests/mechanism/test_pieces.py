@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from discreet import noise, verify
+from discreet.accounting.event import Gaussian
+from discreet.accounting.sensitivity import Sensitivity, pieces_sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.interval import precision
 from discreet.mechanism import discrete_gaussian, gaussian, gaussian_pieces, laplace, public
 from discreet.mechanism.protocol import BITS
-from discreet.privacy.event import Gaussian
-from discreet.privacy.sensitivity import Sensitivity, pieces_sensitivity
 from discreet.query import Marginal, Residual
-from discreet.query.axis import axis_of_size
-from discreet.query.measurement import Measurement
+from discreet.query.residual import Measurement, axis_of_size
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from discreet.source import Frame, sensitivity_of
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, ONE, REPLACE, UNITS, floats, sealed, total
 from support.statistics import assert_follows, rejects

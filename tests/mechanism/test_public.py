@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.event import Nothing
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import SealBroken
 from discreet.mechanism import public
 from discreet.mechanism.public import UNMOVED
-from discreet.privacy.event import Nothing
-from discreet.privacy.sensitivity import Sensitivity
 from discreet.query import Residual, count
 from discreet.schema import Boolean, Domain, Integers, Unit
 from discreet.source import Frame

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism import Mechanism, noisy_max, quantile, quantile_effects
 from discreet.mechanism.quantile import rank_scores
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity, scalar_sensitivity
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, REPLACE, UNITS, floats, sealed
 from support.statistics import assert_follows, assert_rate_at_least, rejects

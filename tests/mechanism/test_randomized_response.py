@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.sensitivity import scalar_sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism import estimate_counts, label_sensitivity, randomized_response
-from discreet.privacy.sensitivity import scalar_sensitivity
 from support.broken_mechanisms import response_too_honest
 from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, first_coordinate, floats, sealed, total
 from support.statistics import assert_follows, assert_rate_at_least, rejects

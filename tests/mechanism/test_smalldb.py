@@ -9,14 +9,13 @@ import pytest
 from flint import arb
 
 from discreet import noise, verify
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, SealBroken, TooLarge
 from discreet.interval import ball, precision
 from discreet.mechanism import exponential, imbalance_effects, small_table
-from discreet.mechanism.multisets import multisets, unranked
 from discreet.mechanism.protocol import BITS
-from discreet.mechanism.smalldb import draw_level, levels
+from discreet.mechanism.smalldb import draw_level, levels, multisets, unranked
 from discreet.noise.law import exp_minus
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, ONE, REPLACE, UNITS, floats, sealed, total
 from support.statistics import assert_follows, rejects
@@ -139,7 +138,7 @@ def test_draws_follow_the_law_and_the_law_of_sequences_is_noticed():
 
 
 def test_compiled_and_plain_walks_agree(monkeypatch):
-    from discreet.mechanism import multisets as module
+    from discreet.mechanism import smalldb as module
 
     rng = np.random.default_rng(3)
     effects = rng.integers(0, 3, size=(5, 7))

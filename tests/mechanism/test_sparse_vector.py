@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from discreet import verify
+from discreet.accounting.sensitivity import matrix_sensitivity
 from discreet.errors import BadParameter, Refusal, SealBroken
 from discreet.mechanism import above_threshold, run_stream, sparse_vector
-from discreet.privacy.sensitivity import matrix_sensitivity
 from support.broken_mechanisms import (
     algorithm_1,
     algorithm_2,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from discreet import verify
+from discreet.accounting.event import Gaussian, Selection
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism import exponential, gaussian, largest_surprise, surprise_quantile
-from discreet.mechanism.surprise import surprises
-from discreet.privacy.event import Gaussian, Selection
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
+from discreet.mechanism.distance import surprises
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, ONE, ONE_WAY, REPLACE, UNITS, floats, sealed, total
 from support.statistics import assert_follows, assert_rate_at_least, rejects

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet.model.alone import nearest, product_of, softened
-from discreet.model.protocol import NoisyMarginal
-from discreet.query.axis import axis_of
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture.independent_model import nearest, product_of, softened
+from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 PEOPLE = Domain(

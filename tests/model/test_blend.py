@@ -5,9 +5,9 @@ import pytest
 
 from discreet.errors import BadParameter
 from discreet.model import Dense, Mixture, Rows, fit_tree
-from discreet.model.blend import Blend, rounded
-from discreet.model.protocol import NoisyMarginal
-from discreet.query.ask import count
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture.mixture_model import Blend, rounded
+from discreet.query.aggregates import count
 from discreet.query.predicate import col
 from discreet.schema import Boolean, Categories, Domain
 

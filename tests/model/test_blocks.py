@@ -5,11 +5,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from discreet.model import features
-from discreet.model.blocks import block_of
-from discreet.model.features import features_of
-from discreet.model.protocol import NoisyMarginal
-from discreet.query.axis import axis_of
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture import features
+from discreet.model.mixture.block_features import block_of
+from discreet.model.mixture.features import features_of
+from discreet.query.residual import axis_of
 from discreet.schema import Categories, Domain
 
 SIZES = (3, 5, 2, 4)

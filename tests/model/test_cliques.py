@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadQuery
-from discreet.model.cliques import fits, predicted_cells, triangulate
+from discreet.model.tree.junction_tree import fits, predicted_cells, triangulate
 
 CHAIN = [("a", "b"), ("b", "c"), ("c", "d")]
 

@@ -5,11 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.model import features
-from discreet.model.cube import cube_of
-from discreet.model.features import features_of
-from discreet.model.protocol import NoisyMarginal
-from discreet.query.axis import axis_of
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture import features
+from discreet.model.mixture.features import cube_of, features_of
+from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain
 
 DOMAIN = Domain({"a": Boolean(), "b": Categories(list("xyz"), outside="drop"), "c": Boolean(), "d": Boolean()})

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.model import dense, kernels
-from discreet.model.dense import DOUBT, LARGEST_STEP, Dense
-from discreet.model.runs import runs_of
+from discreet.model.dense import dense_model as dense
+from discreet.model.dense import ranges as kernels
+from discreet.model.dense.dense_model import DOUBT, LARGEST_STEP, Dense
+from discreet.model.dense.ranges import runs_of
 from discreet.query import Linear, col, count
 from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers

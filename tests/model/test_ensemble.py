@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import binom, norm
 
 from discreet.errors import BadParameter
-from discreet.model import ensemble as module
-from discreet.model.alone import product_of
-from discreet.model.ensemble import TUNING, fit_ensemble
-from discreet.model.features import features_of
-from discreet.model.mixture import Mixture
-from discreet.model.protocol import NoisyMarginal
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture import ensemble as module
+from discreet.model.mixture.ensemble import TUNING, fit_ensemble
+from discreet.model.mixture.features import features_of
+from discreet.model.mixture.independent_model import product_of
+from discreet.model.mixture.mixture_model import Mixture
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain(

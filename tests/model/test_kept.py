@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadData
-from discreet.model.blend import Blend
-from discreet.model.dense import Dense
-from discreet.model.kept import from_arrays, to_arrays
-from discreet.model.mixture import Mixture
-from discreet.model.protocol import NoisyMarginal
+from discreet.model.dense.dense_model import Dense
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.rows import Rows
-from discreet.model.tree import fit_tree
-from discreet.query.ask import count
+from discreet.model.serialize import from_arrays, to_arrays
+from discreet.model.tree.tree_model import fit_tree
+from discreet.query.aggregates import count
 from discreet.query.predicate import col
 from discreet.schema.column import Boolean, Categories
 from discreet.schema.domain import Domain

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.known.lattice import Lattice
-from discreet.model.looks import LARGEST_WEIGHT, noisy_marginals, total_of
+from discreet.estimate.residual_lattice import Lattice
+from discreet.model.interface import LARGEST_WEIGHT, noisy_marginals, total_of
 from discreet.query.residual import Residual
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.model import features
-from discreet.model.features import features_of
-from discreet.model.mixture import Mixture, fit_mixture
-from discreet.model.protocol import NoisyMarginal
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture import features
+from discreet.model.mixture.features import features_of
+from discreet.model.mixture.mixture_model import Mixture, fit_mixture
 from discreet.query import Linear
-from discreet.query.axis import axis_of
 from discreet.query.product import Factor, Product, box
+from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 from support.statistics import assert_follows, rejects
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from discreet import jit
-from discreet.model import passes
-from discreet.model.cliques import triangulate
-from discreet.model.layout import lay_out
+from discreet.model.tree import message_passing as passes
+from discreet.model.tree.junction_tree import triangulate
+from discreet.model.tree.message_passing import lay_out
 
 # Long rows of a table are where a processor would add up several numbers at once.
 SIZES = [{"a": 6, "b": 5, "c": 2, "d": 3}, {"a": 20, "b": 3, "c": 2}, {"a": 40, "b": 7}]

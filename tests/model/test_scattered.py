@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.model.scattered import normal, scattered
+from discreet.model.mixture.independent_model import normal, scattered
 
 MANY = 20_000
 

@@ -7,10 +7,9 @@ import pytest
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.model import Dense, Mixture, Rows, fit_tree
-from discreet.model.blend import Blend
-from discreet.model.expected import tables_of
-from discreet.model.protocol import NoisyMarginal
-from discreet.model.settle import _mend, _scopes, _search, settle, stratified
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture.mixture_model import Blend
+from discreet.model.synthesis.synthetic_rows import _mend, _scopes, _search, settle, stratified, tables_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 MIXED = Domain(

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from discreet.model.alone import product_of
-from discreet.model.ensemble import fit_ensemble
-from discreet.model.mixture import Mixture
-from discreet.model.protocol import NoisyMarginal
-from discreet.model.thinned import ADDED, borne_out, thinned
-from discreet.query.axis import axis_of
+from discreet.model.interface import NoisyMarginal
+from discreet.model.mixture.ensemble import ADDED, borne_out, fit_ensemble, thinned
+from discreet.model.mixture.independent_model import product_of
+from discreet.model.mixture.mixture_model import Mixture
+from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain(

@@ -12,13 +12,14 @@ import pytest
 from scipy.optimize import minimize
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.model import elimination, terms
-from discreet.model.cliques import predicted_cells
-from discreet.model.protocol import Model, NoisyMarginal
-from discreet.model.tree import Tree, fit_tree
-from discreet.query.axis import axis_of
+from discreet.model.interface import Model, NoisyMarginal
+from discreet.model.tree import elimination
+from discreet.model.tree import products as terms
+from discreet.model.tree.junction_tree import predicted_cells
+from discreet.model.tree.tree_model import Tree, fit_tree
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
+from discreet.query.residual import axis_of
 from discreet.schema.column import Boolean, Categories, Integers
 from discreet.schema.domain import Domain
 
@@ -452,7 +453,7 @@ def test_looks_with_many_parts_are_applied_axis_by_axis():
         look_at(table, ("a",), 5.0, generator, None, domain),
         look_at(table, ("b",), 5.0, generator, None, domain),
     ]
-    from discreet.model import evidence
+    from discreet.model.tree import max_entropy as evidence
 
     factored = fit_tree(domain, looks, total=ROWS)
     before, evidence.MOST_ENTRIES = evidence.MOST_ENTRIES, 2**40

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, BadQuery
-from discreet.model import weights
-from discreet.model.dense import Dense
-from discreet.model.weights import (
+from discreet.lab.textbook import multiplicative_weights as weights
+from discreet.lab.textbook.multiplicative_weights import (
     RULES,
     least_fall,
     most_updates,
@@ -17,6 +16,7 @@ from discreet.model.weights import (
     relative_entropy,
     step_between,
 )
+from discreet.model.dense.dense_model import Dense
 from discreet.query import col, count
 from discreet.schema import Boolean, Domain, Integers
 

@@ -8,7 +8,7 @@ from flint import arb
 from discreet.errors import BadParameter
 from discreet.noise import bernoulli, bernoulli_exp, coin, uniform_below
 from discreet.noise.coin import _threshold
-from discreet.noise.inversion import Digits
+from discreet.noise.sample import Digits
 from support.statistics import assert_follows, rejects
 
 PROBABILITIES = {

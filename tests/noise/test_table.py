@@ -9,7 +9,7 @@ from flint import arb
 
 from discreet.interval import ball, precision
 from discreet.noise import kernel
-from discreet.noise.table import (
+from discreet.noise.kernel import (
     Table,
     exponential_coefficients,
     exponential_table,

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.page.chart import Chart, Scale
+from discreet.report.chart import Chart, Scale
 
 NASTY = "<script>alert('&')</script> \"quoted\" ]]>"
 

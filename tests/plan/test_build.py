@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-import discreet.plan.build
-from discreet.curator.measuring import mechanism_of
-from discreet.curator.released import Released, learn
-from discreet.known.gaussian import GaussianLattice
-from discreet.model.mixture import Mixture
-from discreet.plan.build import Built, build, model_of, run
-from discreet.plan.forecast import Stream, model_units
+import discreet.plan.build_model
+from discreet.curator.executor import mechanism_of
+from discreet.curator.records import Released, learn
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.model.mixture.mixture_model import Mixture
+from discreet.plan.build_model import Built, build, model_of, run
+from discreet.plan.model_forecast import Stream, counted, model_units, probes
 from discreet.plan.plan import measured
-from discreet.plan.probe import counted, probes
-from discreet.plan.request import Choose, Measure, Quantile
-from discreet.plan.target import Target
+from discreet.plan.requests import Choose, Measure, Quantile
+from discreet.plan.steps import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema import Unit
@@ -117,7 +116,7 @@ def test_it_looks_at_the_rows_at_singles_and_at_pairs_and_ends_with_a_probe(tabl
     assert [step.measurement.columns for step in singles] == [(name,) for name in NAMES]
     assert len(pairs) == len(NAMES) * (len(NAMES) - 1) / 2
     assert isinstance(oracle.requests[-1], Quantile)
-    assert len(oracle.requests[-1].questions) == discreet.plan.build.PROBES
+    assert len(oracle.requests[-1].questions) == discreet.plan.build_model.PROBES
     assert oracle.whys(Choose)
 
 
@@ -180,7 +179,7 @@ def test_a_model_that_is_not_good_enough_is_measured_better(table):
 
 
 def test_one_that_does_not_get_good_enough_is_given_up(table, monkeypatch):
-    monkeypatch.setattr(discreet.plan.build, "MIXED", (1 / 24,))
+    monkeypatch.setattr(discreet.plan.build_model, "MIXED", (1 / 24,))
     oracle = Oracle(table, heard=[int(ERROR)] * 100)
     assert oracle.build() is None
     assert oracle.whys(Quantile)[:2] == ["how wrong a model is"] * 2
@@ -191,7 +190,7 @@ def test_where_pairs_are_not_explained_a_mixture_is_tried(monkeypatch):
     """Two kinds of rows, which no column shows."""
     # Looked at so well that the outcome does not hang on the noise.
     for name, value in {"UNEXPLAINED": -1.0, "MIXED": (4.0,), "MIXABLE": 100.0, "PAIR": 4.0}.items():
-        monkeypatch.setattr(discreet.plan.build, name, value)
+        monkeypatch.setattr(discreet.plan.build_model, name, value)
     rng = np.random.default_rng(4)
     kind = rng.random(200_000) < 0.4
     table = table_of({name: rng.random(200_000) < np.where(kind, 0.8, 0.3) for name in NAMES})

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import discreet.plan.forecast
-from discreet.plan.forecast import SETTLED, WORTH, Stream, lattice_units, model_units
+import discreet.plan.model_forecast
+from discreet.plan.model_forecast import SETTLED, WORTH, Stream, lattice_units, model_units
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema import Boolean, Categories, Domain
@@ -97,7 +97,7 @@ def test_it_grows_with_the_questions_and_stays_below_asking_each_by_itself():
 
 
 def test_a_model_costs_its_pieces_and_a_constant():
-    forecast = discreet.plan.forecast
+    forecast = discreet.plan.model_forecast
     for count in (3, 10):
         names = tuple(FORTY)[:count]
         pieces = forecast.TOTAL + forecast.SINGLE * count + forecast.PAIR * comb(count, 2)

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.known import quantile
-from discreet.known.steps import GaussianQuery, GaussianResiduals
+from discreet.accounting.event import Gaussian
+from discreet.estimate.estimator import quantile
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.plan import event_of, plan_steps
-from discreet.plan.step import _lattice, step_for
-from discreet.plan.target import Target, sigma_for
-from discreet.privacy.event import Gaussian
+from discreet.plan.steps import Target, _lattice, sigma_for, step_for
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Product
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
@@ -165,7 +164,7 @@ def test_a_marginal_that_is_measured_directly_is_measured_once(error, before, mo
     )
     if before is not None:
         # An old ledger may hold more pieces than are bought at once today.
-        monkeypatch.setattr("discreet.plan.step.MOST_DRAWN", 2**30)
+        monkeypatch.setattr("discreet.plan.steps.MOST_DRAWN", 2**30)
         learn(_lattice(known.family(question), Target(before), known), known)
     step = step_for(question, target, known)
     assert isinstance(step, GaussianQuery)
@@ -182,7 +181,7 @@ def test_a_sum_of_counts_that_is_measured_directly_is_measured_once(monkeypatch)
     one = (col("age") >= 33) & (col("hours") >= 33) & (col("city") == "a")
     other = (col("hours") >= 50) & (col("job") == "a") & (col("sex") == True)  # noqa: E712
     question, known = count(WIDE, one) + count(WIDE, other), GaussianLattice.nothing(WIDE, Unit())
-    monkeypatch.setattr("discreet.plan.step.MOST_DRAWN", 2**30)
+    monkeypatch.setattr("discreet.plan.steps.MOST_DRAWN", 2**30)
     learn(_lattice(known.family(question), Target(72), known), known)
     step = step_for(question, Target(60), known)
     assert isinstance(step, GaussianQuery)

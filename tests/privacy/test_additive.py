@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.accounting import Approximate, Compose, DiscreteGaussian, Gaussian, Pure, Repeat, delta, epsilon
+from discreet.accounting.composition import advanced_delta, advanced_epsilon
+from discreet.accounting.concentrated_dp import concentrated_epsilon
+from discreet.accounting.gaussian_dp import gaussian_epsilon
 from discreet.interval import ball, precision
-from discreet.privacy import Approximate, Compose, DiscreteGaussian, Gaussian, Pure, Repeat, delta, epsilon
-from discreet.privacy.additive import advanced_delta, advanced_epsilon
-from discreet.privacy.concentrated import concentrated_epsilon
-from discreet.privacy.gaussian import gaussian_epsilon
 
 MILLIONTH = Fraction(1, 10**6)
 

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Fault
-from discreet.interval import ball, precision
-from discreet.privacy.bound import (
+from discreet.interval import (
+    ball,
     float_above,
     float_below,
     greatest,
     least,
     lower_bound,
+    precision,
     round_up,
     surely_at_most,
     upper_bound,

@@ -6,8 +6,7 @@ from statistics import NormalDist
 
 import pytest
 
-from discreet.errors import BadParameter
-from discreet.privacy import (
+from discreet.accounting import (
     Compose,
     Gaussian,
     Laplace,
@@ -19,6 +18,7 @@ from discreet.privacy import (
     gaussian_sigma,
     lecture_sigma,
 )
+from discreet.errors import BadParameter
 
 NORMAL_95, LAPLACE_95 = NormalDist().inv_cdf(0.975), log(20)
 THOUSAND_GAUSSIANS = lambda sigma: Repeat(Gaussian(sigma, 1), 1000)

@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.errors import BadParameter
-from discreet.privacy import (
+from discreet.accounting import (
     AboveThreshold,
     Approximate,
     Compose,
@@ -17,8 +16,9 @@ from discreet.privacy import (
     Selection,
     delta,
     epsilon,
-    loss,
 )
+from discreet.accounting import filter as loss
+from discreet.errors import BadParameter
 
 
 def test_numbers_become_exact():

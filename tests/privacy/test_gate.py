@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import BadParameter, BudgetExceeded
-from discreet.privacy import (
+from discreet.accounting import (
     GRAIN,
     ORDERS,
     Approximate,
@@ -26,11 +25,11 @@ from discreet.privacy import (
     pure_gate,
     renyi_gate,
 )
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.concentrated import divergence_delta, divergence_limit
-from discreet.privacy.gate import CLOSED, FULL_TICKS, best_order, delta_shares, raised_gate
-from discreet.privacy.gaussian import gaussian_limit
-from discreet.privacy.loss import accounting_for
+from discreet.accounting.concentrated_dp import divergence_delta, divergence_limit
+from discreet.accounting.event import total_loss
+from discreet.accounting.filter import CLOSED, FULL_TICKS, accounting_for, best_order, delta_shares, raised_gate
+from discreet.accounting.gaussian_dp import gaussian_limit
+from discreet.errors import BadParameter, BudgetExceeded
 
 GATES = [pure_gate(1), gaussian_gate(1, 1e-6), renyi_gate(1, 1e-6)]
 each_gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.kind)

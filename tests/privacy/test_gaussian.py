@@ -8,9 +8,9 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.interval import ball, precision
-from discreet.privacy import Gaussian, Laplace, Pure, Selection, epsilon_of, loss, mu_of
-from discreet.privacy.gaussian import (
+from discreet.accounting import Gaussian, Laplace, Pure, Selection, epsilon_of, mu_of
+from discreet.accounting import filter as loss
+from discreet.accounting.gaussian_dp import (
     about_epsilon,
     gaussian_delta,
     gaussian_epsilon,
@@ -18,6 +18,7 @@ from discreet.privacy.gaussian import (
     squared_mu_of_bounded_range,
     squared_mu_of_pure,
 )
+from discreet.interval import ball, precision
 
 
 def at_most(true, bound):

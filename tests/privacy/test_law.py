@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy import (
+from discreet.accounting import (
     ACCOUNTINGS,
     AboveThreshold,
     Approximate,
@@ -22,10 +22,10 @@ from discreet.privacy import (
     Selection,
     delta,
     epsilon,
-    loss,
 )
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.gate import gaussian_gate, pure_gate, renyi_gate
+from discreet.accounting import filter as loss
+from discreet.accounting.event import total_loss
+from discreet.accounting.filter import gaussian_gate, pure_gate, renyi_gate
 
 SINGLES = [
     Nothing(),

@@ -5,7 +5,7 @@ from math import exp
 
 import pytest
 
-from discreet.privacy import ORDERS, Compose, DiscreteGaussian, Gaussian, Laplace, Pure, Repeat, delta, epsilon
+from discreet.accounting import ORDERS, Compose, DiscreteGaussian, Gaussian, Laplace, Pure, Repeat, delta, epsilon
 from support.needs import needs
 
 pytestmark = needs("dp_accounting")

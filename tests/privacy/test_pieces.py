@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.sensitivity import matrix_sensitivity, pieces_sensitivity, residual_sensitivity
+from discreet.accounting.sensitivity import matrix_sensitivity, pieces_sensitivity, residual_sensitivity
 from discreet.query import Residual
-from discreet.query.axis import axis_of, axis_of_size
-from discreet.query.measurement import Measurement
+from discreet.query.residual import Measurement, axis_of, axis_of_size
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
-from discreet.source.effect import sensitivity_of
+from discreet.source.query_sensitivity import sensitivity_of
 
 ADD, REPLACE = Unit(), Unit(neighbors="replace_one")
 UNITS = [

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.interval import ball, precision
-from discreet.privacy import ORDERS, DiscreteGaussian, Gaussian, Pure, Selection, epsilon, loss
-from discreet.privacy.concentrated import (
+from discreet.accounting import ORDERS, DiscreteGaussian, Gaussian, Pure, Selection, epsilon
+from discreet.accounting import filter as loss
+from discreet.accounting.concentrated_dp import (
     concentrated_delta,
     concentrated_epsilon,
     concentrated_limit,
@@ -17,8 +17,9 @@ from discreet.privacy.concentrated import (
     divergence_epsilon,
     divergence_limit,
 )
-from discreet.privacy.gaussian import gaussian_delta
-from discreet.privacy.renyi import bounded_range_divergence, pure_divergence
+from discreet.accounting.gaussian_dp import gaussian_delta
+from discreet.accounting.renyi_dp import bounded_range_divergence, pure_divergence
+from discreet.interval import ball, precision
 
 SIZES = [Fraction(1, 10**4), Fraction(1, 10), Fraction(1), Fraction(4), Fraction(30)]
 SOME_ORDERS = ORDERS[::9]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.sensitivity import matrix_sensitivity, residual_sensitivity, scalar_sensitivity
-from discreet.query.axis import axis_of_size
+from discreet.accounting.sensitivity import matrix_sensitivity, residual_sensitivity, scalar_sensitivity
+from discreet.query.residual import axis_of_size
 from discreet.schema import Unit
 
 UNITS = [

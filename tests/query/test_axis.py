@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.query.axis import Axis, axis_of, axis_of_size
+from discreet.query.residual import Axis, axis_of, axis_of_size
 from discreet.schema import Bins, Boolean, Categories, Integers
 
 AXES = sorted({axis_of_size(cells, ordered=ordered) for cells in range(1, 21) for ordered in (False, True)}, key=repr)

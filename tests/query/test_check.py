@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, DiscreetError
-from discreet.query.check import check_statement
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Or, col, everyone
-from discreet.query.statement import Aggregate, Group, Order, Select
+from discreet.query.statement import Aggregate, Group, Order, Select, check_statement
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain(

@@ -19,11 +19,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import discreet as dp
-from discreet.curator.asked import read_question
+from discreet.accounting.event import Compose, Gaussian, Laplace, Nothing, Repeat
+from discreet.curator.question import read_question
 from discreet.errors import BadQuery, BudgetExceeded, Mistake, Refusal, TooLarge
-from discreet.privacy.event import Compose, Gaussian, Laplace, Nothing, Repeat
 from discreet.source.table import open as open_table
-from discreet.wire.question import question_from_plain
+from discreet.wire.question_json import question_from_plain
 from query import grown, rowwise
 from query.grown import CROWD
 from query.rowwise import SHOWN, Unsure

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.curator.asked import read_question
+from discreet.curator.question import read_question
 from discreet.errors import Mistake, Refusal
 from discreet.query import count
 from discreet.query.linear import Linear
 from discreet.query.predicate import Predicate
-from discreet.wire.question import question_from_plain
-from discreet.wire.workload import workload_from_plain
+from discreet.wire.question_json import question_from_plain
+from discreet.wire.workload_json import workload_from_plain
 from query import grown, rowwise
 from query.test_end_to_end import CROWD, GAUSSIAN, PURE, SURE, UNITS, Asked, check_answer, rows_of, table_of
 from support.query_oracle import sent

@@ -3,12 +3,12 @@
 import pytest
 
 import discreet as dp
+from discreet.accounting.sensitivity import scalar_sensitivity
 from discreet.errors import BadQuery, BudgetExceeded
-from discreet.privacy.sensitivity import scalar_sensitivity
-from discreet.query.wire import query_from_plain
-from discreet.source.effect import sensitivity_of
-from discreet.source.exact import unseal
-from discreet.wire.question import question_from_plain
+from discreet.query.query_wire import query_from_plain
+from discreet.source.query_sensitivity import sensitivity_of
+from discreet.source.source import unseal
+from discreet.wire.question_json import question_from_plain
 
 M = 2**31
 PEOPLE = dp.Domain(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Linear, Marginal, col, count, everyone, fraction, mean, total
-from discreet.query.box import MOST_DISJOINT_BOXES, decompose, truth
+from discreet.query.aggregates import MOST_DISJOINT_BOXES, decompose, truth
 from discreet.query.product import Factor, Product, interval_product, merge
 from discreet.schema import Boolean, Categories, Domain, Integers
 from support.strategies import combined

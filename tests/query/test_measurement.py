@@ -7,7 +7,7 @@ import pytest
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.query import Residual
-from discreet.query.measurement import Measurement
+from discreet.query.residual import Measurement
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain({"age": Integers(0, 4, missing="drop"), "city": Categories(["a", "b", "c"]), "sex": Boolean()})

@@ -8,23 +8,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.curator.asked import read_question
-from discreet.curator.measuring import mechanism_of
+from discreet.accounting.event import Compose
+from discreet.curator.executor import mechanism_of
+from discreet.curator.question import read_question
 from discreet.errors import BadQuery, SealBroken, TooLarge
-from discreet.known.steps import GaussianQuery, GaussianResiduals
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
 from discreet.plan.plan import Steps, event_of
-from discreet.privacy.event import Compose
 from discreet.query import Linear, Marginal, Measurement, Ratio, Residual, Workload, prefixes
-from discreet.query.body import Body
-from discreet.query.clusters import Boxes, Clusters
+from discreet.query.points import Body, Boxes, Clusters
 from discreet.query.product import MOST_COMBINED, Factor, Product
-from discreet.query.wire import query_from_plain
+from discreet.query.query_wire import query_from_plain
 from discreet.schema import Categories, Domain, Integers, Unit
-from discreet.source.effect import sensitivity_of, settled_query
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
+from discreet.source.query_sensitivity import sensitivity_of, settled_query
+from discreet.source.source import unseal
 from discreet.source.table import open as open_table
-from discreet.wire.question import question_from_plain
+from discreet.wire.question_json import question_from_plain
 from support.query_oracle import KEEPING
 
 SEX = Factor(("sex",), [0, 1])

@@ -18,22 +18,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadQuery, Mistake, Refusal
-from discreet.model.dense import Dense
-from discreet.plan.probe import counted
-from discreet.privacy.sensitivity import Sensitivity
+from discreet.lab.textbook.pmw_model import read_count
+from discreet.model.dense.dense_model import Dense
+from discreet.plan.model_forecast import counted
 from discreet.query import Linear, Marginal, Ratio
 from discreet.query.product import Factor, Product
-from discreet.query.wire import query_from_plain, query_to_plain
+from discreet.query.query_wire import query_from_plain, query_to_plain
 from discreet.schema import Unit
-from discreet.session.asked import read_count
-from discreet.source.bits import Bitmaps
-from discreet.source.effect import linear_queries, sensitivity_of
-from discreet.source.exact import unseal
-from discreet.source.frame import Frame
-from discreet.source.source import Source
+from discreet.source.frame import Bitmaps, Frame
+from discreet.source.query_sensitivity import linear_queries, sensitivity_of
+from discreet.source.source import Source, unseal
 from discreet.source.table import open as open_table
-from discreet.wire.question import question_from_plain
+from discreet.wire.question_json import question_from_plain
 from support.query_oracle import BODIES, CELLS, DROPPING, KEEPING, LINEARS, SIZES, effects, moves, mutated, sent
 
 UNITS = [

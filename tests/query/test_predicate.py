@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import col, everyone
-from discreet.query.cells import mask_of
+from discreet.query.predicate import mask_of
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
 from support.strategies import combined
 

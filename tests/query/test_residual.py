@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query import Residual
-from discreet.query.axis import axis_of
-from discreet.query.residual import MOST_RESIDUAL_CELLS
+from discreet.query.residual import MOST_RESIDUAL_CELLS, axis_of
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
 
 DOMAIN = Domain(

@@ -31,7 +31,7 @@ from discreet.query import (
 )
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers
 from discreet.source import Frame
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from support.strategies import examples
 
 DAY = date(2024, 2, 29)

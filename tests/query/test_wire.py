@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet.errors import BadData, DiscreetError
 from discreet.query import Linear, Marginal, col, count, everyone, total
 from discreet.query.product import Factor, Product
-from discreet.query.wire import query_from_plain, query_to_plain
+from discreet.query.query_wire import query_from_plain, query_to_plain
 from discreet.schema import Boolean, Categories, Domain, Integers
 from support.strategies import combined
 

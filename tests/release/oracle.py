@@ -5,9 +5,9 @@ from math import prod
 
 import numpy as np
 
-from discreet.known.gaussian import GaussianLattice
-from discreet.plan.request import Distances, Measure
-from discreet.privacy.loss import loss
+from discreet.accounting.filter import loss
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.plan.requests import Distances, Measure
 
 
 class Oracle:

@@ -10,15 +10,14 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-import discreet.release.fitting
-from discreet.curator.teller import Teller
-from discreet.known.laplace import estimator_for
+import discreet.release.methods.fitting
+from discreet.accounting.filter import loss
+from discreet.curator.procedures import Teller
+from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger
-from discreet.model.ensemble import fit_ensemble
-from discreet.plan.build import run
-from discreet.privacy.loss import loss
-from discreet.release.brief import Brief
-from discreet.release.goal import goal_of
+from discreet.model.mixture.ensemble import fit_ensemble
+from discreet.plan.build_model import run
+from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Categories, Domain, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -128,7 +127,7 @@ def quick_fits(members=2, components=4, steps=10):
         return fit_ensemble(*args, **{**named, "members": members, "components": components, "steps": steps})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discreet.release.fitting, "fit_ensemble", quick)
+        patch.setattr(discreet.release.methods.fitting, "fit_ensemble", quick)
         yield
 
 

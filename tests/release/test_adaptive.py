@@ -6,18 +6,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from discreet.accounting.filter import loss
+from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.curator import Curator
 from discreet.errors import BadParameter
-from discreet.known.gaussian import GaussianLattice, selection_for
+from discreet.estimate.gaussian_estimator import GaussianLattice, selection_for
 from discreet.ledger import Budget
 from discreet.ledger.ledger import ANYONE
-from discreet.plan.build import run
-from discreet.plan.request import Farthest, Measure
-from discreet.privacy.gaussian import gaussian_limit
-from discreet.privacy.loss import loss
-from discreet.release.adaptive import adaptive, candidates_of
-from discreet.release.goal import goal_of
-from discreet.release.rise import noise_after, rising_step
+from discreet.plan.build_model import run
+from discreet.plan.requests import Farthest, Measure
+from discreet.release.budget_allocation import noise_after, rising_step
+from discreet.release.methods.aim import adaptive, candidates_of
+from discreet.release.task import goal_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table

@@ -11,20 +11,19 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import discreet as dp
+from discreet.accounting.event import total_loss
+from discreet.accounting.gaussian_dp import GAUSSIAN
 from discreet.errors import BadParameter
-from discreet.known.family import axes_of
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.lattice import price_of
-from discreet.known.steps import GaussianResiduals
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.gaussian import GAUSSIAN
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.measurements import GaussianResiduals
+from discreet.estimate.residual_lattice import price_of
+from discreet.estimate.separable import axes_of
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
 from discreet.query.workload import conjunctions, marginals
-from discreet.release.allocate import ENOUGH, allocate, as_steps
-from discreet.release.energies import asked_marginals, asked_prefixes, asked_questions, asked_ranges
-from discreet.release.goal import goal_of
-from discreet.release.market import market_of, terms
+from discreet.release.methods.residual_planner import ENOUGH, allocate, as_steps, market_of, terms
+from discreet.release.methods.residual_workload import asked_marginals, asked_prefixes, asked_questions, asked_ranges
+from discreet.release.task import goal_of
 
 seeds = st.integers(0, 2**32 - 1)
 UNITS = [

@@ -13,8 +13,8 @@ import pytest
 
 from discreet.errors import BadData
 from discreet.ledger import Budget
-from discreet.release.card import Card, CardColumn, MarginalError, columns_of, errors_of
-from discreet.release.page import MOST_BARS, MOST_MAPS, MOST_NAMED, MOST_SIDE, dependence, gathered, page
+from discreet.release.report.card import Card, CardColumn, MarginalError, columns_of, errors_of
+from discreet.release.report.release_page import MOST_BARS, MOST_MAPS, MOST_NAMED, MOST_SIDE, dependence, gathered, page
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
 
 # What a browser, a terminal or a careless program might obey.

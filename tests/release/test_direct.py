@@ -7,20 +7,19 @@ import numpy as np
 import pytest
 
 from discreet.errors import TooLarge
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.laplace import LaplaceMarginals, estimator_for
-from discreet.known.steps import GaussianQuery, LaplaceMarginal, gaussian_noise, laplace_noise
-from discreet.model.looks import total_of
-from discreet.plan.build import run
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import LaplaceMarginals, estimator_for
+from discreet.estimate.measurements import GaussianQuery, LaplaceMarginal, gaussian_noise, laplace_noise
+from discreet.model.interface import total_of
+from discreet.plan.build_model import run
 from discreet.plan.plan import Steps
-from discreet.plan.request import Measure
+from discreet.plan.requests import Measure
 from discreet.query.linear import Marginal
-from discreet.release.allocate import allocate, as_steps
-from discreet.release.brief import Brief
-from discreet.release.counting import counted
-from discreet.release.direct import best_depth, depths, direct, direct_steps, known_variance
-from discreet.release.fitting import MOST_CELLS, joined, too_large
-from discreet.release.goal import goal_of
+from discreet.release.budget_allocation import counted
+from discreet.release.methods.direct import best_depth, depths, direct, direct_steps, known_variance
+from discreet.release.methods.fitting import MOST_CELLS, joined, too_large
+from discreet.release.methods.residual_planner import allocate, as_steps
+from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Domain, Integers
 from release.procedures import (
     ADD,
@@ -195,7 +194,7 @@ def test_with_few_rows_single_columns_are_measured_and_that_is_better(tmp_path, 
                 run(counted(desk.known, Fraction(5)), desk.answer)
                 if columns == 3:
                     deep = depths(TRIPLES, desk.known, 400, units)[2]
-                    monkeypatch.setattr("discreet.release.direct.best_depth", lambda *_, deep=deep: deep)
+                    monkeypatch.setattr("discreet.release.methods.direct.best_depth", lambda *_, deep=deep: deep)
                 model = desk.release(direct, units)
                 names = [step.columns for request in desk.requests for step in request.steps.steps]
                 assert {len(name) for name in names} == {columns}

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.known.family import energies_of
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.lattice import inside, subsets
-from discreet.query.axis import axis_of_size
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.residual_lattice import inside, subsets
+from discreet.estimate.separable import energies_of
 from discreet.query.linear import Marginal
+from discreet.query.residual import axis_of_size
 from discreet.query.workload import all_subsets, conjunctions, marginals, prefixes, ranges
-from discreet.release.energies import (
+from discreet.release.methods.residual_workload import (
     asked_marginals,
     asked_prefixes,
     asked_questions,
@@ -21,7 +21,7 @@ from discreet.release.energies import (
     asked_subsets,
     traces,
 )
-from discreet.release.goal import goal_of
+from discreet.release.task import goal_of
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -5,22 +5,21 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.curator.teller import Teller
-from discreet.known.gaussian import GaussianLattice
+from discreet.curator.procedures import Teller
+from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.ledger import Budget, Ledger
-from discreet.model.blend import Blend
-from discreet.model.dense import Dense
-from discreet.model.ensemble import fit_ensemble
-from discreet.model.looks import noisy_marginals, total_of
-from discreet.model.mixture import Mixture
+from discreet.model.dense.dense_model import Dense
+from discreet.model.interface import noisy_marginals, total_of
+from discreet.model.mixture.ensemble import fit_ensemble
+from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.rows import Rows
-from discreet.model.tree import fit_tree
-from discreet.plan.build import run
+from discreet.model.tree.tree_model import fit_tree
+from discreet.plan.build_model import run
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
-from discreet.release.estimate import estimated_error_of, estimated_errors, members_of
-from discreet.release.goal import goal_of
-from discreet.release.pairs import mixture
+from discreet.release.error.estimated_error import estimated_error_of, estimated_errors, members_of
+from discreet.release.methods.mixture import mixture
+from discreet.release.task import goal_of
 from discreet.schema import Schema, Unit
 from discreet.schema.column import Categories
 from discreet.schema.domain import Domain

@@ -8,22 +8,29 @@ from time import process_time
 import numpy as np
 import pytest
 
-from discreet.known.laplace import estimator_for
-from discreet.known.steps import GaussianQuery
+from discreet.estimate.laplace_estimator import estimator_for
+from discreet.estimate.measurements import GaussianQuery
+from discreet.lab.textbook.mwem_release import mwem_forecast
+from discreet.lab.textbook.small_db import small_db_forecast
 from discreet.query.residual import Residual
-from discreet.release.bought import mixture, pieces
-from discreet.release.brief import Brief
+from discreet.release.error.interactions import (
+    error_of,
+    guessed_shares,
+    layers_of,
+    noise_share,
+    precisions_known,
+    sampled,
+)
+from discreet.release.error.noise_error import guessed_spread, projected_error
 from discreet.release.forecast import (
     adaptive_forecast,
     direct_forecast,
     lattice_forecast,
+    mixture,
     mixture_forecast,
+    pieces,
 )
-from discreet.release.goal import goal_of
-from discreet.release.layers import error_of, guessed_shares, layers_of, noise_share, precisions_known, sampled
-from discreet.release.noise_error import guessed_spread, projected_error
-from discreet.release.rounds import mwem_forecast
-from discreet.release.small import small_db_forecast
+from discreet.release.task import Brief, goal_of
 from discreet.schema import Unit
 from discreet.schema.column import Categories
 from discreet.schema.domain import Domain

@@ -6,8 +6,8 @@ import pytest
 from discreet.errors import BadParameter, BadQuery
 from discreet.query import Marginal, col, count
 from discreet.query.workload import marginals, monotone_conjunctions, point_histogram
-from discreet.release import goal as module
-from discreet.release.goal import goal_of
+from discreet.release import task as module
+from discreet.release.task import goal_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 PEOPLE = Domain(

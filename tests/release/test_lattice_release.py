@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, TooLarge
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.laplace import LaplaceMarginals
-from discreet.model.looks import total_of
-from discreet.plan.build import run
-from discreet.plan.request import Measure
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import LaplaceMarginals
+from discreet.model.interface import total_of
+from discreet.plan.build_model import run
+from discreet.plan.requests import Measure
 from discreet.query.workload import ranges
-from discreet.release.allocate import allocate, as_steps
-from discreet.release.brief import Brief
-from discreet.release.energies import asked_questions
-from discreet.release.goal import goal_of
-from discreet.release.lattice import lattice
+from discreet.release.methods.residual_planner import allocate, as_steps, lattice
+from discreet.release.methods.residual_workload import asked_questions
+from discreet.release.task import Brief, goal_of
 from discreet.schema import Domain, Integers
 from release.procedures import (
     ADD,

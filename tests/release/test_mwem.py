@@ -8,18 +8,17 @@ from flint import arb
 
 import discreet as dp
 from discreet import noise, verify
+from discreet.accounting.event import Compose, Gaussian, Laplace, Repeat, Selection
+from discreet.accounting.event import total_loss as cost
+from discreet.accounting.filter import accounting_for
+from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.interval import precision
+from discreet.lab.textbook.mwem import Batch, Learner, expected_rows, mwem, plan_rounds, project
 from discreet.mechanism.protocol import BITS, Law
-from discreet.model.dense import Dense
-from discreet.privacy.accounting import total_loss as cost
-from discreet.privacy.event import Compose, Gaussian, Laplace, Repeat, Selection
-from discreet.privacy.loss import accounting_for
-from discreet.privacy.sensitivity import Sensitivity, matrix_sensitivity
-from discreet.query.ask import count, total
+from discreet.model.dense.dense_model import Dense
+from discreet.query.aggregates import count, total
 from discreet.query.workload import monotone_conjunctions
-from discreet.release.batch import Batch
-from discreet.release.mwem import Learner, expected_rows, mwem, plan_rounds, project
 from support.failing_source import Unreadable
 
 REPLACE = dp.Unit(neighbors="replace_one")
@@ -222,7 +221,7 @@ def test_the_batch_answers_what_the_model_answers(monkeypatch):
     model = mwem(table, queries[:-1], epsilon=5, rounds=3)
     one_by_one = [model.answer(query) for query in queries]
     assert Batch(queries, table.domain).answers(model) == pytest.approx(one_by_one)
-    from discreet.release import batch
+    from discreet.lab.textbook import mwem as batch
 
     monkeypatch.setattr(batch, "MOST_KEPT", 3)
     assert Batch(queries, table.domain).answers(model) == pytest.approx(one_by_one)

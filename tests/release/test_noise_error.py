@@ -9,11 +9,9 @@ import pytest
 from scipy.optimize import minimize
 
 import discreet as dp
-from discreet.known.gaussian import GaussianLattice
+from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.query.workload import marginals
-from discreet.release.allocate import allocate, as_steps
-from discreet.release.goal import goal_of
-from discreet.release.noise_error import (
+from discreet.release.error.noise_error import (
     Spread,
     guessed_spread,
     lattice_errors,
@@ -23,6 +21,8 @@ from discreet.release.noise_error import (
     raw_error,
     spread_of,
 )
+from discreet.release.methods.residual_planner import allocate, as_steps
+from discreet.release.task import goal_of
 
 
 def nearest_table(numbers, rows):

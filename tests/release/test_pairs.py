@@ -7,16 +7,16 @@ from math import inf, pi, prod, sqrt
 import numpy as np
 import pytest
 
-from discreet.model.ensemble import fit_ensemble
-from discreet.model.looks import total_of
-from discreet.plan.build import run
-from discreet.plan.request import Distances, Measure
-from discreet.query.axis import axis_of
-from discreet.release import fitting
-from discreet.release import pairs as module
-from discreet.release.fitting import fit_low_order
-from discreet.release.goal import goal_of
-from discreet.release.pairs import mixture, shares_of
+from discreet.model.interface import total_of
+from discreet.model.mixture.ensemble import fit_ensemble
+from discreet.plan.build_model import run
+from discreet.plan.requests import Distances, Measure
+from discreet.query.residual import axis_of
+from discreet.release.methods import fitting
+from discreet.release.methods import mixture as module
+from discreet.release.methods.fitting import fit_low_order
+from discreet.release.methods.mixture import mixture, shares_of
+from discreet.release.task import goal_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from release.oracle import Oracle as Answering
 

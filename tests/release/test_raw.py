@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadData, BadParameter
-from discreet.release.raw import SyntheticRows, raw_rows
+from discreet.release.synthetic_table import SyntheticRows, raw_rows
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema
-from discreet.source.coding import code_column
-from discreet.source.reading import read_table
+from discreet.source.coding import code_column, read_table
 from support.needs import needs
 from support.statistics import assert_follows, rejects
 

@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from discreet.errors import TooLarge
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.laplace import estimator_for
-from discreet.known.steps import GaussianQuery
-from discreet.model.dense import Dense
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import estimator_for
+from discreet.estimate.measurements import GaussianQuery
+from discreet.lab.textbook.mwem_release import number_of_rounds, rounds, too_many
+from discreet.lab.textbook.small_db import cells_of_goal, number_of_cells
+from discreet.model.dense.dense_model import Dense
 from discreet.plan.plan import Steps
-from discreet.plan.request import Choose, Measure
+from discreet.plan.requests import Choose, Measure
 from discreet.query.linear import Linear
-from discreet.release.brief import Brief
-from discreet.release.cells import cells_of_goal, number_of_cells
-from discreet.release.direct import direct_steps
-from discreet.release.goal import goal_of
-from discreet.release.rounds import number_of_rounds, rounds, too_many
+from discreet.release.methods.direct import direct_steps
+from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Domain, Integers
 from release.procedures import (
     ADD,
@@ -49,7 +48,7 @@ def test_it_costs_what_it_may_and_not_a_hair_more(unit, pure, tmp_path):
 @pytest.mark.parametrize("pure", [False, True], ids=["gaussian", "pure"])
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
 def test_with_plenty_the_model_is_near_the_table(unit, pure, tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.release.rounds.MOST", 30)
+    monkeypatch.setattr("discreet.lab.textbook.mwem_release.MOST", 30)
     with desk_of(tmp_path, unit=unit, pure=pure) as desk:
         model = desk.release(rounds, PLENTY, PAIRS)
         assert model.total == pytest.approx(ROWS, rel=0.01)

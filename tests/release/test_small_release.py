@@ -6,16 +6,14 @@ from math import comb, exp
 import numpy as np
 import pytest
 
-from discreet.curator.released import Prints, from_bytes
-from discreet.curator.teller import Teller
+from discreet.accounting.event import Selection
+from discreet.curator.procedures import Teller
+from discreet.curator.records import Prints, from_bytes
 from discreet.errors import BudgetExceeded, TooLarge
-from discreet.known.gaussian import GaussianLattice
-from discreet.plan.request import SmallTable
-from discreet.privacy.event import Selection
-from discreet.release.brief import Brief
-from discreet.release.cells import cells_of_goal
-from discreet.release.goal import goal_of
-from discreet.release.small import MOST_WORK, best_size, small, too_many_tables
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.lab.textbook.small_db import MOST_WORK, best_size, cells_of_goal, small, too_many_tables
+from discreet.plan.requests import SmallTable
+from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Domain, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -31,7 +29,7 @@ ROWS = int(CELLS.sum())
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch):
     """Tables of fewer rows: what is asked and paid is the same."""
-    monkeypatch.setattr("discreet.release.small.MOST_WORK", 2**18)
+    monkeypatch.setattr("discreet.lab.textbook.small_db.MOST_WORK", 2**18)
 
 
 def few_rows(unit=ADD, cells=CELLS):

@@ -8,9 +8,9 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
-from discreet.query.ask import count, total
+from discreet.lab.textbook.small_db import promised_error, sample_size, sampled_rows, small_db
+from discreet.query.aggregates import count, total
 from discreet.query.workload import monotone_conjunctions
-from discreet.release.smalldb import promised_error, sample_size, sampled_rows, small_db
 from support.failing_source import Unreadable
 from support.statistics import assert_follows, assert_rate_at_least, rejects
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from discreet.known.gaussian import GaussianLattice
-from discreet.model.looks import total_of
-from discreet.model.mixture import Mixture
-from discreet.plan.build import run
-from discreet.plan.request import Measure
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.model.interface import total_of
+from discreet.model.mixture.mixture_model import Mixture
+from discreet.plan.build_model import run
+from discreet.plan.requests import Measure
 from discreet.query.residual import Residual
-from discreet.release import split as module
-from discreet.release.pairs import distances_of_pairs
-from discreet.release.split import PARTS, Apart, Seen, apart_of, best_split
-from discreet.release.topping import steps_within
+from discreet.release.budget_allocation import steps_within
+from discreet.release.methods import pair_split as module
+from discreet.release.methods.mixture import distances_of_pairs
+from discreet.release.methods.pair_split import PARTS, Apart, Seen, apart_of, best_split
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.known.gaussian import GaussianLattice
-from discreet.plan.fill import fill_to_budget
+from discreet.accounting.filter import loss
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.plan.allocation import fill_to_budget
 from discreet.plan.plan import Steps
-from discreet.privacy.loss import loss
-from discreet.release.topping import steps_within
+from discreet.release.budget_allocation import steps_within
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 
 DOMAIN = Domain(

@@ -7,16 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.known.laplace import estimator_for
-from discreet.plan.build import run
-from discreet.plan.request import Distances, Measure
+from discreet.estimate.laplace_estimator import estimator_for
+from discreet.plan.build_model import run
+from discreet.plan.requests import Distances, Measure
 from discreet.query.residual import Residual
-from discreet.release import methods
-from discreet.release.brief import NO_LIMITS, Brief
-from discreet.release.goal import goal_of
-from discreet.release.methods import METHODS, Forecasts, make_release
-from discreet.release.topping import steps_within
-from discreet.release.trial import TRIAL, tree_is_better, worthwhile
+from discreet.release import method_choice as methods
+from discreet.release.budget_allocation import steps_within
+from discreet.release.method_choice import METHODS, TRIAL, Forecasts, make_release, tree_is_better, worthwhile
+from discreet.release.task import NO_LIMITS, Brief, goal_of
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
 

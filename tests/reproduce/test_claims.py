@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from discreet.reproduce import Claim, claims
-from discreet.reproduce.run import try_claim
+from discreet.lab.lectures import Claim, claims
+from discreet.lab.lectures.run import try_claim
 
 # Near half a second each, or more. The claims of the other notes are run by test_claims_001_003_004.py.
 SLOW = {

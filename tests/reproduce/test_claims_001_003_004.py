@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet.lab.lectures import claims, find
+from discreet.lab.lectures.claim import Finding
+from discreet.lab.lectures.streams import Variant, law, loss_of
+from discreet.lab.lectures.worst import worst_loss
 from discreet.mechanism import best_price, exponential, laplace, most_common, noisy_max
 from discreet.mechanism.protocol import Law
 from discreet.noise.law import laplace_tail
-from discreet.page.plot import Line, plot
-from discreet.reproduce import claims, find
-from discreet.reproduce.claim import Finding
-from discreet.reproduce.streams import Variant, law, loss_of
-from discreet.reproduce.worst import worst_loss
+from discreet.report.plot import Line, plot
 from discreet.verify import Interval
 
 OURS = [claim for claim in claims() if claim.source.startswith(("001", "003", "004"))]
@@ -28,7 +28,7 @@ ONE = Fraction(1)
 
 def of(name):
     """The module of a claim."""
-    return import_module(f"discreet.reproduce.claims.{name}")
+    return import_module(f"discreet.lab.lectures.claims.{name}")
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_the_worst_loss_of_too_little_noise_is_too_large():
 
 
 def test_conjunctions_are_counted_as_one_by_one():
-    from discreet.reproduce.conjunctions import answers_to_conjunctions, conjunction_effects
+    from discreet.lab.lectures.conjunctions import answers_to_conjunctions, conjunction_effects
 
     histogram = np.arange(1, 17)
     assert answers_to_conjunctions(histogram).tolist() == (conjunction_effects(4) @ histogram).tolist()
@@ -444,6 +444,6 @@ def test_a_chart_leaves_out_what_has_no_place_and_keeps_names_apart():
 
 
 def test_a_law_that_never_says_what_the_other_does_is_infinitely_far():
-    from discreet.reproduce.laws import loss
+    from discreet.lab.lectures.laws import loss
 
     assert loss(Law({0: arb(1)}, arb(0)), Law({1: arb(1)}, arb(0))).lower == inf

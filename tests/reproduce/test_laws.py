@@ -6,10 +6,10 @@ from math import inf
 import pytest
 from flint import arb
 
+from discreet.lab.lectures.chance import FALSE_ALARM, hoeffding_margin, median_margin, often_enough, seldom_enough
+from discreet.lab.lectures.laws import at_most, equals, loss, loss_over_sets, mapped, moments, randomly_mapped, then
 from discreet.mechanism import laplace, name_and_shame, randomized_response
 from discreet.mechanism.protocol import Law
-from discreet.reproduce.chance import FALSE_ALARM, hoeffding_margin, median_margin, often_enough, seldom_enough
-from discreet.reproduce.laws import at_most, equals, loss, loss_over_sets, mapped, moments, randomly_mapped, then
 from discreet.verify.divergence import Interval
 
 

@@ -8,13 +8,13 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from discreet.cli.reproduce import reproduce
 from discreet.errors import BadParameter
-from discreet.page.chart import Chart
-from discreet.page.plot import Line, plot
-from discreet.reproduce import Claim, Finding, Outcome, catalogue, claims
-from discreet.reproduce.page import formula, page
-from discreet.reproduce.run import Result, Results, chosen, try_claim, try_claims
+from discreet.lab.commands.reproduce_command import reproduce
+from discreet.lab.lectures import Claim, Finding, Outcome, catalogue, claims
+from discreet.lab.lectures.claims_page import formula, page
+from discreet.lab.lectures.run import Result, Results, chosen, try_claim, try_claims
+from discreet.report.chart import Chart
+from discreet.report.plot import Line, plot
 
 NASTY = "<script>alert('&')</script>"
 
@@ -35,8 +35,8 @@ def invented(monkeypatch):
     """Three claims: one holds, one does not, one raises."""
     every = (made("right", correction=True), made("wrong", holds=False), made("broken", raises=True))
     monkeypatch.setattr(catalogue, "claims", lambda: every)
-    monkeypatch.setattr("discreet.reproduce.run.claims", lambda: every)
-    monkeypatch.setattr("discreet.reproduce.claims", lambda: every)
+    monkeypatch.setattr("discreet.lab.lectures.run.claims", lambda: every)
+    monkeypatch.setattr("discreet.lab.lectures.claims", lambda: every)
     return every
 
 

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.mechanism import gaussian, histogram, laplace, name_and_shame, randomized_response, sparse_vector
+from discreet.lab.lectures import claims
+from discreet.lab.lectures.claim import Finding, Outcome
+from discreet.lab.lectures.laws import loss_over_sets
+from discreet.mechanism import gaussian, laplace, name_and_shame, randomized_response, sparse_vector
+from discreet.mechanism import laplace as histogram
 from discreet.mechanism.protocol import Law
-from discreet.reproduce import claims
-from discreet.reproduce.claim import Finding, Outcome
-from discreet.reproduce.laws import loss_over_sets
 
 
 def part(file):
-    return import_module(f"discreet.reproduce.claims.{file}")
+    return import_module(f"discreet.lab.lectures.claims.{file}")
 
 
 def careless(make, *, factor=2):
@@ -215,7 +216,7 @@ def test_a_noisy_test_with_a_third_of_the_noise_is_noticed(monkeypatch):
 
 
 def test_the_figure_of_k_means_has_a_panel_for_every_stage():
-    from discreet.reproduce.claims.n002_10_fig2_kmeans import execute, figure
+    from discreet.lab.lectures.claims.n002_10_fig2_kmeans import execute, figure
 
     svg = figure(execute()).svg()
     assert svg.count(">t = ") == 7

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadSchema
 from discreet.schema import Bins, Boolean, Categories, Integers, Unit, parse_schema
-from discreet.schema.codebook import codebook_from_csv, read_codebook
-from discreet.schema.draft import draft_text
-from discreet.schema.sketch import PartialColumn, partial_column_of
+from discreet.schema.yaml.codebook import codebook_from_csv, read_codebook
+from discreet.schema.yaml.draft import draft_text
+from discreet.schema.yaml.partial_column import PartialColumn, partial_column_of
 
 KINDS = {
     "age": PartialColumn("integer"),

@@ -21,7 +21,7 @@ from discreet.schema import (
     schema_text,
     write_schema,
 )
-from discreet.schema.value import read_value
+from discreet.values import read_value
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

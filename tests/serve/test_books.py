@@ -124,7 +124,7 @@ def test_the_history_is_exported(asked):
 
 
 def test_a_spreadsheet_does_not_compute_what_it_is_shown():
-    from discreet.serve.books import csv_of
+    from discreet.serve.spending_history import csv_of
 
     row = dict.fromkeys(("sequence", "at", "analyst", "price", "answered", "key", "receipt"), "")
     (_, line) = csv_of([row | {"why": "=1+1"}])

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from discreet.errors import BadParameter
 from discreet.serve.app import make
-from discreet.serve.door import _depth
+from discreet.serve.middleware import _depth
 from discreet.serve.settings import MOST_BYTES, Settings
 from discreet.serve.tokens import FRESH, MARK, Tokens
 from support.live_server import Inside, people

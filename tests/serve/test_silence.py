@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.curator.executor import left_of
-from discreet.serve import door
+from discreet.serve import middleware as door
 from discreet.serve.routes import asking
 from support.live_server import CANARIES, SCHEMA, Inside, Live, people, settings
 

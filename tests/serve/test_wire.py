@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import errors
+from discreet.accounting.event import Gaussian, Nothing
 from discreet.answer import Answer
 from discreet.ledger import Budget
-from discreet.privacy.event import Gaussian, Nothing
 from discreet.query.sql import parse
-from discreet.wire.answer import answer_from_plain, answer_to_plain
+from discreet.wire.answer_json import answer_from_plain, answer_to_plain
 from discreet.wire.problem import error_of, problem_of
-from discreet.wire.question import question_from_plain, question_to_plain
-from discreet.wire.workload import workload_from_plain, workload_to_plain
+from discreet.wire.question_json import question_from_plain, question_to_plain
+from discreet.wire.workload_json import workload_from_plain, workload_to_plain
 from support.statements import PEOPLE, valid_statements
 from support.strategies import combined
 
@@ -94,8 +94,8 @@ def test_values_keep_their_kind():
     ],
 )
 def test_a_workload_is_for_the_same_goal_after_a_round_trip(make):
-    from discreet.release.goal import goal_of
-    from discreet.release.methods import asked_of
+    from discreet.release.method_choice import asked_of
+    from discreet.release.task import goal_of
 
     domain = dp.Domain({"age": dp.Integers(0, 9), "sex": dp.Categories(["f", "m"]), "hours": dp.Integers(0, 4)})
     wanted = make(domain)

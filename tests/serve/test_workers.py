@@ -11,9 +11,9 @@ from time import monotonic, sleep
 import pytest
 
 import discreet as dp
-from discreet.curator.releasing import held_for
+from discreet.accounting import Gaussian
+from discreet.curator.release_run import held_for
 from discreet.ledger import Budget, Ledger, verify
-from discreet.privacy import Gaussian
 from discreet.serve.jobs import Job, Jobs, now, number_of
 from support.ledger_places import needs_postgres, new_database
 from support.live_server import Live, settings

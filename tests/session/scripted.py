@@ -12,23 +12,23 @@ from itertools import product
 
 import numpy as np
 
+from discreet.accounting.filter import pure_gate
 from discreet.interval import ball, precision
+from discreet.lab.textbook.pmw import PMW
+from discreet.lab.textbook.pmw_design import Design, comparison_scales
 from discreet.ledger import Budget, Head, Ledger
-from discreet.ledger.entry import Entry
+from discreet.ledger.accounts import Scope
 from discreet.ledger.ledger import Receipt
-from discreet.ledger.scope import Scope
+from discreet.ledger.store import Entry
 from discreet.mechanism.protocol import BITS, Interactive
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
 from discreet.noise.law import laplace_mass, laplace_tail
-from discreet.privacy.gate import pure_gate
 from discreet.query import Linear
 from discreet.query.product import box
 from discreet.schema import Categories, Domain, Schema, Unit
-from discreet.session.design import Design, comparison_scales
-from discreet.session.weights import PMW
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
+from discreet.source.source import unseal
 from discreet.source.table import Table
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from discreet.errors import BadParameter
 from discreet.interval import precision
+from discreet.mechanism.sparse_vector_error import alarm_chance, discrete_laplace_tail, least_whole, pass_chance
 from discreet.noise.law import laplace_mass, laplace_tail
 from discreet.parameter import rational
-from discreet.session.chance import alarm_chance, discrete_laplace_tail, least_whole, pass_chance
 
 
 def by_definition(first, wrong, times, runs=1, *, largest=True):

@@ -6,11 +6,11 @@ from math import log
 
 import pytest
 
+from discreet.accounting.filter import charge_of, gate_for, gaussian_gate, pure_gate, renyi_gate
 from discreet.errors import BadParameter
-from discreet.privacy.gate import charge_of, gate_for, gaussian_gate, pure_gate, renyi_gate
-from discreet.session.chance import alarm_chance, pass_chance
-from discreet.session.design import Terms, calibrated, comparison_scales, solved
-from discreet.session.textbook import textbook
+from discreet.lab.textbook.pmw_design import Terms, calibrated, comparison_scales, solved
+from discreet.lab.textbook.pmw_lectures import textbook
+from discreet.mechanism.sparse_vector_error import alarm_chance, pass_chance
 
 GATES = [pure_gate(1), gaussian_gate(1, 1e-9), renyi_gate(1, 1e-9)]
 
@@ -115,7 +115,8 @@ def test_a_theorem_sets_aside_all_updates_that_can_be_needed(setting):
     noise, rate = design.value_error / rows, design.rate
     gap = design.threshold / rows - 2 * noise
     step = rate if design.rule == "exponential" else -log(1 - rate)
-    # Lemma 2 of model/weights.md at the smallest gap that can be found wrong; a row more or less by rounding.
+    # Lemma 2 of lab/textbook/multiplicative_weights.md at the smallest gap that can be
+    # found wrong; a row more or less by rounding.
     assert design.updates >= log(cells) / (step * gap - step**2 / 8) * (1 - 1e-3) - 1
     assert design.error == design.threshold + 2 * design.value_error
 

@@ -6,11 +6,11 @@ from itertools import permutations
 
 import pytest
 
+from discreet.accounting.event import total_loss
+from discreet.accounting.filter import accounting_for
 from discreet.interval import precision
 from discreet.mechanism.protocol import BITS
-from discreet.privacy.accounting import total_loss
-from discreet.privacy.loss import accounting_for
-from discreet.verify.tables import neighboring_tables
+from discreet.verify.check import neighboring_tables
 from session.scripted import (
     design_of,
     exact,

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from discreet.errors import DiscreetError
+from discreet.lab.textbook.pmw import PMW
 from discreet.ledger import Budget
 from discreet.query import Linear
 from discreet.query.product import Product, box
-from discreet.session.weights import PMW
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from support.neighbours import HeardLedger, HeardTable, Session, differences, listening, random_pair, told
 
 # Large, because the tables are small: otherwise nothing would ever be above the threshold.

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from discreet import noise
+from discreet.accounting.event import AboveThreshold, Compose, Laplace, Nothing
+from discreet.accounting.filter import gaussian_gate
 from discreet.errors import (
     BadParameter,
     BadQuery,
@@ -23,14 +25,12 @@ from discreet.errors import (
     SealBroken,
     TooLarge,
 )
+from discreet.lab.textbook import pmw as weights
+from discreet.lab.textbook.pmw import PMW
 from discreet.ledger import Budget, Ledger
 from discreet.mechanism.sparse_vector import Run
-from discreet.privacy.event import AboveThreshold, Compose, Laplace, Nothing
-from discreet.privacy.gate import gaussian_gate
 from discreet.query import Marginal, col, count
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
-from discreet.session import weights
-from discreet.session.weights import PMW
 from discreet.source.frame import Frame
 from discreet.source.table import Table
 from session.scripted import Account, Notebook

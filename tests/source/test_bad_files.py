@@ -22,10 +22,10 @@ import pytest
 from discreet.errors import BadData, BadSchema, SourceFailed
 from discreet.query import Marginal, count
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Schema, Unit
-from discreet.source import connect, engine
 from discreet.source import open as open_table
-from discreet.source.address import read_address
-from discreet.source.exact import unseal
+from discreet.source.engines import connect, engine
+from discreet.source.engines.address import read_address
+from discreet.source.source import unseal
 from support.engines import postgres, postgres_address
 from support.needs import needs, needs_postgres, needs_spark
 
@@ -250,7 +250,7 @@ def test_a_file_without_permission_is_refused(ending, tmp_path):
         import os
         import ibis.backends.duckdb, pyarrow
         from discreet.errors import BadData
-        from discreet.source.files import open_csv, open_duckdb, open_parquet
+        from discreet.source.engines.files import open_csv, open_duckdb, open_parquet
         if os.geteuid() == 0:
             os.setgroups([]), os.setgid(65534), os.setuid(65534)
         assert os.path.exists("people.{ending}")

@@ -11,8 +11,8 @@ from discreet.query.predicate import col
 from discreet.query.product import Factor, Product, box
 from discreet.schema import Boolean, Categories, Domain, Integers
 from discreet.source import Frame
-from discreet.source.bits import MOST_BITMAP_TERMS, Bitmaps, expanded_terms
-from discreet.source.exact import unseal
+from discreet.source.frame import MOST_BITMAP_TERMS, Bitmaps, expanded_terms
+from discreet.source.source import unseal
 
 SIZES = {"a": 2, "b": 3, "c": 11, "d": 257, "e": 2}
 DOMAIN = Domain({name: Categories(list(range(size)), outside="drop", missing="drop") for name, size in SIZES.items()})

@@ -20,8 +20,8 @@ from discreet.query import Marginal, col, count, fraction, point_histogram, pref
 from discreet.schema import Domain, Integers, Schema, Unit
 from discreet.source import Frame, Source, frame, sensitivity_of, source
 from discreet.source import open as open_table
-from discreet.source.engine import Engine
-from discreet.source.exact import unseal
+from discreet.source.engines.engine import Engine
+from discreet.source.source import unseal
 from source.tables import DOMAIN, arrow
 from support.engines import ENGINES, postgres, postgres_address
 from support.needs import needs_postgres, needs_spark

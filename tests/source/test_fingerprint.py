@@ -14,8 +14,8 @@ from discreet.errors import BadData, SourceChanged, SourceFailed, SourceUnavaila
 from discreet.query.linear import Marginal
 from discreet.schema import Categories, Domain, Unit
 from discreet.source import open as open_table
-from discreet.source.engine import Engine
-from discreet.source.exact import unseal
+from discreet.source.engines.engine import Engine
+from discreet.source.source import unseal
 from support.engines import duckdb, from_duckdb, postgres, postgres_address, postgres_table
 from support.needs import needs_postgres
 
@@ -187,7 +187,7 @@ def test_a_log_beside_a_duckdb_file_is_a_part_of_it():
     path = write("duckdb")
     before = open_table(path, domain=DOMAIN).fingerprint()
     Path(f"{path}.wal").write_bytes(b"")
-    from discreet.source.fingerprint import files_at, of_files
+    from discreet.source.engines.origin import files_at, of_files
 
     assert of_files(files_at(path)) != before
 

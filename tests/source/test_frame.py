@@ -15,9 +15,8 @@ from discreet.errors import BadData, BadQuery, BadSchema, SealBroken, TooLarge
 from discreet.query import Marginal, Ratio, all_subsets, col, count, everyone, prefixes, total
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
 from discreet.source import Frame, Table
-from discreet.source.coding import code_column
-from discreet.source.exact import unseal
-from discreet.source.reading import RawColumn
+from discreet.source.coding import RawColumn, code_column
+from discreet.source.source import unseal
 
 AGES = Domain({"age": Integers(0, 9)})
 VISITS = Unit(key="who", contributions=2)

@@ -18,8 +18,8 @@ from discreet.query.linear import Marginal
 from discreet.schema import Categories, Domain, Unit
 from discreet.source import Frame
 from discreet.source import open as open_table
-from discreet.source.engine import Engine
-from discreet.source.exact import unseal
+from discreet.source.engines.engine import Engine
+from discreet.source.source import unseal
 from support.engines import ENGINES, duckdb, folder, postgres, postgres_address, postgres_table, spark
 from support.needs import needs_postgres, needs_spark
 

@@ -12,13 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.query import Marginal, count, everyone, fraction, total
-from discreet.query.body import body_of, coordinates_of
-from discreet.query.clusters import Boxes, Clusters
+from discreet.query.points import Boxes, Clusters, body_of, coordinates_of
 from discreet.query.predicate import And, Compare, IsIn, IsMissing, Not, Or
 from discreet.schema import Bins, Categories, Domain, Integers, Unit
-from discreet.schema.value import read_value
 from discreet.source import Frame
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
+from discreet.values import read_value
 from source.tables import DOMAIN, HOLDERS, LOOSE, PREDICATES, TYPED, arrow, rows
 from support.engines import ENGINES
 from support.needs import needs_postgres, needs_spark

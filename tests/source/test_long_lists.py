@@ -9,7 +9,7 @@ import pytest
 from discreet.query import Marginal
 from discreet.schema import Bins, Categories, Domain, Unit
 from discreet.source import Frame
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from support.engines import ENGINES
 from support.needs import needs_postgres, needs_spark
 

@@ -7,8 +7,8 @@ from discreet.mechanism import gaussian
 from discreet.query import Marginal
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
 from discreet.source import Table, open
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
+from discreet.source.source import unseal
 
 DOMAIN = Domain(
     {

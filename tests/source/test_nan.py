@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from discreet.query.linear import Marginal
 from discreet.schema import Bins, Domain, Unit
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from support.engines import from_parquet
 
 

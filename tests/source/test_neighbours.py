@@ -7,11 +7,11 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from discreet.privacy.sensitivity import bounded_sensitivity, matrix_sensitivity
+from discreet.accounting.sensitivity import bounded_sensitivity, matrix_sensitivity
 from discreet.query import Marginal, col, count, marginals, point_histogram, prefixes, total
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from discreet.source import Frame, sensitivity_of
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 
 KEEPS = Domain({"n": Integers(10, 12, missing="missing"), "c": Boolean()})
 DROPS = Domain({"n": Integers(10, 12, outside="drop", missing="drop"), "c": Boolean()})

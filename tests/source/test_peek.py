@@ -9,8 +9,8 @@ import pytest
 
 from discreet.errors import BadData, BadSchema
 from discreet.schema import Unit
-from discreet.schema.sketch import PartialColumn
-from discreet.source.peek import MOST_VALUES, inspect_file
+from discreet.schema.yaml.partial_column import PartialColumn
+from discreet.source.inspect import MOST_VALUES, inspect_file
 
 SOME = {"age": [31, 64], "sex": ["F", "M"], "rate": [0.5, 2.0], "since": [date(2020, 1, 1)] * 2, "ok": [True, False]}
 OTHERS = {

@@ -8,13 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet import verify
+from discreet.accounting.sensitivity import matrix_sensitivity
 from discreet.errors import BadQuery, TooLarge
-from discreet.privacy.sensitivity import matrix_sensitivity
 from discreet.query import Residual
-from discreet.query.axis import axis_of
+from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
 from discreet.source import Frame
-from discreet.source.effect import _residual, sensitivity_of
+from discreet.source.query_sensitivity import _residual, sensitivity_of
 from discreet.source.source import Source
 from source.tables import DOMAIN, TYPED, rows
 from source.test_laws import coded, law, opened

@@ -18,7 +18,7 @@ from discreet.query import Marginal, col, count, total
 from discreet.schema import Domain, Integers, Unit
 from discreet.source import Frame
 from discreet.source import open as open_table
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from source.tables import DOMAIN, arrow
 from support.needs import needs_spark
 

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-import discreet.curator.session
+import discreet.curator.records
 import discreet.mechanism.calibration
 from discreet import noise
+from discreet.accounting.event import Coin
+from discreet.accounting.filter import GRAIN
+from discreet.accounting.renyi_dp import ORDERS, bounded_range_divergence, hit_divergence
 from discreet.curator import Curator
 from discreet.interval import precision
-from discreet.privacy.event import Coin
-from discreet.privacy.gate import GRAIN
-from discreet.privacy.renyi import ORDERS, bounded_range_divergence, hit_divergence
-from discreet.source.exact import unseal
+from discreet.source.source import unseal
 from support.model_sessions import HeardLedger
 from support.neighbours import HeardTable, Session, differences, listening, outcome
 
@@ -69,7 +69,7 @@ def log_odds_of(coin, exact, expected):
 @contextmanager
 def listening_to_coins(session, rng, first=None):
     """Hear also tosses and selections; with a `first` session, repeat its own."""
-    right = discreet.curator.session.model_coin
+    right = discreet.curator.records.model_coin
 
     def model_coin(**named):
         coin = right(**named)
@@ -103,7 +103,7 @@ def listening_to_coins(session, rng, first=None):
         return chosen
 
     with listening(session, rng, first), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discreet.curator.session, "model_coin", model_coin)
+        patch.setattr(discreet.curator.records, "model_coin", model_coin)
         patch.setattr(noise, "coin", coin)
         patch.setattr(noise, "gumbel_race", gumbel_race)
         yield

@@ -10,12 +10,11 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from discreet.known.gaussian import GaussianLattice
-from discreet.known.steps import GaussianQuery, GaussianResiduals
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
 from discreet.query import Linear, Marginal
-from discreet.query.measurement import Measurement
 from discreet.query.product import Factor, Product
-from discreet.query.residual import Residual
+from discreet.query.residual import Measurement, Residual
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
 
 COLUMNS = [

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from discreet.schema import Domain, Schema, Unit
 from discreet.source import open as open_table
-from discreet.source.engine import Engine
+from discreet.source.engines.engine import Engine
 
 _fresh = numbers()
 

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from discreet import noise
-from discreet.curator.models import Models
-from discreet.curator.session import Session
+from discreet.accounting.event import Coin, Compose
+from discreet.curator.checked_model import Models
+from discreet.curator.records import Session
 from discreet.errors import LedgerFailed
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.ledger import ANYONE
-from discreet.privacy.event import Coin, Compose
 from support.model_sessions import ALONE, ERROR, SURE, Desk, HeardLedger, paired_rows, table_of
 
 ROWS = 64

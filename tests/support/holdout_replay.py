@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from discreet import noise
-from discreet.learn.holdout import Holdout
-from discreet.learn.leaderboard import Leaderboard
+from discreet.learn.holdout.holdout import Holdout
+from discreet.learn.holdout.leaderboard import Leaderboard
 from discreet.ledger import Budget
 from support.neighbours import HeardLedger, Release, Session, listening, told
 

@@ -14,7 +14,7 @@ import discreet as dp
 from discreet.curator import Curator
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget
-from discreet.wire.question import question_from_plain
+from discreet.wire.question_json import question_from_plain
 
 # What one request may take, beyond its answer.
 SECONDS, MEGABYTES = 1.0, 200.0

@@ -112,7 +112,7 @@ import sys
 from pathlib import Path
 from discreet.ledger import Budget
 from discreet.serve.settings import Settings
-from discreet.serve.start import start
+from discreet.serve.workers import start
 start(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
 """
 

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.interval import precision
 from discreet.mechanism.protocol import BITS
-from discreet.privacy.sensitivity import Sensitivity
 from discreet.schema.unit import Unit
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 ADD = Unit()
 REPLACE = Unit(neighbors="replace_one")

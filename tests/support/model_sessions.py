@@ -8,20 +8,20 @@ from shutil import copy
 import numpy as np
 import pytest
 
-import discreet.curator.models
-import discreet.plan.build
-import discreet.plan.forecast
+import discreet.curator.checked_model
+import discreet.plan.build_model
+import discreet.plan.model_forecast
+from discreet.accounting.event import Coin, Compose, Gaussian
 from discreet.curator import Curator
-from discreet.curator.session import Session as Checked
+from discreet.curator.records import Session as Checked
 from discreet.ledger import Budget
 from discreet.ledger.ledger import ANYONE
-from discreet.plan.build import Built
-from discreet.privacy.event import Coin, Compose, Gaussian
+from discreet.plan.build_model import Built
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema import Boolean, Domain, Schema, Unit
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
+from discreet.source.source import unseal
 from discreet.source.table import Table
 from support.neighbours import HeardLedger as Heard
 from support.neighbours import HeardTable, Session
@@ -83,14 +83,14 @@ def truth_of(table, questions):
 def eager(**others):
     """Sessions open early and are cheap to build; `others` are constants of models.py."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discreet.plan.forecast, "WORTH", 1e-6)
-        patch.setattr(discreet.plan.forecast, "SETTLED", 6)
-        patch.setattr(discreet.plan.build, "PROBES", 300)
-        patch.setattr(discreet.plan.build, "SELECTIONS", (2, 1))
-        patch.setattr(discreet.curator.models, "SHARE_FOR_HITS", 1e6)
-        patch.setattr(discreet.curator.models, "MOST_HITS", 3)
+        patch.setattr(discreet.plan.model_forecast, "WORTH", 1e-6)
+        patch.setattr(discreet.plan.model_forecast, "SETTLED", 6)
+        patch.setattr(discreet.plan.build_model, "PROBES", 300)
+        patch.setattr(discreet.plan.build_model, "SELECTIONS", (2, 1))
+        patch.setattr(discreet.curator.checked_model, "SHARE_FOR_HITS", 1e6)
+        patch.setattr(discreet.curator.checked_model, "MOST_HITS", 3)
         for name, value in others.items():
-            patch.setattr(discreet.curator.models, name, value)
+            patch.setattr(discreet.curator.checked_model, name, value)
         yield
 
 

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 from discreet import noise
+from discreet.accounting.filter import GRAIN
 from discreet.curator import Curator
 from discreet.ledger import Budget, Ledger
-from discreet.privacy.gate import GRAIN
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Factor, Product
 from discreet.schema import Boolean, Categories, Domain, Integers, Schema, Unit
-from discreet.source.exact import unseal
 from discreet.source.frame import Frame
+from discreet.source.source import unseal
 from discreet.source.table import Table
 
 KEEPS = Domain(

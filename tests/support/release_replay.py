@@ -16,19 +16,19 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-import discreet.curator.teller
+import discreet.curator.procedures
+import discreet.lab.textbook.small_db
 import discreet.mechanism.smalldb
-import discreet.release.small
 from discreet import noise
+from discreet.accounting.event import Nothing
+from discreet.accounting.filter import FULL_TICKS
+from discreet.accounting.filter import loss as price_of
+from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.curator import Curator
-from discreet.curator.teller import Teller
+from discreet.curator.procedures import Teller
 from discreet.errors import BudgetExceeded, TooLarge
-from discreet.model.ensemble import fit_ensemble
-from discreet.plan.request import Choose, Distances, Farthest, Measure, SmallTable
-from discreet.privacy.event import Nothing
-from discreet.privacy.gate import FULL_TICKS
-from discreet.privacy.gaussian import gaussian_limit
-from discreet.privacy.loss import loss as price_of
+from discreet.model.mixture.ensemble import fit_ensemble
+from discreet.plan.requests import Choose, Distances, Farthest, Measure, SmallTable
 from support.coin_replay import Replayed, distances_of, listening_to_coins
 from support.model_sessions import HeardLedger
 from support.neighbours import HeardTable, declared_loss, differences, disorder, loss, outcome
@@ -94,7 +94,7 @@ def heard_requests(session):
 @contextmanager
 def heard_tables(session, rng, first=None):
     """Hear how small tables are chosen; with a `first` session, choose its own. There are few to choose from."""
-    right = discreet.curator.teller.choosing
+    right = discreet.curator.procedures.choosing
 
     def choosing(*args, **named):
         mechanism, imbalances = right(*args, **named)
@@ -116,9 +116,9 @@ def heard_tables(session, rng, first=None):
         return level
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discreet.release.small, "MOST_WORK", MOST_WORK)
-        patch.setattr(discreet.release.small, "MOST_MULTISETS", MOST_TABLES)
-        patch.setattr(discreet.curator.teller, "choosing", choosing)
+        patch.setattr(discreet.lab.textbook.small_db, "MOST_WORK", MOST_WORK)
+        patch.setattr(discreet.lab.textbook.small_db, "MOST_MULTISETS", MOST_TABLES)
+        patch.setattr(discreet.curator.procedures, "choosing", choosing)
         patch.setattr(discreet.mechanism.smalldb, "draw_level", draw_level)
         # Which of the tables that are equally good: nothing depends on it.
         patch.setattr(noise, "uniform_below", lambda bound: bound // 2)

@@ -9,16 +9,21 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from discreet.cli import desk, explain, ledger, release, schema, serve
-from discreet.cli.terminal import visible
+from discreet.cli import ask_commands as desk
+from discreet.cli import explain_command as explain
+from discreet.cli import ledger_commands as ledger
+from discreet.cli import release_command as release
+from discreet.cli import schema_commands as schema
+from discreet.cli import serve_commands as serve
+from discreet.cli.output import visible
 from discreet.errors import DiscreetError, Mistake
 
 # The commands of the lab as module:function. The product never imports the lab; a command is looked up when it is used.
 LAB = {
-    "attack": "discreet.cli.attack:attack",
-    "audit": "discreet.cli.attack:audit",
-    "reproduce": "discreet.cli.reproduce:reproduce",
-    "demo": "discreet.cli.demo:demo",
+    "attack": "discreet.lab.commands.attack_commands:attack",
+    "audit": "discreet.lab.commands.attack_commands:audit",
+    "reproduce": "discreet.lab.commands.reproduce_command:reproduce",
+    "demo": "discreet.lab.commands.demo_command:demo",
 }
 
 

@@ -1,5 +1,5 @@
 """A desk that is elsewhere: the same methods and answers as a local curator, over HTTP."""
 
-from discreet.client.desk import RemoteCurator, connect
+from discreet.client.remote_curator import RemoteCurator, connect
 
 __all__ = ["RemoteCurator", "connect"]

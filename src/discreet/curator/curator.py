@@ -8,7 +8,11 @@ from types import TracebackType
 from typing import Any, overload
 
 from discreet.answer import Answer
-from discreet.curator.asked import (
+from discreet.curator.answers import Asking, laid, rehearse
+from discreet.curator.checked_model import Models
+from discreet.curator.explanation import Free, Plan, explained, free_now
+from discreet.curator.procedures import Teller
+from discreet.curator.question import (
     Askable,
     PreparedQuestion,
     Unpaid,
@@ -17,26 +21,17 @@ from discreet.curator.asked import (
     read_question,
     read_questions,
 )
-from discreet.curator.asking import Asking
-from discreet.curator.free import Free, free_now
-from discreet.curator.keyed import UnlaidAnswer
-from discreet.curator.models import Models
-from discreet.curator.promise import Plan, explained
-from discreet.curator.rehearsal import rehearse
+from discreet.curator.records import UnlaidAnswer
 from discreet.curator.release import Release
-from discreet.curator.releasing import Releasing
-from discreet.curator.reply import laid
-from discreet.curator.teller import Teller
+from discreet.curator.release_run import Releasing
 from discreet.errors import BadParameter
-from discreet.known.laplace import estimator_for
+from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.ledger import ANYONE
-from discreet.ledger.record import Codec, Told
-from discreet.ledger.transaction import Payment, Transacted
-from discreet.model.ensemble import Tell
+from discreet.ledger.transaction import Codec, Payment, Told, Transacted
+from discreet.model.mixture.ensemble import Tell
 from discreet.parameter import Number, confidence_of, text, whole
-from discreet.release.brief import AUTO, ReleasePlan, limits_of
-from discreet.release.goal import Wanted
+from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.source.table import Table
 
 # So many numbers are told at once.

@@ -1,37 +1,111 @@
-"""Pay, read, release, record, and only then know: every effect of a curator is here, in its order."""
+"""Whether a table still is the one that its ledger has: looked at before anything is known, told or paid.
+
+From a step of a plan to the mechanism that does it.
+
+Pay, read, release, record, and only then know: every effect of a curator is here, in its order.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from json import loads
 from threading import RLock
 from time import monotonic, sleep
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.curator.asked import Keyed
-from discreet.curator.measuring import mechanism_of
-from discreet.curator.released import KINDS, Prints, Released, learn, released_of, released_to_record
-from discreet.curator.session import Session
-from discreet.curator.watch import Watch
+from discreet.accounting.event import Compose, Event, Nothing
+from discreet.accounting.filter import Gate
+from discreet.curator.question import Keyed
+from discreet.curator.records import (
+    KINDS,
+    Prints,
+    Released,
+    Session,
+    from_bytes,
+    learn,
+    released_of,
+    released_to_record,
+    require_priced,
+)
 from discreet.errors import BudgetExceeded
-from discreet.known import Known, estimator_for
+from discreet.estimate import Known, estimator_for
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Step
 from discreet.ledger import Balance, Budget, Ledger
-from discreet.ledger.balance import narrowest
+from discreet.ledger.accounts import narrowest
 from discreet.ledger.ledger import ANYONE
-from discreet.ledger.record import Codec, Record, Told
-from discreet.ledger.transaction import Access, Payment, Transacted, transact
+from discreet.ledger.store import Entry
+from discreet.ledger.transaction import Access, Codec, Payment, Record, Told, Transacted, transact
+from discreet.mechanism.gaussian import gaussian, gaussian_pieces
+from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.parameter import Number, positive
 from discreet.plan.plan import Steps, measured
-from discreet.privacy.event import Compose, Event, Nothing
-from discreet.privacy.gate import Gate
 from discreet.query.linear import Linear
 from discreet.query.product import Product
-from discreet.source.effect import sensitivity_of
+from discreet.schema.unit import Identity
+from discreet.source.query_sensitivity import sensitivity_of
 from discreet.source.table import Table
+
+# Whoever only looks takes the source for what it was so many seconds ago; whoever pays looks again.
+LOOK_AGAIN = 1.0
+
+
+class Watch:
+    """A table and its ledger: bound when it is first needed, and compared ever after."""
+
+    def __init__(self, table: Table, ledger: Ledger, prints: Prints) -> None:
+        self._table, self._ledger, self._prints = table, ledger, prints
+        self._identity: Identity | None = None
+        # What was paid for up to this entry is about earlier versions of the table.
+        self._since, self._looked = 0, 0.0
+
+    def open(self, budget: Budget | None, analyst: str) -> None:
+        """Bind the table and cap it, together with those that share people with it; refuse what would be refused."""
+        self.bind()
+        if budget is not None:
+            self._ledger.cap(budget, tables=self._ledger.sharing(self._table.name))
+        self._ledger.remaining(table=self._table.name, analyst=analyst)
+
+    def bind(self) -> Identity:
+        """Bind the table in the ledger, or raise what is wrong with it."""
+        self._identity, self._looked = self._table.identity, monotonic()
+        if self._table.name not in self._ledger.tables:
+            require_priced(self._ledger, self._table)
+        self._ledger.bind(self._identity)
+        self._since = self._ledger.since(self._table.name)
+        return self._identity
+
+    def head(self) -> int:
+        """The number of the ledger's last entry, if the table still is the one that is bound there."""
+        identity = self._identity
+        if identity is None:
+            identity = self.bind()
+        elif monotonic() - self._looked > LOOK_AGAIN:
+            self._identity = identity = self._table.identity
+            self._looked = monotonic()
+        return self._ledger.look(identity).sequence
+
+    def released(self, entry: Entry) -> Released | None:
+        """What an entry records, if that is about this table and was paid for in its current version."""
+        if entry.released is None or (self._since and loads(entry.body).get("records", 0) <= self._since):
+            return None
+        return from_bytes(entry.released, self._table.name, self._prints)
+
+
+def mechanism_of(step: Step, table: Table) -> Mechanism[NDArray[np.int64]]:
+    """The mechanism of a step, calibrated to what one person can move: known from the schema, before a row is read."""
+    moves = sensitivity_of(measured(step), table.domain, table.unit)
+    match step:
+        case GaussianResiduals():
+            return gaussian_pieces(sensitivity=moves, stretches=step.measurement.stretches(table.domain))
+        case GaussianQuery():
+            return gaussian(sigma=step.sigma, sensitivity=moves)
+    return laplace(epsilon=moves.l1 / step.scale, sensitivity=moves)
+
 
 _FREE = Nothing()
 _NO_NUMBERS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)

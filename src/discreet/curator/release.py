@@ -8,32 +8,28 @@ from os import PathLike
 
 import numpy as np
 
+from discreet.accounting.event import Nothing
+from discreet.accounting.filter import Grains
 from discreet.answer import Answer
-from discreet.curator.asked import Askable, Part, read_accuracy, read_question
-from discreet.curator.bars import separate_mean_bars
-from discreet.curator.fitted import Fitted
-from discreet.curator.layout import laid_out
+from discreet.curator.accuracy import separate_mean_bars
+from discreet.curator.question import Askable, Part, laid_out, read_accuracy, read_question
+from discreet.curator.release_basis import Fitted
 from discreet.errors import BadQuery, TooLarge
-from discreet.known.bars import Bars
-from discreet.known.known import Known, quantile
-from discreet.known.steps import Question
+from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.measurements import Bars, Question
 from discreet.ledger import Budget
-from discreet.model.looks import total_of
-from discreet.model.protocol import Model
+from discreet.model.interface import Model, total_of
 from discreet.model.rows import Rows
-from discreet.model.settle import settle
+from discreet.model.synthesis.synthetic_rows import settle
 from discreet.parameter import Number, whole
-from discreet.privacy.event import Nothing
-from discreet.privacy.gate import Grains
-from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal
+from discreet.query.predicate import column_of
 from discreet.query.product import Product
-from discreet.release.brief import Forecast
-from discreet.release.card import Card, MarginalError, columns_of
-from discreet.release.estimate import estimated_error_of, estimated_errors
-from discreet.release.goal import Goal, goal_of
-from discreet.release.methods import METHODS
-from discreet.release.raw import Inside, SyntheticRows
+from discreet.release.error.estimated_error import estimated_error_of, estimated_errors
+from discreet.release.method_choice import METHODS
+from discreet.release.report.card import Card, MarginalError, columns_of
+from discreet.release.synthetic_table import Inside, SyntheticRows
+from discreet.release.task import Forecast, Goal, goal_of
 from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema
 from discreet.types import Columns, Numbers
@@ -176,14 +172,14 @@ class Release:
 
         A folder that has a release already is refused, unless `force` says to write over it.
         """
-        from discreet.curator.folder import save
+        from discreet.curator.release_folder import save
 
         save(self, folder, force=force)
 
     @staticmethod
     def load(folder: str | PathLike[str]) -> "Release":
         """The release that `save` has written."""
-        from discreet.curator.folder import load
+        from discreet.curator.release_folder import load
 
         return load(folder)
 

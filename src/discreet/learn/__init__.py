@@ -7,14 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.learn.holdout import Holdout
-    from discreet.learn.kmeans import KMeans
-    from discreet.learn.leaderboard import Leaderboard
+    from discreet.learn.holdout.holdout import Holdout
+    from discreet.learn.holdout.leaderboard import Leaderboard
+    from discreet.learn.kmeans.clustering import KMeans
 
 __all__ = ["Holdout", "KMeans", "Leaderboard"]
+
+_HOMES = {"Holdout": "holdout.holdout", "KMeans": "kmeans.clustering", "Leaderboard": "holdout.leaderboard"}
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module(f"discreet.learn.{name.lower()}"), name)
+        return getattr(import_module(f"discreet.learn.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'discreet.learn' has no attribute {name!r}")

@@ -7,19 +7,14 @@ from itertools import takewhile
 from os import PathLike
 from typing import Any
 
+from discreet.accounting.filter import charge_of, raised_gate
 from discreet.errors import BudgetExceeded, LedgerDamaged
-from discreet.ledger.budget import Budget, gate_of
-from discreet.ledger.cap import spent_before
-from discreet.ledger.caps import Caps
-from discreet.ledger.entry import Entry, looked_up
-from discreet.ledger.head import Head
+from discreet.ledger.accounts import Budget, Caps, Scope, gate_of
+from discreet.ledger.declarations import spent_before
 from discreet.ledger.history import event_of
-from discreet.ledger.log import OPENING
-from discreet.ledger.request import require
-from discreet.ledger.scope import Scope
-from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded
-from discreet.ledger.store import Store
-from discreet.privacy.gate import charge_of, raised_gate
+from discreet.ledger.log import OPENING, Head
+from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded, require
+from discreet.ledger.store import Entry, Store, looked_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,15 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Literal, get_args
 
+from discreet.accounting.concentrated_dp import rho
+from discreet.accounting.event import DiscreteGaussian, Event, Gaussian, Single, pure_epsilon, total_loss
+from discreet.accounting.pld import PLD
 from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
-from discreet.ledger.entry import Entry
+from discreet.interval import float_above, float_below, lower_bound
 from discreet.ledger.history import event_of
-from discreet.ledger.keys import is_failed
-from discreet.privacy.accounting import pure_epsilon, total_loss
-from discreet.privacy.bound import float_above, float_below, lower_bound
-from discreet.privacy.concentrated import rho
-from discreet.privacy.event import DiscreteGaussian, Event, Gaussian, Single
-from discreet.privacy.pld import PLD
+from discreet.ledger.idempotency import is_failed
+from discreet.ledger.store import Entry
 
 # Which of dp-accounting's accountants is to read the events. Neither knows all of what the other knows.
 Accountant = Literal["pld", "rdp"]

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discreet.accounting.event import Event, event_from_plain
 from discreet.errors import BadData
-from discreet.ledger.entry import Entry
-from discreet.ledger.keys import is_failed
+from discreet.ledger.idempotency import is_failed
 from discreet.ledger.state import damaged
-from discreet.privacy.event import Event
-from discreet.privacy.wire import event_from_plain
+from discreet.ledger.store import Entry
 
 
 @dataclass(frozen=True, slots=True)

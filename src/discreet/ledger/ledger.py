@@ -9,25 +9,18 @@ from json import dumps, loads
 from types import TracebackType
 from typing import Any
 
+from discreet.accounting.event import Event, Nothing
 from discreet.errors import BadParameter
-from discreet.ledger.balance import Balance, balances
-from discreet.ledger.bound import adds, require_bound
-from discreet.ledger.budget import Budget, budget_of
-from discreet.ledger.cap import bind_draft, cap_draft, raise_draft, scope_of
-from discreet.ledger.charge import charge_for
-from discreet.ledger.entry import Appended, Draft, Entry, answer_of, key_of
-from discreet.ledger.head import Head
+from discreet.ledger.accounts import Balance, Budget, Scope, balances, budget_of, charge_for
+from discreet.ledger.declarations import bind_draft, cap_draft, raise_draft, scope_of
 from discreet.ledger.history import Spend, spends
-from discreet.ledger.keys import answered, bound, is_failed, last_attempt, paid_before, same_request
-from discreet.ledger.log import Log, head_of
-from discreet.ledger.moment import stamp
+from discreet.ledger.idempotency import answered, bound, is_failed, last_attempt, paid_before, same_request
+from discreet.ledger.log import Head, Log, head_of
 from discreet.ledger.refusal import refusal
-from discreet.ledger.request import request_of, require
-from discreet.ledger.scope import Scope
-from discreet.ledger.state import Hold, State, misfits, replayed, require_hold
+from discreet.ledger.state import Hold, State, adds, misfits, replayed, request_of, require, require_bound, require_hold
+from discreet.ledger.store import Appended, Draft, Entry, answer_of, key_of, stamp
 from discreet.parameter import positive, text, whole
-from discreet.privacy.event import Event, Nothing
-from discreet.schema.identity import Identity
+from discreet.schema.unit import Identity
 
 # An analyst without a name.
 ANYONE = "anyone"
@@ -65,7 +58,7 @@ class Ledger:
     beside the ledger if you do not say where. Threads and processes may share a ledger; each process opens its own.
 
     >>> import tempfile
-    >>> from discreet.privacy.event import Laplace
+    >>> from discreet.accounting.event import Laplace
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(f"{folder.name}/budget.sqlite")
     >>> ledger.cap(Budget(epsilon=1), table="people")

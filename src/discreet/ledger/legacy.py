@@ -10,15 +10,14 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
-from discreet.ledger.budget import Budget
+from discreet.accounting import event
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
+from discreet.ledger.accounts import Budget
 from discreet.plan.plan import Steps
-from discreet.privacy import event
-from discreet.query.body import Body, Grid
 from discreet.query.linear import Linear, Marginal, Ratio
-from discreet.query.measurement import Measurement
+from discreet.query.points import Body, Grid
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or
-from discreet.query.residual import Residual
+from discreet.query.residual import Measurement, Residual
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain

@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, floor, inf, log10
 
-from discreet.cache import memoize
-from discreet.errors import BudgetExceeded
-from discreet.ledger.budget import as_budget
-from discreet.ledger.caps import Charge
-from discreet.ledger.scope import Scope
-from discreet.privacy.bound import least
-from discreet.privacy.event import (
+from discreet.accounting.event import (
     Approximate,
     Coin,
     Compose,
@@ -21,7 +15,11 @@ from discreet.privacy.event import (
     Nothing,
     Repeat,
 )
-from discreet.privacy.gate import GRAIN, Gate, Grains
+from discreet.accounting.filter import GRAIN, Gate, Grains
+from discreet.cache import memoize
+from discreet.errors import BudgetExceeded
+from discreet.interval import least
+from discreet.ledger.accounts import Charge, Scope, as_budget
 
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10

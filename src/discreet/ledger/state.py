@@ -1,4 +1,10 @@
-"""What follows from the log: a pure fold over its entries. Nothing about money is stored anywhere else.
+"""The identity of each table as the log has it: its unit never changes, its versions never come back.
+
+One place compares what a caller says of a table with what the log has: `require_same`. Why that is enough: ledger.md.
+
+What somebody asks a ledger for, read with care: a mistake is told before anything is decided or written.
+
+What follows from the log: a pure fold over its entries. Nothing about money is stored anywhere else.
 
 Every process folds the entries that it has not seen yet before it appends one, and checks on the way that the chain
 holds and that no cap was ever passed. Why that keeps the promises: ledger.md.
@@ -6,16 +12,176 @@ holds and that no cap was ever passed. Why that keeps the promises: ledger.md.
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from json import dumps
 from operator import add, sub
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
-from discreet.ledger.bound import Bound, bound_after
-from discreet.ledger.caps import Caps, Charge, covered
-from discreet.ledger.entry import FORMAT, GENESIS, Entry, decoded, seal
-from discreet.ledger.scope import Scope
-from discreet.privacy.gate import ORDERS_OF, Gate, Grains
-from discreet.schema.identity import people_groups
+from discreet.accounting.event import Compose, Event, Repeat, Single, event_to_plain
+from discreet.accounting.filter import ORDERS_OF, Gate, Grains
+from discreet.cache import memoize
+from discreet.errors import BadParameter, BadSchema, LedgerDamaged, LedgerFailed, TableChanged
+from discreet.ledger.accounts import EACH, Caps, Charge, Scope, covered
+from discreet.ledger.store import FORMAT, GENESIS, Entry, decoded, seal
+from discreet.parameter import text
+from discreet.schema.unit import FIRST_VERSION, Identity, Unit, people_groups
+
+
+class Bound(NamedTuple):
+    """A table in the log: its identity now, with every table that it was ever said to share people with.
+
+    Spends up to the entry `since` are of earlier versions. `versions` has all that were declared, the current one last.
+    """
+
+    identity: Identity
+    since: int
+    versions: tuple[str, ...]
+    at: str
+
+
+def bound_after(before: Bound | None, sequence: int, fields: Mapping[str, Any]) -> Bound:
+    """A table after an entry about it; a ValueError if no right program would have written the entry."""
+    unit, at = Unit(**fields["unit"]), fields["at"]
+    versions: tuple[str, ...]
+    version, shared, seen = fields["version"], fields["shares_people_with"], fields["fingerprint"]
+    if not all(isinstance(word, str) and word for word in (fields["table"], version, *shared)):
+        raise ValueError("names and versions are texts")
+    if before is None:
+        # What was told before versions were declared is of the first.
+        since, versions = (0 if version == FIRST_VERSION else sequence), (version,)
+    elif version == before.identity.version:
+        since, versions, at = before.since, before.versions, before.at
+        seen = before.identity.fingerprint if seen is None else seen
+    else:
+        since, versions = sequence, (*before.versions, version)
+    if before is not None and (unit != before.identity.unit or version in before.versions[:-1]):
+        raise ValueError("a unit never changes, and a version never comes back")
+    every = {*shared, *(() if before is None else before.identity.shares_people_with)}
+    return Bound(Identity(fields["table"], unit, version, tuple(sorted(every)), seen), since, versions, at)
+
+
+def adds(bound: Bound, identity: Identity, *, confirm: bool = False) -> bool:
+    """Whether an identity says something that the log does not have: a version, tables that share people, a source."""
+    mine, seen = identity.fingerprint, bound.identity.fingerprint
+    return (
+        identity.version != bound.identity.version
+        or not set(identity.shares_people_with) <= set(bound.identity.shares_people_with)
+        or (mine is not None and mine != seen and (confirm or seen is None))
+    )
+
+
+def require_same(bound: Bound, identity: Identity, *, confirm: bool = False) -> None:
+    """Refuse a table that is not the one that the log has: another unit, an older version, another source."""
+    require_unit(bound, identity)
+    current, table = bound.identity, identity.table
+    if identity.version != current.version:
+        raise TableChanged(
+            f'version "{current.version}" of table "{table}" was declared at {bound.at}, and this is version '
+            f'"{identity.version}", which is over. Nothing was charged. Open the table again with its newest schema; '
+            "versions never come back."
+        )
+    mine, seen = identity.fingerprint, current.fingerprint
+    if mine is not None and seen is not None and mine != seen and not confirm:
+        raise changed(table, current.version)
+
+
+def require_bound(tables: Mapping[str, Bound], table: str | Identity) -> None:
+    """Refuse to pay for a table that is not the one in the log.
+
+    Its name alone does not say for which unit is paid: it will do only for a table that was never bound.
+    """
+    name = table.table if isinstance(table, Identity) else table
+    bound = tables.get(name)
+    if isinstance(table, Identity):
+        if bound is None:
+            raise BadParameter(
+                f'table "{name}" is not bound in this ledger. Bind it first: ledger.bind(table.identity).'
+            )
+        require_same(bound, table)
+    elif bound is not None:
+        raise BadParameter(
+            f'table "{name}" is bound to its unit and its version in this ledger, and its name alone does not say for '
+            "which it is paid. Give table.identity instead of the name."
+        )
+
+
+def changed(table: str, version: str) -> TableChanged:
+    """The refusal when the source is no longer what was asked. The sentence is the same whatever has changed."""
+    return TableChanged(
+        f'the data of table "{table}" is no longer what was asked as version "{version}", and its owner has not '
+        "declared a new version. Nothing was charged, and what was spent stays spent. The owner writes a new version "
+        f"into the schema (version: {_next(version)}) and opens it again, or brings back the data; if the rows are "
+        "the same: discreet schema confirm SCHEMA (with --ledger if you gave one). Who has the table open, a server "
+        "too, opens it again."
+    )
+
+
+def require_unit(bound: Bound, identity: Identity) -> None:
+    """Refuse a table whose unit is another than the one for which was paid."""
+    if identity.unit != bound.identity.unit:
+        raise BadSchema(
+            f'table "{identity.table}" was asked in this ledger for the unit: {bound.identity.unit.describe}. Now its '
+            f"unit is: {identity.unit.describe}. What was told was priced for the first and would be promised for the "
+            "second. Declare the unit as it was; or give the table another name: its promise then begins anew, and "
+            "does not cover what was told before."
+        )
+
+
+def _next(version: str) -> str:
+    """The version that one would write next."""
+    return str(int(version) + 1) if version.isascii() and version.isdigit() else f"{version}-2"
+
+
+def request_of(event: Event, why: str, table: str, analyst: str) -> dict[str, Any]:
+    """What an entry says of a spend or a hold, as plain values."""
+    if analyst == EACH:
+        raise BadParameter(f'analyst is "{EACH}", which means each of them in a cap; it cannot be a name.')
+    said = {"table": text("table", table), "analyst": text("analyst", analyst), "why": text("why", why)}
+    return {**said, "event": _plain(event)}
+
+
+def require(name: str, value: Any, kind: type, next_step: str) -> None:
+    """Refuse what is of another type. The value is not shown: it may be anything, also a row.
+
+    >>> require("released", "1207", bytes, "Encode it first.")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: released is a str; it must be bytes. Encode it first.
+    """
+    if not isinstance(value, kind):
+        a = "" if kind is bytes else "a "
+        raise BadParameter(f"{name} is a {type(value).__name__}; it must be {a}{kind.__name__}. {next_step}")
+
+
+def _plain(event: Event) -> Any:
+    try:
+        return _written(event)
+    except BadParameter:
+        raise
+    except (KeyError, TypeError, ValueError):
+        raise BadParameter(
+            f"event is a {type(event).__name__}; it must be an event, in all its parts, with numbers that can be "
+            "printed. Give one, say Laplace(scale=10, sensitivity=1)."
+        ) from None
+
+
+@memoize(4096)
+def _written(event: Event) -> Any:
+    plain = event_to_plain(event)
+    if not _is_event(event):
+        raise TypeError
+    # Python does not print, nor read, a number of more than some thousand digits.
+    dumps(plain)
+    return plain
+
+
+def _is_event(value: Any) -> bool:
+    match value:
+        case Compose(tuple() as parts):
+            return all(map(_is_event, parts))
+        case Repeat(part, int()):
+            return _is_event(part)
+        case _:
+            return type(value) in get_args(Single)
+
 
 # What happens to whoever believes that an entry says what it should, if it does not.
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)

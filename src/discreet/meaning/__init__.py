@@ -7,11 +7,11 @@ They load when first used, so that explaining a number is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.meaning.promise import Group, Meaning, best_power, explain
+from discreet.meaning.guarantee import Group, Meaning, best_power, explain
 
 if TYPE_CHECKING:
     from discreet.meaning.belief import Shift, Worlds, attained_shift, possible_worlds, posteriors, worst_shift
-    from discreet.meaning.page import meaning_page
+    from discreet.meaning.meaning_page import meaning_page
     from discreet.meaning.secrecy import Exposure, additive_secrecy, name_and_shame_exposure
     from discreet.meaning.study import (
         Learned,

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
+from discreet.accounting.sensitivity import scalar_sensitivity
 from discreet.cache import memoize
 from discreet.mechanism.laplace import laplace
 from discreet.parameter import Number, positive, probability, whole
-from discreet.privacy.sensitivity import scalar_sensitivity
 from discreet.schema.unit import Unit
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 from discreet.types import Floats
 
 _ONE = scalar_sensitivity(0, 1, Unit(neighbors="replace_one"))

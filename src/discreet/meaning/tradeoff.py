@@ -6,10 +6,10 @@ from itertools import pairwise
 from math import inf
 from statistics import NormalDist
 
-from discreet.meaning.promise import best_power
+from discreet.accounting.group import group_budget
+from discreet.meaning.guarantee import best_power
 from discreet.mechanism.protocol import Law
 from discreet.parameter import Number, positive, probability, whole
-from discreet.privacy.group import group_budget
 
 
 @dataclass(frozen=True, slots=True)

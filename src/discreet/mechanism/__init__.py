@@ -1,16 +1,13 @@
 """The one door: one file and one proof page for each mechanism."""
 
 from discreet.mechanism.choose import best_price, condition_effects, most_common, price_effects
-from discreet.mechanism.distance import farthest, noisy_distances
+from discreet.mechanism.distance import Parts, farthest, largest_surprise, noisy_distances, surprise_quantile
 from discreet.mechanism.exponential import exponential
-from discreet.mechanism.gaussian import discrete_gaussian, gaussian
-from discreet.mechanism.histogram import histogram, split_scale
-from discreet.mechanism.laplace import laplace
+from discreet.mechanism.gaussian import discrete_gaussian, gaussian, gaussian_pieces
+from discreet.mechanism.laplace import histogram, laplace, split_scale
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.mechanism.name_and_shame import name_and_shame
 from discreet.mechanism.noisy_max import noisy_max
-from discreet.mechanism.parts import Parts
-from discreet.mechanism.pieces import gaussian_pieces
 from discreet.mechanism.protocol import Interactive, Law, Mechanism
 from discreet.mechanism.public import public
 from discreet.mechanism.quantile import quantile, quantile_effects
@@ -22,7 +19,6 @@ from discreet.mechanism.randomized_response import (
 )
 from discreet.mechanism.smalldb import imbalance_effects, small_table
 from discreet.mechanism.sparse_vector import Answer, Run, above_threshold, run_stream, sparse_vector
-from discreet.mechanism.surprise import largest_surprise, surprise_quantile
 
 __all__ = [
     "Answer",

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter
 from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive, probability
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact, unseal
+from discreet.source.source import Exact, unseal
 
 Norm = Literal["l1", "l2_squared", "linf"]
 NORMS: tuple[Norm, ...] = ("l1", "l2_squared", "linf")

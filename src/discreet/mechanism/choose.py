@@ -6,14 +6,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.sensitivity import Sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, require_size
 from discreet.mechanism.noisy_max import Noise, noisy_max, race_of
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, whole
-from discreet.privacy.sensitivity import Sensitivity, scalar_sensitivity
 from discreet.schema.unit import Unit
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 Name = TypeVar("Name", bound=Hashable)
 

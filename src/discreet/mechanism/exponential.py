@@ -6,12 +6,12 @@ from math import log
 from typing import Any
 
 from discreet import noise
+from discreet.accounting.event import Selection
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.mechanism.calibration import opened, read_failure, read_sensitivity, read_values, require_size
 from discreet.mechanism.protocol import BITS, Law, Mechanism
 from discreet.parameter import Number, positive, whole
-from discreet.privacy.event import Selection
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 
 def exponential(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechanism[int]:

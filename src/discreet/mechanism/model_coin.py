@@ -7,14 +7,14 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from discreet import noise
+from discreet.accounting.event import Coin
+from discreet.accounting.sensitivity import Sensitivity
+from discreet.interval import lower_bound
 from discreet.mechanism.calibration import opened, read_sensitivity, require_size
 from discreet.mechanism.independent import require_few
 from discreet.mechanism.protocol import BITS, Law
 from discreet.parameter import Number, positive, probability
-from discreet.privacy.bound import lower_bound
-from discreet.privacy.event import Coin
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 if TYPE_CHECKING:
     from flint import arb

@@ -5,12 +5,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import noise
+from discreet.accounting.event import Approximate
 from discreet.mechanism.calibration import opened, read_sensitivity
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, probability
-from discreet.privacy.event import Approximate
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 if TYPE_CHECKING:
     from flint import arb

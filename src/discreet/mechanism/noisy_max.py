@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise as draws
+from discreet.accounting.event import Pure
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_failure, read_sensitivity, read_values, require_size
 from discreet.mechanism.exponential import exponential, selection_rate
 from discreet.mechanism.protocol import BITS, Law, Mechanism
 from discreet.parameter import Number, positive, whole
-from discreet.privacy.event import Pure
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 if TYPE_CHECKING:
     from flint import arb

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from discreet.privacy.event import Event
-from discreet.source.exact import Exact
+from discreet.accounting.event import Event
+from discreet.source.source import Exact
 
 if TYPE_CHECKING:
     from flint import arb

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.event import Nothing
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.mechanism.calibration import read_failure
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, whole
-from discreet.privacy.event import Nothing
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact, unseal
+from discreet.source.source import Exact, unseal
 
 if TYPE_CHECKING:
     from flint import arb

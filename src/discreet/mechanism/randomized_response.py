@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
+from discreet.accounting.event import Pure
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_failure, read_sensitivity
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
-from discreet.privacy.event import Pure
-from discreet.privacy.sensitivity import Sensitivity
 from discreet.schema.unit import Unit
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 if TYPE_CHECKING:
     from flint import arb

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet import noise
+from discreet.accounting.event import AboveThreshold
+from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, Refusal
 from discreet.mechanism.calibration import opened, read_scale, read_sensitivity, require_size
 from discreet.mechanism.laplace import half_width
 from discreet.mechanism.protocol import Interactive, Law
 from discreet.mechanism.transcript import transcript_law
 from discreet.parameter import Number, positive, probability, whole
-from discreet.privacy.event import AboveThreshold
-from discreet.privacy.sensitivity import Sensitivity
-from discreet.source.exact import Exact
+from discreet.source.source import Exact
 
 # What is said of one value: whether it is above; or, where values are released, the noisy value or None for below.
 Answer = bool | int | None
@@ -120,7 +120,7 @@ def sparse_vector(
 def run_stream(mechanism: Interactive[Run, Answer], stream: Iterable[Exact]) -> tuple[Answer, ...]:
     """The answers to a whole stream, ending at the last hit: a convenience for experiments.
 
-    >>> from discreet.source.exact import Exact
+    >>> from discreet.source.source import Exact
     >>> one = Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1))
     >>> run_stream(above_threshold(epsilon=10, sensitivity=1, threshold=500), [Exact(0, one), Exact(1000, one)])
     (False, True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadData, BadQuery
-from discreet.model.protocol import Coded, shape_of
+from discreet.model.interface import Coded, shape_of
 from discreet.noise.entropy import filler
 from discreet.parameter import whole
 from discreet.query.linear import Linear
@@ -22,7 +22,7 @@ class Rows:
 
     Never put private rows here: nothing that reads a model adds noise.
 
-    >>> from discreet.query.ask import count
+    >>> from discreet.query.aggregates import count
     >>> from discreet.query.predicate import col
     >>> from discreet.schema.column import Boolean
     >>> people = Domain({"old": Boolean(), "smoker": Boolean()})

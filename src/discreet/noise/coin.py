@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.noise.entropy import filler, word
-from discreet.noise.inversion import Digits
+from discreet.noise.sample import Digits
 from discreet.parameter import rational, whole
 from discreet.types import Bools
 

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.noise import kernel
-from discreet.noise.compiled import runner
 from discreet.noise.entropy import filler
-from discreet.noise.inversion import Digits, digits_of
-from discreet.noise.table import exponential_table
+from discreet.noise.kernel import exponential_table, runner
+from discreet.noise.sample import Digits, digits_of
 from discreet.parameter import positive, rational
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Question → the cheapest valid way; reads nothing, spends nothing."""
 
 from discreet.plan.plan import Steps, plan_steps
-from discreet.plan.target import Target
+from discreet.plan.steps import Target
 
 __all__ = ["Steps", "Target", "plan_steps"]

@@ -9,23 +9,28 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.accounting.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat
 from discreet.errors import TooLarge
-from discreet.known.bars import weighs_nothing
-from discreet.known.family import Family, axes_of
-from discreet.known.known import Known, quantile
-from discreet.known.laplace import LaplaceMarginals
-from discreet.known.lattice import MOST_PIECES, among
-from discreet.known.steps import GaussianQuery, GaussianResiduals, LaplaceMarginal, Question, Step
-from discreet.plan.fill import Sparse, fill_to_targets
-from discreet.plan.pure import pure_step
-from discreet.plan.step import aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
-from discreet.plan.target import MOST_NOISE, Target
-from discreet.privacy.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat
+from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.laplace_estimator import LaplaceMarginals
+from discreet.estimate.measurements import (
+    GaussianQuery,
+    GaussianResiduals,
+    LaplaceMarginal,
+    Question,
+    Step,
+    weighs_nothing,
+)
+from discreet.estimate.residual_lattice import MOST_PIECES, among
+from discreet.estimate.separable import Family, axes_of
+from discreet.plan.allocation import Sparse, fill_to_targets
+from discreet.plan.laplace_plan import pure_step
+from discreet.plan.steps import MOST_NOISE, Target, aimed, can_buy, direct_step, kinds_of, lattice_step, step_for
 from discreet.query.linear import Marginal
-from discreet.query.measurement import Measurement
+from discreet.query.residual import Measurement
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.effect import sensitivity_of
+from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 
 Origin = Literal["known", "measured", "direct", "mixed", "model"]

@@ -1,10 +1,9 @@
 """What may be asked: predicates, linear queries, and workloads of them."""
 
-from discreet.query.ask import count, describe, fraction, mean, total
+from discreet.query.aggregates import count, describe, fraction, mean, total
 from discreet.query.linear import Linear, Marginal, Ratio
-from discreet.query.measurement import Measurement
 from discreet.query.predicate import Predicate, col, everyone
-from discreet.query.residual import Residual
+from discreet.query.residual import Measurement, Residual
 from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.query.workload import (

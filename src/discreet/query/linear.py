@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.normal import NormalForm, names_of
 from discreet.query.product import Product, merge
 from discreet.schema.domain import Domain
 from discreet.types import Ints
+from discreet.values import NormalForm, names_of
 
 # The most cells of a table that is made of all weights at once.
 MOST_DENSE_CELLS = 2**22

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.normal import (
+from discreet.schema.domain import Domain
+from discreet.types import Ints
+from discreet.values import (
     LARGEST_INTEGER,
     NormalForm,
     all_of,
@@ -25,8 +27,6 @@ from discreet.query.normal import (
     shortened,
     unwritable,
 )
-from discreet.schema.domain import Domain
-from discreet.types import Ints
 
 # Factors that share columns are multiplied into one: with at most this many cells, unless one has all the columns.
 MOST_COMBINED = 2**12

@@ -9,12 +9,12 @@ import numpy as np
 
 from discreet.errors import BadQuery
 from discreet.parameter import whole
-from discreet.query.cells import column_of
 from discreet.query.linear import Linear, Marginal
+from discreet.query.predicate import column_of
 from discreet.query.product import box
 from discreet.schema.column import Categories, Column
 from discreet.schema.domain import Domain
-from discreet.schema.value import read_value
+from discreet.values import read_value
 
 _Query = TypeVar("_Query", covariant=True)
 FamilyKind = Literal["prefixes", "ranges", "subsets"]

@@ -1,4 +1,6 @@
-"""What each method of releases would do: its error, seconds and memory, from public facts alone, before it is paid.
+"""How well each piece of a goal's marginals would be known after each method has spent its budget.
+
+What each method of releases would do: its error, seconds and memory, from public facts alone, before it is paid.
 
 Errors come from the noise that a method would have in each piece of the goal's marginals (`bought.py`, `layers.py`).
 They are meant to put methods, tables and budgets in the right order, and are right within a factor of two or so: how
@@ -6,22 +8,161 @@ much the columns of a table say of each other is not public. Constants were chos
 on one processor: bench/release_calibrate.py
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 
 import numpy as np
 
-from discreet.model.features import MOST_FEATURES, MOST_TURNS
-from discreet.query.axis import axis_of
-from discreet.release import adaptive, bought
-from discreet.release.bought import Bought
-from discreet.release.brief import Brief, Forecast
-from discreet.release.fitting import FIT, components_of, members_for, too_large
-from discreet.release.goal import Goal
-from discreet.release.layers import WORST, error_of, layers_of
-from discreet.release.pairs import shares_of
-from discreet.types import Columns
+from discreet.accounting.sensitivity import Sensitivity, histogram_sensitivity
+from discreet.estimate.estimator import Known
+from discreet.estimate.residual_lattice import subsets
+from discreet.model.interface import total_of
+from discreet.model.mixture.features import MOST_FEATURES, MOST_TURNS
+from discreet.plan.allocation import fill_to_budget
+from discreet.query.residual import axis_of
+from discreet.release.error.interactions import (
+    DEVIATIONS,
+    WORST,
+    Layers,
+    clarity,
+    error_of,
+    layers_of,
+    precisions_known,
+)
+from discreet.release.methods import aim as adaptive
+from discreet.release.methods.fitting import FIT, components_of, members_for, too_large
+from discreet.release.methods.mixture import MIXTURE, shares_of, size_power
+from discreet.release.task import Brief, Forecast, Goal
+from discreet.types import Columns, Numbers
+
+# Rounds in which the split of the lattice is mended for absolute errors.
+_ROUNDS = 6
+# `adaptive` selects so many different marginals for each column, and they are the ones that say most: the part of what
+# all say that is in them is their part of all to this power.
+SELECTED, BY_CHOICE = 2.0, 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bought:
+    """The precision of each block; the parts of what pairs, and what more columns, say that are known so well.
+
+    `finer` is how many times as many selections are made as are planned for at first.
+    """
+
+    precision: Numbers
+    pairs: float = 1.0
+    deeper: float = 1.0
+    finer: float = 1.0
+
+
+def mixture(brief: Brief, rows: float) -> Bought:
+    """Singles, pairs and small triples, as `pairs` splits its budget; all pairs are taken for equally far apart."""
+    layers, units, goal = layers_of(brief.goal), float(brief.units), brief.goal
+    shares = shares_of(goal, rows, units, public=is_public(brief.known))
+    unclear = clarity(goal, rows, units) < FIT.clear_from
+    importance = layers.summed(layers.weights[layers.rows]) ** MIXTURE.weight_power
+    depth, found = layers.depth, precisions_known(layers, brief.known)
+    pays = prices(layers, brief.known)
+    alone, small = depth == 1, (depth == 3) & (layers.cells <= shares.room)
+    for part, where, power in (
+        (shares.total, depth == 0, 0.0),
+        (shares.singles, alone, size_power(clarity(goal, rows, units))),
+        (shares.pairs, depth == 2, MIXTURE.freedom_powers[unclear]),
+        (shares.triples, small, MIXTURE.triple_freedom_power),
+    ):
+        if part > 0 and where.any():
+            size = layers.cells if where is alone else layers.freedom
+            wanted = (importance * size**power)[where]
+            found[where] = fill_to_budget(wanted, pays[where], found[where], part * units)
+    return Bought(found)
+
+
+def selected(brief: Brief, rows: float, depth: int) -> Bought:
+    """Singles, and the marginals of so many columns that `adaptive` would select: few, each known better."""
+    layers, units = layers_of(brief.goal), float(brief.units)
+    deep, found, pays = layers.depth, precisions_known(layers, brief.known), prices(layers, brief.known)
+    sizes = layers.cells[deep == 1]
+    clear = max(rows, 1.0) * units**0.5 / sizes.sum()
+    possible = (deep == depth) & (deep > 1)
+    single = min(1.0, adaptive.SINGLES * (1 + adaptive.SCARCE / clear)) if possible.any() else 1.0
+    total = 0.0 if is_public(brief.known) else adaptive.TOTAL
+    if total and (total * units) ** -0.5 > adaptive.WELL_KNOWN * rows:
+        total += adaptive.MORE_TOTAL
+    for part, where in ((total, deep == 0), (min(single, 1 - total), deep == 1)):
+        if part > 0:
+            found[where] = fill_to_budget(np.sqrt(layers.cells[where]), pays[where], found[where], part * units)
+    left = (1 - adaptive.SELECTING) * (1 - min(1.0, single + total)) * units
+    if left <= 0:
+        return Bought(found)
+    # As `adaptive` paces itself: more selections where a look has little noise.
+    look = DEVIATIONS * np.median(layers.cells[deep == 2]) * (adaptive.ROUNDS * len(sizes) / left) ** 0.5 / rows
+    finer = float(np.clip(adaptive.FINE / look, 1.0, adaptive.MOST_FINER))
+    many = int(possible.sum())
+    chosen = min(1.0, SELECTED * finer * len(sizes) / many)
+    top = left / (many * chosen * float(moves_of(brief.known).l2_squared))
+    # What a look at a marginal says of fewer of its columns; of its own ones, where it was selected.
+    asked = np.array([len(scope) for scope in brief.goal.scopes])[layers.rows]
+    told = layers.summed(np.where(asked == depth, chosen * top / layers.others, 0.0))
+    lower = (deep > 1) & (deep < depth)
+    found[lower] += told[lower]
+    found[possible] = np.maximum(found[possible], top)
+    part = chosen**BY_CHOICE
+    return Bought(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0, finer)
+
+
+def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bought:
+    """Some marginals, each measured whole, as `direct` splits its budget."""
+    layers, known, goal = layers_of(brief.goal), brief.known, brief.goal
+    power = 1 / (1 + known.rate)
+    worth = {scope: (weight * goal.cells(scope)) ** power for scope, weight in weights.items()}
+    every, moves = sum(worth.values()), moves_of(known)
+    found = precisions_known(layers, known)
+    for scope, each in worth.items():
+        units = float(brief.units) * each / every
+        variance = known.variance_for(moves, units)
+        places = [layers.index[chosen] for chosen in subsets(scope)]
+        found[places] += layers.cells[places] / (goal.cells(scope) * variance)
+    return Bought(found)
+
+
+def pieces(brief: Brief) -> Bought:
+    """All pieces, as the lattice splits its budget so that absolute errors are least."""
+    layers = layers_of(brief.goal)
+    before, pays = precisions_known(layers, brief.known), prices(layers, brief.known)
+    energy = layers.freedom[layers.places] / layers.others
+    weights, found = layers.weights, before
+    cells = np.array([float(layers.goal.cells(scope)) for scope in layers.goal.scopes])
+    for _ in range(_ROUNDS):
+        demand = layers.summed(energy * weights[layers.rows])
+        wanted = np.sqrt(np.divide(demand, pays, out=np.zeros_like(demand), where=pays > 0))
+        found = fill_to_budget(wanted, pays, before, float(brief.units))
+        noise, known = np.zeros_like(energy), found[layers.places]
+        # A column of one value has pieces without any energy, which nobody pays for.
+        with np.errstate(divide="ignore"):
+            np.divide(energy, known, out=noise, where=energy > 0)
+        variance = np.bincount(layers.rows, weights=noise, minlength=len(cells))
+        weights = layers.weights * np.sqrt(cells / np.maximum(variance, 1e-30))
+    return Bought(found)
+
+
+def prices(layers: Layers, known: Known) -> Numbers:
+    """What a unit of precision of each block costs, in squared mu; nothing for a number of rows that is public."""
+    found = layers.price * float(moves_of(known).l2_squared)
+    found[0] = float(moves_of(known, cells=1).l2_squared)
+    return found
+
+
+def moves_of(known: Known, cells: int = 2) -> Sensitivity:
+    """How far a person moves a marginal of so many cells."""
+    return histogram_sensitivity(cells, known.lattice.unit, droppable=known.domain.drops)
+
+
+def is_public(known: Known) -> bool:
+    """Whether the number of rows is known exactly."""
+    return total_of(known.lattice)[1] == 0
+
 
 # Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
 MOST_NUMBERS = 2**26
@@ -53,7 +194,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
             f"{MOST_FEATURES} and {MOST_NUMBERS}. Leave out columns with many cells, or declare coarser ones.",
         )
     units = float(brief.units)
-    shares = shares_of(goal, many, units, public=bought.is_public(brief.known))
+    shares = shares_of(goal, many, units, public=is_public(brief.known))
     small = (layers.depth == 3) & (layers.cells <= shares.room) if shares.triples else np.zeros(1, dtype=bool)
     triples = float(layers.cells[small].sum()) if small.any() else 0.0
     measured = sum(
@@ -63,7 +204,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     )
     blocks = int((layers.depth <= 2).sum() + small.sum())
     work = Work(numbers + triples, triples, blocks, measured)
-    return _fitted("mixture", brief, many, bought.mixture(brief, many), work)
+    return _fitted("mixture", brief, many, mixture(brief, many), work)
 
 
 def direct_forecast(brief: Brief, rows: float) -> Forecast:
@@ -79,7 +220,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
         weights = weights_of(goal, depth)
         numbers = float(sum(goal.cells(scope) for scope in weights))
         triples = float(sum(goal.cells(scope) for scope in weights if len(scope) > 2))
-        known = bought.marginals(brief, weights, many)
+        known = marginals(brief, weights, many)
         work = Work(numbers, triples, len(weights), float(depth == deep))
         found.append(_fitted("direct", brief, many, known, work))
     return min(found, key=lambda each: each.error)
@@ -94,7 +235,7 @@ def lattice_forecast(brief: Brief, rows: float) -> Forecast:
     layers = layers_of(goal)
     triples = float(layers.cells[layers.depth > 2].sum())
     work = Work(float(layers.cells.sum()), triples, len(layers.columns), 1.0)
-    return _fitted("lattice", brief, many, bought.pieces(brief), work)
+    return _fitted("lattice", brief, many, pieces(brief), work)
 
 
 def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
@@ -107,7 +248,7 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     candidates = float(layers.cells[layers.depth > 1].sum())
     # It goes on to larger marginals when pairs have nothing more to say.
     depths = sorted({2, min(3, max(map(len, goal.scopes)))})
-    found = [bought.selected(brief, many, depth) for depth in depths]
+    found = [selected(brief, many, depth) for depth in depths]
     error = min(error_of(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
     planned = adaptive.ROUNDS * names * max(known.finer for known in found)
     seconds = BASE_SECONDS + planned * (A_ROUND + A_CANDIDATE * candidates)

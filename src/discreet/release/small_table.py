@@ -12,7 +12,7 @@ from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.effect import sensitivity_of
+from discreet.source.query_sensitivity import sensitivity_of
 
 # Queries times cells: the matrix is held in memory, eight bytes each. Each imbalance is a question to the source.
 MOST_EFFECTS, MOST_IMBALANCES = 2**25, 2**16

@@ -6,8 +6,7 @@ from functools import cached_property
 from math import prod
 
 from discreet.errors import BadQuery, BadSchema, did_you_mean
-from discreet.schema.cell import Cells
-from discreet.schema.column import Bins, Categories, Column, Integers
+from discreet.schema.column import Bins, Categories, Cells, Column, Integers
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from discreet.errors import BadSchema
 from discreet.schema.domain import Domain
-from discreet.schema.identity import FIRST_VERSION
-from discreet.schema.unit import Unit
+from discreet.schema.unit import FIRST_VERSION, Unit
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, NotFound, ServerFailed, TableChanged
-from discreet.serve.desks import Desks
-from discreet.serve.door import App, Door, Receive, Scope, Send
-from discreet.serve.journal import Journal
-from discreet.serve.page import router as page
+from discreet.serve.middleware import App, Door, Receive, Scope, Send
+from discreet.serve.pages import router as page
+from discreet.serve.registry import Desks
+from discreet.serve.request_log import Journal
 from discreet.serve.routes import asking, owner, releases, tables
 from discreet.serve.settings import Settings
 from discreet.wire.problem import TYPE, problem_of

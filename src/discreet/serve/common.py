@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from discreet.answer import Answer
 from discreet.errors import BadParameter, NotAllowed
-from discreet.serve.desks import Desks
 from discreet.serve.forms import LONG, Problem
-from discreet.serve.journal import Journal
+from discreet.serve.registry import Desks
+from discreet.serve.request_log import Journal
 from discreet.serve.tokens import Role, Token
-from discreet.wire.answer import Plain, answer_to_plain
+from discreet.wire.answer_json import Plain, answer_to_plain
 
 Made = TypeVar("Made")
 

@@ -20,16 +20,16 @@ from uuid import uuid4
 
 from discreet.cache import memoize
 from discreet.curator import Curator, Release
-from discreet.curator.releasing import held_for
+from discreet.curator.release_run import held_for
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, KeyReused, ServerFailed, TooLarge
 from discreet.ledger import Budget
-from discreet.query.axis import axis_of
+from discreet.query.residual import axis_of
 from discreet.query.workload import Workload
-from discreet.release.goal import Goal, Wanted, goal_of
-from discreet.schema.identity import FIRST_VERSION
-from discreet.wire.answer import Plain
+from discreet.release.task import Goal, Wanted, goal_of
+from discreet.schema.unit import FIRST_VERSION
+from discreet.wire.answer_json import Plain
 from discreet.wire.problem import problem_of
-from discreet.wire.workload import workload_from_plain
+from discreet.wire.workload_json import workload_from_plain
 
 State = Literal["waiting", "running", "done", "failed"]
 

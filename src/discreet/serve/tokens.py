@@ -14,8 +14,7 @@ import sqlalchemy as sa
 
 from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger import EACH
-from discreet.ledger.connect import engine_for, file_of, url_of
-from discreet.ledger.failure import translated
+from discreet.ledger.connection import engine_for, file_of, translated, url_of
 from discreet.noise.entropy import secret
 from discreet.parameter import text
 

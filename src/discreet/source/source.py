@@ -1,4 +1,8 @@
-"""What every source does with coded rows: from counts of cells to true integers, sealed.
+"""The sealed true value: integers that only a mechanism may open.
+
+An LRU cache of true marginals, in memory on the trusted side, so that the rows are read once for each.
+
+What every source does with coded rows: from counts of cells to true integers, sealed.
 
 A source says which cells its rows are in, and how many rows are in each. All else follows from that, and is here: a
 question about few cells is answered from a marginal, which is kept; one about many cells is summed while the cells
@@ -11,21 +15,23 @@ and raises nothing.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from math import prod
 from threading import RLock
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.query.body import coordinates_of
-from discreet.query.clusters import CHUNK, Boxes, Clusters
+from discreet.accounting.sensitivity import Sensitivity
+from discreet.cache import LruCache
+from discreet.errors import SealBroken
 from discreet.query.linear import Linear, Marginal
-from discreet.query.measurement import Measurement
-from discreet.query.residual import Residual
+from discreet.query.points import CHUNK, Boxes, Clusters, coordinates_of
+from discreet.query.residual import Measurement, Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
-from discreet.source.effect import (
+from discreet.source.query_sensitivity import (
     LARGEST_ROW_WEIGHT,
     AnyQuery,
     linear_queries,
@@ -33,9 +39,111 @@ from discreet.source.effect import (
     sensitivity_of,
     settled_query,
 )
-from discreet.source.exact import Exact
-from discreet.source.kept import MarginalCache
 from discreet.types import CellCodes, Columns, Ints
+
+
+class Exact:
+    """True integers computed from private rows, with the sensitivity of how they were computed.
+
+    It shows its shape and nothing else; it cannot be compared, hashed, copied, pickled, iterated or made an array.
+    Only `mechanism/` opens it, by `unseal`, which checks that the noise was calibrated for it.
+    """
+
+    __slots__ = ("_Exact__values", "sensitivity", "stretches")
+    __values: NDArray[np.int64]
+    sensitivity: Sensitivity
+    # If not empty, the sensitivity is that of the values divided by these standard deviations, stretch by stretch.
+    stretches: tuple[tuple[Fraction, int], ...]
+
+    def __init__(
+        self, values: NDArray[np.int64], sensitivity: Sensitivity, stretches: tuple[tuple[Fraction, int], ...] = ()
+    ) -> None:
+        sealed = np.array(values, dtype=np.int64, ndmin=1)
+        sealed.setflags(write=False)
+        object.__setattr__(self, "_Exact__values", sealed)
+        object.__setattr__(self, "sensitivity", sensitivity)
+        object.__setattr__(self, "stretches", stretches)
+
+    @property
+    def size(self) -> int:
+        """How many integers there are; the schema decides it, so it is public."""
+        return int(self.__values.size)
+
+    def __repr__(self) -> str:
+        return f"<Exact, sealed: {self.size} integer{'s' if self.size != 1 else ''}>"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise SealBroken("an Exact is sealed: only a mechanism may open it. Pass it to a mechanism's release().")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = _refuse
+    __bool__ = __iter__ = __len__ = __getitem__ = __array__ = _refuse
+    __int__ = __float__ = __index__ = __add__ = __sub__ = __mul__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+    __setattr__ = __delattr__ = _refuse
+
+
+def unseal(
+    exact: Exact, calibrated: Sensitivity, *, stretches: tuple[tuple[Fraction, int], ...] = ()
+) -> NDArray[np.int64]:
+    """The true integers, for noise calibrated to `calibrated`. For `mechanism/` alone (the architecture test looks)."""
+    if not isinstance(exact, Exact):
+        raise SealBroken(f"a mechanism takes an Exact from a source, not {type(exact).__name__}.")
+    if exact.stretches != stretches:
+        raise SealBroken(
+            "the values were measured for other noise than this mechanism adds. Build it for the same measurement."
+        )
+    if not calibrated.covers(exact.sensitivity):
+        raise SealBroken(
+            f"the noise is calibrated to {calibrated} and the value moves by {exact.sensitivity}. "
+            "Build the mechanism with sensitivity=exact.sensitivity."
+        )
+    values: NDArray[np.int64] = exact._Exact__values  # type: ignore[attr-defined]
+    return values
+
+
+# A quarter of a gigabyte, and no single marginal may push out more than a quarter of that.
+MOST_KEPT_BYTES = 2**28
+
+
+class MarginalCache:
+    """Marginals by their sorted columns. What is kept depends on the questions so far, never on the rows.
+
+    >>> import numpy as np
+    >>> kept = MarginalCache()
+    >>> kept.keep(("age", "sex"), np.array([[1, 2], [3, 4]]))
+    >>> kept.find(("sex",)).tolist(), kept.find(("city",))
+    ([4, 6], None)
+    """
+
+    def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._marginals: LruCache[Columns, Ints] = LruCache(most_bytes)
+
+    def find(self, columns: Columns) -> Ints | None:
+        """The marginal of these sorted columns, if it is kept or follows from one that is."""
+        counts = self._marginals.get(columns)
+        if counts is not None:
+            return counts
+        sizes = self._marginals.sizes()
+        larger = [names for names in sizes if len(names) > len(columns) and set(columns) <= set(names)]
+        held = min(larger, key=sizes.__getitem__, default=None)
+        counts = None if held is None else self._marginals.get(held)
+        if held is None or counts is None:
+            return None
+        summed: Ints = counts.sum(axis=tuple(axis for axis, name in enumerate(held) if name not in columns))
+        self.keep(columns, summed)
+        return summed
+
+    def clear(self) -> None:
+        """Drop everything: the rows may have changed."""
+        self._marginals.clear()
+
+    def keep(self, columns: Columns, counts: Ints) -> None:
+        """Keep a marginal, unless it is larger than a quarter of the cache."""
+        if 4 * counts.nbytes <= self._most_bytes and columns not in self._marginals:
+            self._marginals.put(columns, counts, size=counts.nbytes)
+
 
 # Up to this many cells the rows are counted first and weighed then; above, the cells are weighed as they stream by.
 _COUNTED_CELLS = 2**20

@@ -10,13 +10,11 @@ from uuid import uuid4
 
 from discreet.errors import BadData, BadSchema, SourceUnavailable
 from discreet.schema.domain import Domain
-from discreet.schema.identity import Identity
 from discreet.schema.schema import Schema
-from discreet.schema.unit import Unit
-from discreet.source.effect import AnyQuery
-from discreet.source.exact import Exact
+from discreet.schema.unit import Identity, Unit
 from discreet.source.frame import Frame
-from discreet.source.source import Source
+from discreet.source.query_sensitivity import AnyQuery
+from discreet.source.source import Exact, Source
 
 _SCHEMA_FILES = (".yaml", ".yml", ".json")
 
@@ -129,7 +127,7 @@ def _declared(schema: Any, domain: Any, unit: Any) -> Schema:
 
 
 def _read_schema(path: str) -> Schema:
-    from discreet.schema.beside import read_with_people
+    from discreet.schema.yaml.schema_file import read_with_people
 
     return read_with_people(Path(path))
 
@@ -146,11 +144,11 @@ def _source_of(schema: Schema, path: str) -> str:
 
 
 def _source_at(text: str, folder: Path, schema: Schema) -> Source:
-    from discreet.source.address import read_address
-    from discreet.source.connect import connect_table, engine_errors_as, local_files
-    from discreet.source.engine import Engine
-    from discreet.source.files import open_csv
-    from discreet.source.text import code_text
+    from discreet.source.engines.address import read_address
+    from discreet.source.engines.connect import connect_table, engine_errors_as, local_files
+    from discreet.source.engines.engine import Engine
+    from discreet.source.engines.expression import code_text
+    from discreet.source.engines.files import open_csv
 
     address = read_address(text, folder=folder)
     domain, unit = schema.domain, schema.unit
@@ -171,8 +169,8 @@ def _source_at(text: str, folder: Path, schema: Schema) -> Source:
 def _source_of_rows(data: Any, schema: Schema) -> Source:
     module = type(data).__module__
     if module.startswith(("ibis.", "pyspark.")):
-        from discreet.source.connect import engine_errors_as
-        from discreet.source.engine import Engine
+        from discreet.source.engines.connect import engine_errors_as
+        from discreet.source.engines.engine import Engine
 
         with engine_errors_as("the rows cannot be read: the table is gone, or the server has stopped."):
             return Engine(_ibis_table(data), domain=schema.domain, unit=schema.unit)

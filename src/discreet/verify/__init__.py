@@ -4,9 +4,17 @@ For small inputs every output's probability is known as a rigorous interval, so 
 a finite sum, and a claim can be checked over *all* neighbouring tables of a small domain.
 """
 
-from discreet.verify.check import Verdict, check, check_pairs, curve
+from discreet.verify.check import (
+    Verdict,
+    are_neighbors,
+    check,
+    check_pairs,
+    curve,
+    neighboring_rows,
+    neighboring_tables,
+    tables,
+)
 from discreet.verify.divergence import Interval, divergence, epsilon, renyi
-from discreet.verify.tables import are_neighbors, neighboring_rows, neighboring_tables, tables
 
 __all__ = [
     "Interval",

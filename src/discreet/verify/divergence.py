@@ -10,10 +10,9 @@ from typing import NamedTuple
 from flint import arb
 
 from discreet.errors import BadParameter
-from discreet.interval import ball, precision
+from discreet.interval import ball, float_above, float_below, precision
 from discreet.mechanism.protocol import Law
 from discreet.parameter import Number, probability, rational, whole
-from discreet.privacy.bound import float_above, float_below
 
 BITS = 256
 # Beyond this an epsilon has no meaning, and e^epsilon no double.

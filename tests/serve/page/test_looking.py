@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from discreet.serve.door import UNKNOWN
+from discreet.serve.middleware import UNKNOWN
 from support.needs import needs_browser
 
 pytestmark = needs_browser

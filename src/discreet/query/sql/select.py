@@ -8,14 +8,15 @@ from math import prod
 from sqlglot import exp
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.query.ask import total
-from discreet.query.cells import column_of
-from discreet.query.check import MOST_ANSWER_ROWS
-from discreet.query.predicate import Predicate, everyone
-from discreet.query.sql.condition import Subject, checked_predicate, column_names, condition
-from discreet.query.sql.node import (
+from discreet.query.aggregates import total
+from discreet.query.predicate import Predicate, column_of, everyone
+from discreet.query.sql.condition import (
     SqlNode,
+    Subject,
     aggregate_of,
+    checked_predicate,
+    column_names,
+    condition,
     exactly,
     find_column,
     find_name,
@@ -24,9 +25,8 @@ from discreet.query.sql.node import (
     number_literal,
     tree_of,
 )
-from discreet.query.sql.say import SUPPORTED, excerpt, unsupported
-from discreet.query.sql.words import tokens_of
-from discreet.query.statement import Aggregate, Group, Order, Select
+from discreet.query.sql.lexer import SUPPORTED, excerpt, tokens_of, unsupported
+from discreet.query.statement import MOST_ANSWER_ROWS, Aggregate, Group, Order, Select
 from discreet.schema.domain import Domain
 
 _CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit")

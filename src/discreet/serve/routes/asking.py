@@ -8,9 +8,8 @@ from starlette.responses import Response
 
 from discreet.answer import Answer
 from discreet.curator import Curator
-from discreet.curator.asked import Askable, PreparedQuestion, Unpaid
-from discreet.curator.promise import Plan
-from discreet.serve.books import share_of
+from discreet.curator.explanation import Plan
+from discreet.curator.question import Askable, PreparedQuestion, Unpaid
 from discreet.serve.common import (
     PROBLEMS,
     body_of,
@@ -23,10 +22,11 @@ from discreet.serve.common import (
     said,
     who_of,
 )
-from discreet.serve.door import until
 from discreet.serve.forms import AnswerReply, AskForm, AskManyForm, PlanForm, PlanReply
-from discreet.wire.answer import free_to_plain, plan_to_plain
-from discreet.wire.question import question_from_plain
+from discreet.serve.middleware import until
+from discreet.serve.spending_history import share_of
+from discreet.wire.answer_json import free_to_plain, plan_to_plain
+from discreet.wire.question_json import question_from_plain
 
 router = APIRouter(prefix="/v1/tables/{table}", tags=["asking"], responses=PROBLEMS)
 

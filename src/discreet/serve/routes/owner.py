@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from discreet.errors import BadParameter, LedgerDamaged
 from discreet.ledger import EACH, Budget, verify
-from discreet.ledger.cap import scope_of
+from discreet.ledger.declarations import scope_of
 from discreet.serve.common import PROBLEMS, desks_of, elsewhere, journal_of, reply, who_of
-from discreet.serve.desks import Desks
 from discreet.serve.forms import CapForm, TokenForm
+from discreet.serve.registry import Desks
 from discreet.serve.tokens import MARK, ROLES, Token
-from discreet.wire.answer import Plain, budget_to_plain
+from discreet.wire.answer_json import Plain, budget_to_plain
 
 router = APIRouter(prefix="/v1", tags=["owner"], responses=PROBLEMS)
 

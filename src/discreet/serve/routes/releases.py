@@ -13,11 +13,11 @@ from discreet.errors import BadParameter, DiscreetError, NotFound
 from discreet.ledger import Budget
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
-from discreet.release.methods import require_method
+from discreet.release.method_choice import require_method
 from discreet.serve.common import PROBLEMS, desks_of, elsewhere, key_of, may_see, reply, require_self, who_of
 from discreet.serve.forms import ReleaseForm, ReleasePlanForm
 from discreet.serve.jobs import Job, Jobs, job_to_plain, now, number_of, workload_of
-from discreet.wire.answer import Plain, answer_to_plain, release_plan_to_plain
+from discreet.wire.answer_json import Plain, answer_to_plain, release_plan_to_plain
 
 router = APIRouter(prefix="/v1/tables/{table}/releases", tags=["releases"], responses=PROBLEMS)
 

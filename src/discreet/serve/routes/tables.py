@@ -9,18 +9,18 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from discreet.curator import Curator
-from discreet.ledger.balance import Balance
+from discreet.ledger.accounts import Balance
 from discreet.parameter import positive
 from discreet.query.statement import shown_values
-from discreet.release.card import columns_of
+from discreet.release.report.card import columns_of
 from discreet.schema.column import Bins
-from discreet.schema.file import schema_text
 from discreet.schema.schema import Schema
-from discreet.serve import books
+from discreet.schema.yaml.schema_file import schema_text
+from discreet.serve import spending_history as books
 from discreet.serve.common import PROBLEMS, desks_of, elsewhere, may_see, reply, who_of
 from discreet.serve.forms import LONG
 from discreet.serve.tokens import Token
-from discreet.wire.answer import Plain, budget_to_plain
+from discreet.wire.answer_json import Plain, budget_to_plain
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"], responses=PROBLEMS)
 

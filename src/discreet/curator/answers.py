@@ -1,0 +1,354 @@
+"""From numbers with bars to what an analyst gets.
+
+How a question is answered: what is known is told, what is not is paid for; under a key, once and always the same.
+
+The whole way of an answer, from numbers to a reply, tried on made-up numbers before anything is paid.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from json import dumps
+from math import inf, nan
+
+import numpy as np
+
+from discreet.accounting.event import Event, Nothing
+from discreet.accounting.filter import Gate
+from discreet.answer import Answer
+from discreet.curator.accuracy import all_bars, beyond, few_rows, next_steps, targets_of
+from discreet.curator.checked_model import Models
+from discreet.curator.executor import Executor, Paying
+from discreet.curator.question import Accuracy, Keyed, ParsedQuestion, PreparedQuestion, laid_out, single
+from discreet.curator.records import UnlaidAnswer, packed, together, unpacked
+from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, TableChanged, TooLarge
+from discreet.estimate.estimator import Known
+from discreet.estimate.measurements import Bars
+from discreet.ledger import Ledger
+from discreet.ledger.accounts import Budget, as_budget
+from discreet.plan.plan import Origin, Steps, plan_steps, require_few
+from discreet.query.predicate import everyone
+from discreet.report.rendering import error_text
+from discreet.schema.domain import Domain
+from discreet.source.table import Table
+
+
+def unlaid(
+    teller: Executor,
+    asked: PreparedQuestion,
+    bars: Sequence[Bars],
+    paid: Sequence[Steps] = (),
+    *,
+    origin: Origin | None = None,
+    cost: Event | None = None,
+) -> UnlaidAnswer:
+    """The answer to a question, from its bars and what was paid for them."""
+    analyst = asked.analyst
+    if asked.accuracy.nothing and origin is None:
+        require_known(bars)
+    steps = Steps(tuple(step for each in paid for step in each.steps))
+    if cost is None:
+        cost = cost_of(teller, paid)
+    if analyst not in teller.left:
+        teller.left[analyst] = teller.ledger.remaining(table=teller.table.name, analyst=analyst)
+    return UnlaidAnswer(
+        tuple(bars), origin or steps.origin, cost, teller.left[analyst], price_of(teller, analyst, cost)
+    )
+
+
+def cost_of(teller: Executor, paid: Sequence[Steps]) -> Event:
+    """What was done to the table, all together."""
+    steps = Steps(tuple(step for each in paid for step in each.steps))
+    return steps.event(teller.table.domain, teller.table.unit) if paid else Nothing()
+
+
+def price_of(teller: Executor, analyst: str, cost: Event) -> float:
+    """What that costs, as an epsilon at the table's delta."""
+    if isinstance(cost, Nothing):
+        return 0.0
+    gate = teller.gate(analyst)
+    return float(as_budget(gate, gate.charge(cost)).epsilon)
+
+
+def lifted(parsed: ParsedQuestion, bars: Sequence[Bars], domain: Domain) -> list[Bars]:
+    """What is below zero and cannot be is lifted to zero, which is nearer to the truth: the errors still hold."""
+    return [
+        Bars(np.maximum(bar.values, 0.0), bar.errors) if part.never_negative(domain) else bar
+        for part, bar in zip(parsed.parts, bars, strict=True)
+    ]
+
+
+def laid(teller: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
+    """An answer as an analyst gets it."""
+    value, error, columns = laid_out(asked.parsed, found.bars, teller.table.domain)
+    return Answer(
+        value,
+        error,
+        asked.accuracy.confidence,
+        found.cost,
+        teller.neighbors,
+        columns,
+        origin=found.origin,
+        remaining=found.remaining,
+        price=found.price,
+    )
+
+
+def require_known(bars: Sequence[Bars]) -> None:
+    """Refuse to answer a question of which nothing is known, if nothing may be paid."""
+    if any(np.isinf(bar.errors).all() for bar in bars):
+        raise BadParameter(
+            "nothing that was asked so far says anything about this. Say how good the answer must be (error), or what "
+            "it may cost (epsilon)."
+        )
+
+
+def meets(bars: Sequence[Bars], accuracy: Accuracy) -> bool:
+    """Whether all errors are as small as wished, but for rounding. Small groups of a mean never are."""
+    return accuracy.error is not None and all(float(bar.errors.max()) <= accuracy.error * (1 + 1e-8) for bar in bars)
+
+
+# How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
+_ROUNDS = 12
+
+
+class Asking:
+    """What a curator does with one question, or with several at once."""
+
+    table: Table
+    ledger: Ledger
+    analyst: str
+    _teller: Executor
+    _models: Models
+
+    # What may pay is below.
+
+    def _once(
+        self, keyed: Keyed | None, analyst: str, answered: Callable[[], list[UnlaidAnswer]]
+    ) -> list[UnlaidAnswer]:
+        """The answers to a request: under a key that was paid with, always the same. Free answers leave no trace."""
+        if keyed is None:
+            return answered()
+        if (kept := self._kept(keyed, analyst)) is not None:
+            return kept
+        found = answered()
+        if all(isinstance(each.cost, Nothing) for each in found) and not self._used(keyed, analyst):
+            return found
+        # What the rows are now does not matter, for they were read; but the version must still be the current one.
+        table = replace(self.table.identity, fingerprint=None)
+        try:
+            stored = self.ledger.keep(packed(found), keyed.key, table=table, analyst=analyst, body=keyed.body)
+        except TableChanged:
+            raise TableChanged(
+                f'a new version of table "{table.table}" was declared while this was answered about the one before. It '
+                "was charged, and is not told as an answer about the new one. Ask again, under a new key."
+            ) from None
+        return unpacked(stored)
+
+    def _paid(self, asked: PreparedQuestion) -> UnlaidAnswer:
+        """The answer to a question that is not known: by a model that is checked, or measured."""
+        checked, query = None, asked.single
+        done: list[Event] = [Nothing()]
+        if query is not None:
+            self._models.take_cost()
+            checked = self._models.ask(query, asked.accuracy.target, asked.parsed.text, asked.analyst)
+            done = [self._models.take_cost()]
+        if checked is not None and checked.steps is None:
+            bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
+            return self._unlaid(asked, [bar], origin="model", cost=together(done))
+        hit = [] if checked is None or checked.steps is None else [checked.steps]
+        paid = [*hit]
+        with self._saying_what_was_charged(asked.analyst, paid, done[0]):
+            self._meet(asked, asked.keyed, paid)
+        # The event of a hit has what was measured after it.
+        done += [] if checked is None or checked.cost is None else [checked.cost]
+        cost = together([*done, cost_of(self._teller, paid[len(hit) :])])
+        return self._unlaid(asked, self._shown(asked, self._bars(asked)), paid, cost=cost)
+
+    def _paid_together(self, batch: Sequence[PreparedQuestion], keyed: Keyed | None) -> list[UnlaidAnswer]:
+        """The answers to a batch, in one payment. All are asked by one analyst, with one accuracy."""
+        if not batch:
+            return []
+        paid: list[Steps] = []
+        accuracy, analyst = batch[0].accuracy, batch[0].analyst
+        questions = [question for asked in batch for part in asked.parsed.parts for question in part.questions]
+        if not self._known.measures_residuals or not all(asked.single for asked in batch):
+            require_few(questions, self._known)
+        self._models.take_cost()
+        certified = self._certified(batch)
+        done = self._models.take_cost()
+        if certified is not None:
+            return [
+                self._unlaid(asked, [bar], origin="model", cost=done)
+                for asked, bar in zip(batch, certified, strict=True)
+            ]
+        with self._saying_what_was_charged(analyst, paid, done):
+            require_few(questions, self._known)
+            gate = self._gate(analyst)
+            targets = [pair for asked in batch for pair in targets_of(asked.parsed, accuracy, self._known, gate)]
+            steps = plan_steps(targets, self._known)
+            if steps.steps:
+                why = f"{len(batch)} questions: " + "; ".join(asked.parsed.text for asked in batch[:3])
+                if self._measure(steps, why, keyed, batch):
+                    paid.append(steps)
+            # Means may need another look, now that the number of their values is known.
+            for place, asked in enumerate(batch):
+                part = None if keyed is None else keyed.part("question", place + 1)
+                self._meet(asked, part, paid)
+        # All were paid for together: what it cost is worked out once, not once for each of them.
+        whole = self._unlaid(batch[0], (), paid, cost=together([done, cost_of(self._teller, paid)]))
+        return [whole._replace(bars=tuple(self._bars(asked))) for asked in batch]
+
+    @contextmanager
+    def _saying_what_was_charged(self, analyst: str, paid: Sequence[Steps], done: Event) -> Iterator[None]:
+        """Say in a refusal what was charged before it: looks of a mean, the rest of a batch, what a model took."""
+        try:
+            yield
+        except (BudgetExceeded, TooLarge) as refused:
+            cost = together([done, cost_of(self._teller, paid)])
+            if isinstance(cost, Nothing):
+                raise
+            price = price_of(self._teller, analyst, cost)
+            raise type(refused)(
+                f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}."
+            ) from None
+
+    def _meet(self, asked: PreparedQuestion, keyed: Keyed | None, paid: list[Steps]) -> None:
+        """Measure until the wanted accuracy is met. Only a mean takes more than one round."""
+        parsed, accuracy, analyst = asked.parsed, asked.accuracy, asked.analyst
+        all_parts, narrowest = False, inf
+        for place in range(_ROUNDS):
+            bars = self._bars(asked)
+            if accuracy.nothing or meets(bars, accuracy):
+                break
+            if beyond(self._teller, analyst, parsed, accuracy):
+                raise BudgetExceeded(f"{few_rows(accuracy)}{self._for_free([asked])}")
+            try:
+                targets = targets_of(parsed, accuracy, self._known, self._gate(analyst))
+            except BudgetExceeded as refused:
+                raise BudgetExceeded(f"{refused}{self._for_free([asked])}") from None
+            steps = next_steps(self._teller, analyst, targets, accuracy)
+            width = float(sum(bar.errors.sum() for bar in bars))
+            if not steps.steps or (all_parts and not width < narrowest):
+                # What a round has not made narrower, another will not.
+                break
+            all_parts, narrowest = len(targets) > len(parsed.parts), width
+            if self._measure(steps, parsed.text, None if keyed is None else keyed.part("round", place), [asked]):
+                paid.append(steps)
+            if accuracy.epsilon is not None:
+                break
+
+    def _measure(self, steps: Steps, why: str, keyed: Keyed | None, batch: Sequence[PreparedQuestion]) -> bool:
+        """Take some steps. Whether something was paid: a repeated request is not."""
+        paying = Paying(batch[0].analyst, keyed=keyed, error=batch[0].accuracy.error or None)
+        try:
+            return self._teller.measure(steps, why, paying)
+        except BudgetExceeded as refused:
+            raise BudgetExceeded(f"{refused}{self._for_free(batch)}") from None
+
+    def _certified(self, batch: Sequence[PreparedQuestion]) -> list[Bars] | None:
+        """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
+        clear = [query for asked in batch if (query := asked.single) is not None]
+        found = self._models.certify(clear, len(batch), batch[0].accuracy.target, batch[0].analyst)
+        return None if found is None else found.bars
+
+    # What only looks is below.
+
+    def _used(self, keyed: Keyed | None, analyst: str) -> bool:
+        return keyed is not None and self.ledger.used(keyed.key, analyst=analyst)
+
+    def _kept(self, keyed: Keyed, analyst: str) -> list[UnlaidAnswer] | None:
+        """What was answered to a request when it came first under its key."""
+        kept = self.ledger.kept(keyed.key, table=self.table.name, analyst=analyst, body=keyed.body, older=keyed.older)
+        return None if kept is None else unpacked(kept)
+
+    def _free(self, asked: PreparedQuestion) -> UnlaidAnswer | None:
+        """The answer if nothing need be paid for it, or nothing may be."""
+        query = asked.single
+        if query is not None and self._known.surely_unknown(query):
+            return None
+        bars = self._bars(asked)
+        if meets(bars, asked.accuracy):
+            return self._unlaid(asked, self._shown(asked, bars))
+        if asked.accuracy.nothing:
+            return self._guess(asked, bars) or self._unlaid(asked, self._shown(asked, bars))
+        return None
+
+    def _for_free(self, batch: Sequence[PreparedQuestion]) -> str:
+        """What can be had without paying, as the end of a refusal."""
+        error = max(float(bar.errors.max()) for asked in batch for bar in self._bars(asked))
+        if error < inf:
+            return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
+        queries = [query for asked in batch if (query := single(asked.parsed)) is not None]
+        if any(self._models.guess(query) is not None for query in queries):
+            return "\n    A model answers it for free, without any guarantee: ask without an error."
+        return "\n    Nothing that follows from earlier answers says more about it; see known()."
+
+    def _guess(self, asked: PreparedQuestion, bars: Sequence[Bars]) -> UnlaidAnswer | None:
+        """What a model says of a question of which nothing is known: its error is infinite, for it has no guarantee."""
+        query = single(asked.parsed)
+        value = None if query is None or bars[0].errors.min() < inf else self._models.guess(query)
+        if value is None:
+            return None
+        return self._unlaid(asked, [Bars(np.array([round(value)]), np.array([inf]))], origin="model")
+
+    def _bars(self, asked: PreparedQuestion) -> list[Bars]:
+        joint = asked.joint(self.table.domain)
+        return all_bars(asked.parsed.parts, self._known, asked.accuracy.confidence, joint)
+
+    def _shown(self, asked: PreparedQuestion, bars: list[Bars]) -> list[Bars]:
+        return lifted(asked.parsed, bars, self.table.domain) if asked.nonnegative else bars
+
+    def _unlaid(
+        self,
+        asked: PreparedQuestion,
+        bars: Sequence[Bars],
+        paid: Sequence[Steps] = (),
+        *,
+        origin: Origin | None = None,
+        cost: Event | None = None,
+    ) -> UnlaidAnswer:
+        return unlaid(self._teller, asked, bars, paid, origin=origin, cost=cost)
+
+    def _gate(self, analyst: str) -> Gate:
+        return self._teller.gate(analyst)
+
+    @property
+    def _known(self) -> Known:
+        return self._teller.known
+
+
+# An answer of more numbers is tried without its groups, which do not change how it is written.
+MOST_TRIED = 2**10
+# What may be released: all is there, or nothing.
+_TRIED = (((-1.5, 0.0, 7.0), (0.3, 1.0, inf)), ((nan,), (inf,)))
+_LEFT = Budget(1)
+
+
+def rehearse(parsed: ParsedQuestion, domain: Domain) -> None:
+    """Raise BadQuery unless the answer to a question can be laid out, shown and sent, whatever is released for it."""
+    if parsed.size(domain) > MOST_TRIED:
+        if parsed.select is None:
+            return
+        select = replace(parsed.select, items=parsed.select.aggregates, group=(), having=everyone, order=(), limit=None)
+        parsed = replace(parsed, group=(), select=select)
+    size = parsed.size(domain) // len(parsed.parts)
+    for values, errors in _TRIED:
+        bar = Bars(np.resize(values, size), np.resize(errors, size))
+        try:
+            _say(parsed, bar, domain)
+        except DiscreetError:
+            raise
+        except Exception as error:
+            raise BadQuery(
+                f"the answer could not be written down ({type(error).__name__}), so nothing was asked. Ask with plain "
+                "names, or as SQL."
+            ) from None
+
+
+def _say(parsed: ParsedQuestion, bar: Bars, domain: Domain) -> None:
+    """Lay out an answer, show it as a text and as a page would, and encode all of it."""
+    value, error, columns = laid_out(parsed, [bar] * len(parsed.parts), domain)
+    answer = Answer(value, error, 0.95, Nothing(), "", columns, remaining=_LEFT)
+    shown = [list(columns.items()), str(answer), answer._repr_html_(), parsed.text]
+    dumps(shown, ensure_ascii=False, default=float).encode()

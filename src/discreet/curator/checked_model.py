@@ -1,0 +1,371 @@
+"""When the lattice gets dear: a model answers, a coin checks it against the rows, and only failed checks cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from operator import le
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.event import Compose, Event, Gaussian, Nothing
+from discreet.curator.procedures import Teller
+from discreet.curator.records import STEEPNESS, Session, together
+from discreet.curator.stakes import OPENING, Stake, Stakes
+from discreet.errors import BudgetExceeded
+from discreet.estimate.estimator import quantile
+from discreet.estimate.measurements import Bars, GaussianQuery
+from discreet.estimate.residual_lattice import subsets
+from discreet.mechanism.gaussian import half_width
+from discreet.model.mixture.mixture_model import Mixture
+from discreet.model.tree.tree_model import Tree
+from discreet.plan.build_model import PROBE, Built, build, mend, model_of, run
+from discreet.plan.model_forecast import WORTH, Stream, counted, lattice_units, model_units
+from discreet.plan.plan import Steps, plan_steps
+from discreet.plan.requests import Done, Procedure, Quantile, Request
+from discreet.plan.steps import Target, exact_sigma
+from discreet.query.linear import Linear
+from discreet.types import Columns
+
+# Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
+SHARE_FOR_HITS, MOST_HITS = 0.2, 16
+# A margin is never computed for less than this.
+LEAST_CONFIDENCE = 0.01
+# So many answers that passed their check are remembered, for whoever asks again.
+MOST_PASSED = 2**17
+# So many batches that failed theirs.
+MOST_REFUTED = 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a question put to the model: its answer, which passed; or the steps that were taken on a hit."""
+
+    value: int
+    error: float
+    steps: Steps | None = None
+    cost: Event | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certified:
+    """A model's answers to a batch, all of which are within one error at once."""
+
+    values: tuple[int, ...]
+    error: float
+
+    @property
+    def bars(self) -> list[Bars]:
+        """The answers, each with the error of all."""
+        return [Bars(np.array([float(value)]), np.array([self.error])) for value in self.values]
+
+
+class Models:
+    """The model of one table, if there is one: decides when to build it, builds it, checks it."""
+
+    def __init__(self, teller: Teller, expected_questions: int | None) -> None:
+        self.teller, self.expected_questions = teller, expected_questions
+        self.stream = Stream()
+        self.stakes = Stakes(teller)
+        self._passed: dict[tuple[Fraction, Fraction, Linear], int] = {}
+        self._fitted: tuple[Built, int, Tree | Mixture] | None = None
+        self._checked_version = -1
+        self._refuted: dict[int, int] = {}
+        # What was done to the table for a model since somebody last took it: whoever's request it was paid for.
+        self._done: list[Event] = []
+
+    def take_cost(self) -> Event:
+        """What was done to the table for a model since this was last called: building it, and checking a batch."""
+        done = [*self._done, *self.stakes.opened]
+        self._done.clear()
+        self.stakes.opened.clear()
+        return together(done)
+
+    def ask(self, question: Linear, target: Target, why: str, analyst: str) -> Checked | None:
+        """The model's answer if it has one that passes; None if it is for the lattice."""
+        session = self.teller.session
+        if session is None:
+            session = self._considered(question, target, analyst)
+        if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
+            return None
+        return self._check(session, question, why, analyst)
+
+    def serves(self, question: Linear, target: Target, analyst: str) -> bool:
+        """Whether the model that there is would answer, without a look at any row."""
+        session = self.teller.session
+        if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
+            return False
+        return self.stakes.payable(session.coin, self._worst(session), analyst)
+
+    def guess(self, question: Linear) -> float | None:
+        """What the model says, unchecked; None if there is no model of these columns."""
+        session = self.teller.session
+        if session is None or session.built is None or not set(question.scope) <= set(session.built.columns):
+            return None
+        return self._model(session.built).answer(question)
+
+    def _serves(self, session: Session, question: Linear, target: Target) -> bool:
+        built = session.built
+        return (
+            built is not None
+            and session.keeps(target.error, target.confidence)
+            and target.joint == 1
+            and set(question.scope) <= set(built.columns)
+            and counted(self.teller.table.domain, question)
+        )
+
+    # Deciding, and building.
+
+    def _considered(self, question: Linear, target: Target, analyst: str) -> Session | None:
+        """Watch the questions; build a model when it pays. Nothing here depends on a row."""
+        teller = self.teller
+        if not self._tossable(analyst) or not counted(teller.table.domain, question):
+            return None
+        self.stream.see(question)
+        to_come = None if self.expected_questions is None else max(0, self.expected_questions - self.stream.asked)
+        unit = 1 / target.variance
+        if not self.stream.pays(teller.table.domain, to_come=to_come, spent=teller.known.cost / unit):
+            return None
+        session = self._draft(target, to_come, analyst)
+        return self._open(session, target, analyst) if self._affordable(session, target, analyst) else None
+
+    def _affordable(self, session: Session, target: Target, analyst: str) -> bool:
+        """Whether a model can be built with what is left, and checked at least once."""
+        columns = tuple(sorted(self.stream.columns))
+        price = Gaussian(Fraction(1), Fraction(model_units(columns, self.teller.table.domain) / target.variance))
+        checks = (session.coin.opening, self._worst(session)) if session.hits_left else ()
+        return self.teller.fits(Compose((*checks, price)), analyst)
+
+    def _tossable(self, analyst: str, session: Session | None = None) -> bool:
+        """Whether every cap over the analyst has a price for the coin: for any, or for that of a session."""
+        gates = [account.gate for account in self.teller.accounts(analyst)]
+        try:
+            return all(gate.kind == "renyi" and (session is None or gate.charge(session.coin.hit)) for gate in gates)
+        except BudgetExceeded:
+            return False
+
+    def _draft(self, target: Target, to_come: int | None, analyst: str) -> Session:
+        """A session for a target, with as many hits as are worth it; only a Rényi gate has a price for the coin."""
+        count, asked = len(self.stream.columns), self.stream.asked
+        lattice = lattice_units(count, self.stream.width, asked + (asked if to_come is None else to_come))
+        hit = (STEEPNESS / quantile(target.confidence)) ** 2
+        hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
+        hits = hits if self._tossable(analyst) else 0
+        # The decimal that somebody wrote, not the double next to it.
+        chance = Fraction(repr(target.confidence))
+        return Session(Fraction(target.error), chance, self.teller.table.unit.contributions, hits, None)
+
+    def _open(self, session: Session, target: Target, analyst: str) -> Session | None:
+        """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again.
+
+        What another process has opened meanwhile is the session, and not ours.
+        """
+        built = self._run(build(self.teller.known, target, self.stream), analyst)
+        found = replace(session, built=built)
+        if built is None:
+            self.teller.note(found, Nothing(), "no model is good enough", analyst=analyst)
+        elif not found.hits_left:
+            self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
+        else:
+            try:
+                # Closes the orders at which a pass is not free, before the first toss.
+                self.teller.note(found, found.coin.opening, OPENING, analyst=analyst)
+                self._done.append(found.coin.opening)
+            except BudgetExceeded:
+                batches = replace(found, hits_left=0)
+                self.teller.note(batches, Nothing(), "a model for batches of questions", analyst=analyst)
+        return self.teller.session
+
+    def _run(self, procedure: Procedure[Done], analyst: str) -> Done | None:
+        """What a procedure makes; None if the budget does not reach to its end."""
+
+        def answer(request: Request) -> Any:
+            heard = self.teller.answer(request, analyst=analyst)
+            self._done.append(request.event(self.teller.table.domain, self.teller.table.unit))
+            return heard
+
+        try:
+            return run(procedure, answer)
+        except BudgetExceeded:
+            return None
+        finally:
+            self.teller.forget_sealed()
+
+    def _model(self, built: Built) -> Tree | Mixture:
+        known = self.teller.known
+        if self._fitted is not None and self._fitted[0] == built and self._checked_version == known.version:
+            return self._fitted[2]
+        self._checked_version = known.version
+        stamp = self._stamp(built)
+        if self._fitted is None or self._fitted[:2] != (built, stamp):
+            self._fitted = built, stamp, model_of(built, known)
+            self._passed.clear()
+        return self._fitted[2]
+
+    def _stamp(self, built: Built) -> int:
+        """Changes when something is learnt that the model is fitted to."""
+        every = combinations(built.columns, min(3, len(built.columns)))
+        scopes: list[Columns] = list(built.scopes if built.kind == "tree" else every)
+        scopes += [(name,) for name in built.columns]
+        inside = dict.fromkeys(chosen for scope in scopes for chosen in subsets(scope))
+        blocks = self.teller.known.lattice.blocks
+        return sum(blocks[chosen].version for chosen in inside if chosen in blocks)
+
+    # Checking.
+
+    def _check(self, session: Session, question: Linear, why: str, analyst: str) -> Checked | None:
+        assert session.built is not None, "only a session with a model serves"
+        model = self._model(session.built)
+        check = (session.error, session.confidence, question)
+        passed = self._passed.get(check)
+        if passed is not None:
+            return Checked(passed, float(session.error))
+        # Before anything is staked: a source that is away must cost nothing.
+        self.teller.touch()
+        stake = self._held(session, question, analyst)
+        if stake is None:
+            return None
+        expected = max(0, round(model.answer(question)))
+        with self.teller.reading():
+            # A source that fails is no toss.
+            exact = self.teller.table.evaluate(question)
+            self.stakes.begin(analyst)
+            passed_now = not session.coin.toss(exact, expected)
+        if passed_now:
+            if len(self._passed) >= MOST_PASSED:
+                self._passed.clear()
+            self._passed[check] = expected
+            self.stakes.passed(analyst)
+            return Checked(expected, float(session.error))
+        steps = self._hit(session, question, why, analyst, stake)
+        return Checked(expected, float(session.error), steps, self._hit_event(session, steps))
+
+    def _held(self, session: Session, question: Linear, analyst: str) -> Stake | None:
+        """What is set aside for the next hit: without it no coin is tossed, for a hit must be paid."""
+        price, event = self._worst(session), self._hit_event(session, self._surely(session, question))
+        for account in self.teller.accounts(analyst):
+            if not all(map(le, account.gate.charge(event), account.gate.charge_parts(price))):
+                return None
+        return self.stakes.take(session.coin, price, analyst)
+
+    def _hit_event(self, session: Session, steps: Steps) -> Event:
+        return Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
+
+    def _worst(self, session: Session) -> Event:
+        """What a hit and the measurement after it may cost: a count is always affordable then."""
+        sigma = self._directly(session, Linear([])).sigma
+        return Compose((session.coin.hit, Gaussian(sigma, Fraction(session.rows) ** 2)))
+
+    def _surely(self, session: Session, question: Linear) -> Steps:
+        """The measurement after a hit that its stake always pays."""
+        return Steps((self._directly(session, question),))
+
+    def _directly(self, session: Session, question: Linear) -> GaussianQuery:
+        sigma = exact_sigma(Target(float(session.error), session.after_hit))
+        return GaussianQuery(question, sigma, float(session.rows**2 / sigma**2))
+
+    def _hit(self, session: Session, question: Linear, why: str, analyst: str, stake: Stake) -> Steps:
+        """Pay, measure, learn. Which steps are taken depends on what is known and left, not on the rows."""
+        target = Target(float(session.error), session.after_hit)
+        steps = plan_steps([(question, target)], self.teller.known)
+        if not steps.steps or not self.teller.fits(self._hit_event(session, steps), analyst):
+            steps = self._surely(session, question)
+        try:
+            self.teller.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
+        except BudgetExceeded:
+            steps = self._surely(session, question)
+            self.teller.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
+        self.stakes.close(analyst)
+        self._learn(question, analyst)
+        return steps
+
+    def _learn(self, question: Linear, analyst: str) -> None:
+        """Let what a tree is most wrong about among the columns of a failed check join it."""
+        session = self.teller.session
+        built = None if session is None else session.built
+        model = None if built is None else self._model(built)
+        if (
+            session is None
+            or built is None
+            or not isinstance(model, Tree)
+            or not set(question.scope) <= set(built.columns)
+        ):
+            return
+        target = Target(float(session.error), float(session.confidence))
+        grown = self._run(mend(self.teller.known, built, model, question, target), analyst)
+        if grown not in (None, built):
+            changed = replace(session, built=grown)
+            self.teller.note(changed, Nothing(), "a model learns from a failed check", analyst=analyst)
+
+    # A batch at once.
+
+    def certify(self, questions: Sequence[Linear], asked: int, target: Target, analyst: str) -> Certified | None:
+        """A model's answers to a whole batch, if one noisy maximum of their errors says that all are good enough.
+
+        Tried only where a model could answer all that was asked, something of it is not known, and the forecast says
+        that the lattice would cost far more.
+        """
+        if len(questions) < max(2, asked) or not any(map(self.teller.known.surely_unknown, questions)):
+            return None
+        why = f"the largest error of a model on {len(questions)} questions"
+        unit = 1 / target.variance
+        scope = {name for each in questions for name in each.scope}
+        unknown = [each for each in questions if self.teller.known.surely_unknown(each)]
+        width = sum(len(each.scope) for each in questions) / len(questions)
+        units = lattice_units(len(scope), width, len(unknown))
+        if (
+            not self.teller.known.measures_residuals
+            or units <= WORTH * PROBE
+            or not all(counted(self.teller.table.domain, each) for each in questions)
+        ):
+            return None
+        built = self._built_for(questions, target, units, analyst)
+        if built is None:
+            return None
+        model = self._model(built)
+        expected = tuple(max(0, round(value)) for value in model.answers(questions).tolist())
+        sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
+        # What was not good enough is not checked again until more is known.
+        check = hash((tuple(questions), target, expected))
+        if self._refuted.get(check) == self.teller.known.version:
+            return None
+        request = Quantile(tuple(questions), expected, sigma, -1, why)
+        event = request.event(self.teller.table.domain, self.teller.table.unit)
+        if not self.teller.fits(event, analyst):
+            return None
+        # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
+        margin = half_width(sigma, max(2 * target.confidence - 1, LEAST_CONFIDENCE))
+        try:
+            heard = self.teller.answer(request, analyst=analyst)
+        finally:
+            self.teller.forget_sealed()
+        self._done.append(event)
+        error = max(0.0, heard + margin)
+        if error <= target.error:
+            return Certified(expected, error)
+        if len(self._refuted) >= MOST_REFUTED:
+            self._refuted.clear()
+        self._refuted[check] = self.teller.known.version
+        return None
+
+    def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
+        session, scope = self.teller.session, sorted({name for each in questions for name in each.scope})
+        if session is not None:
+            built = session.built
+            return built if built is not None and set(scope) <= set(built.columns) else None
+        for each in questions:
+            self.stream.see(each)
+        if units <= WORTH * model_units(tuple(sorted(self.stream.columns)), self.teller.table.domain):
+            return None
+        session = self._draft(target, None, analyst)
+        if session.hits_left and not self._affordable(session, target, analyst):
+            session = replace(session, hits_left=0)
+        if not self._affordable(session, target, analyst):
+            return None
+        opened = self._open(session, target, analyst)
+        return None if opened is None else opened.built
+
+    def close(self) -> None:
+        """Give back what was set aside and is unused, and pay what may have been used."""
+        self.stakes.close()

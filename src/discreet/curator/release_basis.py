@@ -1,0 +1,137 @@
+"""What a release was fitted to: merged numbers of its own columns, and nothing of who asked for them, when or how.
+
+A ledger keeps every question with its answer. A release needs less: of the pieces of its columns an estimate and how
+well it is known, of marginals that were measured whole their counts, and what it measured itself. Which questions these
+numbers come from is not in it. Where delta is 0 the law of an error depends on every noise, so there each marginal that
+was measured is in it, added up over the columns that the release has not: its noise can be seen, and how many there
+were.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.curator.records import Prints, from_bytes, learn
+from discreet.estimate.estimator import Known, Told
+from discreet.estimate.laplace_estimator import estimator_for
+from discreet.estimate.laplace_marginal import Whole
+from discreet.query.linear import Marginal
+from discreet.release.task import Goal
+from discreet.schema.schema import Schema
+from discreet.types import Columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What was known of some columns when a release began, merged; and the records of what it measured itself.
+
+    A block has its columns, the precision of each piece, and the estimates; what was told of a marginal its noise too.
+    All are in the order of their columns, whatever the order in which they were learnt.
+    """
+
+    accounting: str
+    blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
+    told: tuple[tuple[Columns, Told], ...] = ()
+    wholes: tuple[Whole, ...] = ()
+    own: tuple[bytes, ...] = ()
+
+    def with_own(self, records: Iterable[bytes]) -> "Fitted":
+        """The same, with what the release has measured itself."""
+        return replace(self, own=(*self.own, *records))
+
+    def known(self, schema: Schema) -> Known:
+        """All of it, as something that answers."""
+        known = estimator_for(self.accounting, schema.domain, schema.unit)
+        for columns, precision, values in self.blocks:
+            block = known.lattice.blocks.setdefault(columns, known.lattice.block(columns))
+            block.precision, block.values = precision.copy(), values.copy()
+            block.version += 1
+            known.lattice.version += 1
+        known.told.update((Marginal(columns), told) for columns, told in self.told)
+        known.wholes.extend(self.wholes)
+        known.version += 1
+        prints = Prints(schema.domain)
+        for record in self.own:
+            released = from_bytes(record, schema.table, prints)
+            if released is not None:
+                learn(released, known)
+        return known
+
+
+def fitted_to(known: Known, goal: Goal) -> Fitted:
+    """What a model of a goal's columns is fitted to (`release.fitting.joined`), of all that is known."""
+    names = {name for scope in goal.scopes for name in scope}
+    blocks = [
+        (columns, block.precision.copy(), block.values.copy())
+        for columns, block in known.lattice.blocks.items()
+        if block.values is not None and names.issuperset(columns)
+    ]
+    told = [
+        (question.columns, found)
+        for question, found in known.told.items()
+        if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns)
+    ]
+    # Wider marginals too: blocks have learnt from them, and their noise is in every estimate.
+    wholes = [whole.within(names) for whole in known.wholes if whole.values is not None]
+    return Fitted(
+        known.accounting,
+        tuple(sorted(blocks, key=lambda block: block[0])),
+        tuple(sorted(told, key=lambda each: each[0])),
+        tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, whole.noises, _listed(whole.values)))),
+    )
+
+
+def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """For a file: plain values, and arrays by name."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for place, (_, precision, values) in enumerate(fitted.blocks):
+        arrays |= {f"precision{place}": precision, f"block{place}": values}
+    arrays |= {f"told{place}": told.values for place, (_, told) in enumerate(fitted.told)}
+    arrays |= {f"whole{place}": np.asarray(whole.values) for place, whole in enumerate(fitted.wholes)}
+    plain = {
+        "blocks": [list(columns) for columns, _, _ in fitted.blocks],
+        "told": [[list(columns), each.variance, _text(each.sigma), _text(each.scale)] for columns, each in fitted.told],
+        "wholes": [[list(whole.columns), str(whole.scale), whole.noises] for whole in fitted.wholes],
+    }
+    return plain, arrays
+
+
+def fitted_from_plain(
+    plain: Any, arrays: dict[str, NDArray[Any]], own: Iterable[bytes], schema: Schema, pure: bool
+) -> Fitted:
+    """What `fitted_to_plain` wrote."""
+    blocks = [
+        (tuple(columns), arrays[f"precision{place}"], arrays[f"block{place}"])
+        for place, columns in enumerate(plain["blocks"])
+    ]
+    told = [
+        (tuple(columns), Told(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
+        for place, (columns, variance, sigma, scale) in enumerate(plain["told"])
+    ]
+    wholes = [
+        Whole(
+            tuple(columns),
+            Fraction(scale),
+            arrays[f"whole{place}"],
+            tuple(schema.domain[name].size for name in columns),
+            int(noises),
+        )
+        for place, (columns, scale, noises) in enumerate(plain["wholes"])
+    ]
+    return Fitted("pure" if pure else "gaussian", tuple(blocks), tuple(told), tuple(wholes), tuple(own))
+
+
+def _listed(values: NDArray[Any] | None) -> list[Any]:
+    return [] if values is None else values.tolist()
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)

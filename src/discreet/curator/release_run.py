@@ -1,0 +1,196 @@
+"""A whole workload at once: plan it, set its budget aside, make it, and give back what was not needed."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from json import dumps
+from typing import Any
+
+from discreet.accounting.event import Event, Nothing
+from discreet.accounting.filter import Gate, loss
+from discreet.accounting.gaussian_dp import gaussian_limit
+from discreet.curator.executor import Paying
+from discreet.curator.procedures import Teller, heard
+from discreet.curator.question import Keyed
+from discreet.curator.records import Released, learn
+from discreet.curator.release import Bill, Release
+from discreet.curator.release_basis import fitted_to
+from discreet.errors import BadParameter, BudgetExceeded
+from discreet.estimate.estimator import Known
+from discreet.ledger import Budget, legacy
+from discreet.ledger.accounts import as_budget, budget_of, gate_of, narrowest
+from discreet.ledger.idempotency import key_body, own_key, part_of
+from discreet.ledger.state import plus
+from discreet.ledger.transaction import Transacted
+from discreet.model.mixture.ensemble import Tell
+from discreet.parameter import Number, positive
+from discreet.plan.build_model import run
+from discreet.plan.requests import Measure, Request
+from discreet.release.method_choice import Forecasts, asked_of, make_release, plan_release, require_method
+from discreet.release.task import Brief, Goal, Limits, ReleasePlan, Wanted, goal_of
+
+# So much of a budget is left for the rounding of prices.
+HAIR = Fraction(1, 10**7)
+
+
+class Releasing:
+    """Releases of one table. The desk goes on answering while a model is fitted: only the teller's turns exclude it."""
+
+    def __init__(self, teller: Teller) -> None:
+        self.teller = teller
+
+    def plan(self, wanted: Wanted, budget: Budget, limits: Limits, rows: Number | None, analyst: str) -> ReleasePlan:
+        """What each method would do: reads no row and spends nothing."""
+        supposed = None if rows is None else float(positive("rows", rows, next_step="Say about how many there are."))
+        with self.teller.knowing:
+            self.teller.refresh()
+            brief = self._brief(goal_of(wanted, self.teller.table.domain), wanted, budget, analyst, self.teller.known)
+            return plan_release(brief, rows=supposed, limits=limits)
+
+    def release(
+        self,
+        wanted: Wanted,
+        budget: Budget,
+        method: str,
+        limits: Limits,
+        analyst: str,
+        key: str | None,
+        tell: Tell | None,
+    ) -> Release:
+        """Make a release: refused, or paid from what was set aside, request after request."""
+        require_method(method)
+        key = None if key is None else own_key(key)
+        teller = self.teller
+        goal = goal_of(wanted, teller.table.domain)
+        with teller.knowing:
+            teller.refresh()
+            brief = self._brief(goal, wanted, budget, analyst, teller.known)
+            forecasts = Forecasts(brief)
+            forecasts.require(method, limits)
+        paying = Paying(analyst, keyed=None if key is None else _request(key, goal, budget, method, limits))
+        with ExitStack() as stack:
+            hold = None
+            try:
+                hold = stack.enter_context(self._held(brief, budget, analyst, key))
+            except BudgetExceeded:
+                # Under its key it may have been begun before; then it goes on with what was paid, and may end.
+                if key is None or not teller.ledger.has(key, analyst=analyst):
+                    raise
+            with teller.turn():
+                why = f"a release for {goal.describe}"
+                begun = teller.begin(why, paying)
+                known = teller.known_at(begun.sequence)
+            # Copied now: the known grows while the release measures.
+            fitted = fitted_to(known, goal)
+            brief = replace(brief, known=known)
+            maker = _Maker(teller, brief, replace(paying, hold=hold))
+            forecast, model = run(make_release(forecasts.again_for(brief), method, limits, tell), maker.answer)
+        with teller.knowing:
+            bill = self._bill(begun, budget, maker, analyst)
+        fitted = fitted.with_own(teller.record_of(each).to_bytes() for each in maker.released if each.steps)
+        schema = teller.table.schema
+        return Release(schema, goal, forecast, model, fitted.known(schema), fitted, bill)
+
+    def _bill(self, begun: Transacted[Released], budget: Budget, maker: "_Maker", analyst: str) -> Bill:
+        entries, table = (begun.sequence, *maker.sequences), self.teller.table.name
+        # As it stood when the release was paid: the same for one that is repeated under its key.
+        account = narrowest(self.teller.ledger.balances(table=table, analyst=analyst, at=entries[-1]))
+        gate = account.gate
+        # Each request was rounded up when it was paid.
+        grains = reduce(plus, map(gate.charge, maker.events), gate.nothing)
+        before = [spend for spend in self.teller.ledger.history(table=table) if spend.sequence < begun.sequence]
+        # How many there were is the business of those who asked.
+        earlier = int(any(not isinstance(spend.event, Nothing) for spend in before))
+        # By itself it keeps the budget that it was given, whatever the table's own is.
+        spent = as_budget(gate_of(Budget(budget.epsilon, budget.delta, gate.kind)), grains)
+        return Bill(budget, spent, grains, budget_of(gate), account.spent, earlier, entries, begun.at)
+
+    def _brief(self, goal: Goal, wanted: Wanted, budget: Budget, analyst: str, known: Known) -> Brief:
+        units = units_of(budget, self.teller.gate(analyst)) * (1 - HAIR)
+        return Brief(known, goal, units, asked_of(wanted, self.teller.table.domain))
+
+    @contextmanager
+    def _held(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
+        """Set the budget aside, so that nobody can take it in the meantime; what is left of it goes back."""
+        event = brief.known.event_for(brief.units)
+        ledger, table = self.teller.ledger, self.teller.table.name
+        try:
+            hold = self.teller.reserve(event, held_for(brief.goal.describe, key), analyst=analyst)
+        except BudgetExceeded:
+            left = ledger.remaining(table=table, analyst=analyst)
+            raise BudgetExceeded(
+                f"a release for {budget} is more than is left: {left}. Give a smaller epsilon, or leave the budget out "
+                "for all that is left."
+            ) from None
+        try:
+            yield hold
+        finally:
+            with self.teller.turn():
+                ledger.close_hold(hold)
+                self.teller.forget_sealed()
+
+
+class _Maker:
+    """Answers the requests of a procedure, and keeps what it has learnt apart from what others learn meanwhile."""
+
+    def __init__(self, teller: Teller, brief: Brief, paying: Paying) -> None:
+        self._teller, self._brief, self._paying = teller, brief, paying
+        self._left = brief.units
+        self.events: list[Event] = []
+        self.released: list[Released] = []
+        self.sequences: list[int] = []
+
+    def answer(self, request: Request) -> Any:
+        """Pay, read, release, record; learn, and say what was heard."""
+        table, paying = self._teller.table, self._paying
+        if paying.keyed is not None:
+            key = part_of(paying.keyed.key, "request", len(self.events) + 1)
+            paying = replace(paying, keyed=paying.keyed._replace(key=key))
+        event, known = request.event(table.domain, table.unit), self._brief.known
+        # The ledger keeps the table's budget; the release's own is kept here.
+        self._left -= loss(event, by=known.accounting)
+        if self._left < 0:
+            raise BudgetExceeded(
+                f"a method of releases asked for more than its budget ({request.why}). Please report it."
+            )
+        with self._teller.turn():
+            sequence, released = self._teller.do(request, paying)
+        self.events.append(event)
+        self.released.append(released)
+        self.sequences.append(sequence)
+        if isinstance(request, Measure):
+            learn(released, known)
+        return heard(request, released)
+
+
+def _request(key: str, goal: Goal, budget: Budget, method: str, limits: Limits) -> Keyed:
+    """What a key is bound to: the workload, the budget, the method and the limits; and as it was written once."""
+    given = [str(budget.epsilon), str(budget.delta), budget.gate]
+    weights = [[list(columns), weight] for columns, weight in goal.weights]
+    asked = [goal.describe, weights, given, method, [limits.seconds, limits.memory]]
+    named = legacy.named("Limits", seconds=limits.seconds, memory=limits.memory)
+    older = f"({', '.join(map(legacy.text, (goal.describe, goal.weights, budget, method)))}, {named})"
+    return Keyed(key, key_body("release", asked), (dumps(["release", *asked]).encode(), older.encode()))
+
+
+def held_for(goal: str, key: str | None) -> str:
+    """Why budget is set aside for a release: whoever finds that its maker has died knows it by its key."""
+    return f"a release for {goal}" + ("" if key is None else f" ({key})")
+
+
+def units_of(budget: Budget, gate: Gate) -> Fraction:
+    """What a budget allows: squared mu, or epsilon where delta is 0."""
+    if not isinstance(budget, Budget):
+        raise BadParameter(
+            f"budget is a {type(budget).__name__}; it must be a Budget. Write dp.Budget(epsilon=0.5, delta=1e-9)."
+        )
+    pure = gate.kind == "pure"
+    if pure != (budget.delta == 0):
+        raise BadParameter(
+            f"the release's delta is {float(budget.delta):g} and the table's {float(gate.delta):g}; both are 0, or "
+            f"neither is. Write dp.Budget(epsilon={float(budget.epsilon):g}, delta={float(gate.delta):g})."
+        )
+    positive("epsilon", budget.epsilon, next_step="A release costs something; raise the cap, or give an epsilon.")
+    return budget.epsilon if pure else gaussian_limit(budget.epsilon, budget.delta)

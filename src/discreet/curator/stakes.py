@@ -1,0 +1,107 @@
+"""What is set aside before a coin is tossed, so that no hit is ever seen that was not paid. Proof: model_coin.md §3"""
+
+import os
+from dataclasses import dataclass, replace
+
+from discreet.accounting.event import Compose, Event
+from discreet.accounting.filter import FULL_TICKS
+from discreet.curator.executor import Executor
+from discreet.errors import Refusal
+from discreet.mechanism.model_coin import ModelCoin
+
+OPENING = "a model answers, and a coin checks it"
+_NEXT = "the next failed check"
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """A hit and its measurement, set aside by one process for one analyst before a coin is tossed.
+
+    It is `unused` as long as every toss under it is known to have passed.
+    """
+
+    number: int
+    price: Event
+    process: int
+    unused: bool = True
+
+
+class Stakes:
+    """The stakes of this process, at most one for each analyst.
+
+    A toss may be seen in an answer, in an error, or in that none comes. So `begin` is called before it, and `passed`
+    only after it is known to have passed. Whatever goes wrong between them, nothing is tossed under that stake again,
+    and it is paid and not given back.
+    """
+
+    def __init__(self, teller: Executor) -> None:
+        self.teller = teller
+        self._stakes: dict[str, Stake] = {}
+        # The openings of coins that were paid here.
+        self.opened: list[Event] = []
+
+    def own(self, price: Event, analyst: str) -> Stake | None:
+        """The stake of this price under which this process may toss for an analyst, if there is one."""
+        stake = self._stakes.get(analyst)
+        if stake is None or not stake.unused or stake.process != os.getpid() or stake.price != price:
+            return None
+        return stake if stake.number in self.teller.ledger.stakes else None
+
+    def payable(self, coin: ModelCoin, price: Event, analyst: str) -> bool:
+        """Whether a coin may be tossed for an analyst, or could be with what is left."""
+        return self.own(price, analyst) is not None or self._fits(coin, price, analyst)
+
+    def take(self, coin: ModelCoin, price: Event, analyst: str) -> Stake | None:
+        """A stake of this price, durable, with the coin opened for the analyst; None if it cannot be paid."""
+        stake = self.own(price, analyst)
+        if stake is not None:
+            return stake
+        # Of another session, or of a toss that went wrong: what may have been seen of that is paid now.
+        self.close(analyst)
+        teller = self.teller
+        if not self._fits(coin, price, analyst):
+            return None
+        try:
+            for opening in self._unopened(coin, analyst):
+                teller.note(None, opening, OPENING, analyst=analyst)
+                self.opened.append(opening)
+            number = teller.reserve(price, _NEXT, analyst=analyst, stake=True)
+        except Refusal:
+            return None
+        self._stakes[analyst] = stake = Stake(number, price, os.getpid())
+        teller.refresh()
+        return stake
+
+    def begin(self, analyst: str) -> None:
+        """A coin is tossed now: until it is known to have passed, it may have hit."""
+        self._stakes[analyst] = replace(self._stakes[analyst], unused=False)
+
+    def passed(self, analyst: str) -> None:
+        """The toss passed, and the stake is as it was before."""
+        self._stakes[analyst] = replace(self._stakes[analyst], unused=True)
+
+    def close(self, analyst: str | None = None) -> None:
+        """Give back what is unused, and pay what may have been used."""
+        # Nobody tosses meanwhile.
+        with self.teller.paying:
+            for name in [analyst] if analyst is not None else list(self._stakes):
+                stake = self._stakes.get(name)
+                # After a fork it is the parent's.
+                if stake is not None and stake.process == os.getpid():
+                    self.teller.ledger.close_hold(stake.number, unused=stake.unused)
+                self._stakes.pop(name, None)
+
+    def _fits(self, coin: ModelCoin, price: Event, analyst: str) -> bool:
+        return self.teller.fits(Compose((*self._unopened(coin, analyst), price)), analyst)
+
+    def _unopened(self, coin: ModelCoin, analyst: str) -> tuple[Event, ...]:
+        """The opening of a coin, unless every account over the analyst has paid it.
+
+        Who opens a session pays it for the accounts over them; others have accounts of their own. An order that it
+        closes stays closed, whatever its limit is raised to.
+        """
+        for account in self.teller.accounts(analyst):
+            closing = account.gate.charge(coin.opening)
+            if any(price == FULL_TICKS > have for price, have in zip(closing, account.spent_grains, strict=True)):
+                return (coin.opening,)
+        return ()

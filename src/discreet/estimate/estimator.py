@@ -1,0 +1,343 @@
+"""What has been released of one table, and what follows from it: an estimate and an interval for any query.
+
+`Known` is the estimator. What it has learnt is the same whatever the noise was; there is one kind of estimator for
+Gaussian noise (`gaussian.py`) and one for discrete Laplace noise (`laplace.py`), which differ in how errors are
+distributed, in what a budget buys, and in how questions are planned.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from math import expm1, inf, log1p
+from statistics import NormalDist
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from discreet.accounting.event import Event
+from discreet.accounting.sensitivity import Sensitivity
+from discreet.cache import LruCache, memoize
+from discreet.estimate.direct_measurements import Directs
+from discreet.estimate.laplace_marginal import Whole
+from discreet.estimate.measurements import (
+    Bars,
+    GaussianQuery,
+    GaussianResiduals,
+    LaplaceMarginal,
+    LaplaceQuery,
+    Question,
+    Step,
+    laplace_variance,
+    variance_of,
+    weighs_nothing,
+)
+from discreet.estimate.residual_lattice import MOST_NUMBERS, Lattice, largest_variance, variances_of
+from discreet.estimate.separable import Family, family_of, room_of
+from discreet.mechanism.gaussian import half_width
+from discreet.mechanism.laplace import half_width as laplace_half_width
+from discreet.query.linear import Linear, Marginal
+from discreet.query.residual import Measurement, Residual
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+from discreet.types import Columns, Ints, Numbers
+
+_CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """The value of each question, the variance of its error (infinite if unknown), and half-widths found for it."""
+
+    values: Numbers
+    variances: Numbers
+    widths: dict[tuple[float, int], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What direct measurements of one question said, kept as it is.
+
+    `sigma` is set if there was one, with rounded Gaussian noise; `scale` if it had discrete Laplace noise.
+    """
+
+    values: Numbers
+    variance: float
+    sigma: Fraction | None = None
+    scale: Fraction | None = None
+
+    def error(self, confidence: float, *, joint: int = 1) -> float:
+        """The half-width that holds with this probability; of one measurement, by the exact law of its noise."""
+        if self.sigma is not None:
+            return half_width(self.sigma, confidence, joint=joint)
+        if self.scale is not None:
+            return laplace_half_width(self.scale, confidence, joint=joint)
+        return quantile(confidence, joint) * float(self.variance**0.5)
+
+
+@memoize(1024)
+def quantile(confidence: float, joint: int = 1) -> float:
+    """The z with Pr[|N(0, 1)| ≤ z]^joint = confidence.
+
+    For any jointly Gaussian errors, each within z of its standard deviations, all hold together at least so often:
+    independent ones are the worst [Šidák 1967].
+
+    >>> round(quantile(0.95), 3), round(quantile(0.95, joint=100), 3)
+    (1.96, 3.474)
+    """
+    each = -expm1(log1p(-(1 - confidence)) / joint)
+    return -NormalDist().inv_cdf(each / 2)
+
+
+@dataclass(eq=False)
+class Known(ABC):
+    """An estimator of one table: a lattice of residuals, direct measurements joined to it, and direct answers.
+
+    `told` has the direct answers as they were released, `wholes` the marginals that were measured with Laplace noise.
+    """
+
+    lattice: Lattice
+    told: dict[Hashable, Told] = field(default_factory=dict)
+    wholes: list[Whole] = field(default_factory=list)
+    paid: dict[Columns, float] = field(default_factory=dict)
+    cost: float = 0.0
+    version: int = 0
+    directs: Directs = field(init=False)
+    _estimates: LruCache[Hashable, tuple[int, Estimate]] = field(default_factory=_CACHE)
+    _families: LruCache[Hashable, tuple[Family | None]] = field(default_factory=_CACHE)
+
+    # How units of the budget are counted: squared mu, or epsilon where delta is 0.
+    accounting: ClassVar[Literal["gaussian", "pure"]]
+    # The deviation of noise that costs some units falls like units^−rate. So a budget is best split over measurements
+    # as worth^(1/(1 + rate)).
+    rate: ClassVar[float]
+    # Fewer units than this for a question are hardly worth a plan.
+    least_units: ClassVar[float]
+    # Whether residuals are measured one by one, as models and most methods of release need it.
+    measures_residuals: ClassVar[bool]
+    # Whether errors of answers are jointly Gaussian, as Fieller's theorem needs it.
+    jointly_gaussian: ClassVar[bool]
+    # Whether two direct answers to one question are averaged; otherwise the one with less noise is kept.
+    averages_direct: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        self.directs = Directs(self.lattice)
+
+    @classmethod
+    def nothing(cls, domain: Domain, unit: Unit) -> Self:
+        """What is known before the first question."""
+        return cls(Lattice(domain, unit))
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the table."""
+        return self.lattice.domain
+
+    # Learning.
+
+    def learn(self, step: Step, values: Ints | None = None) -> None:
+        """Learn what a step has measured; without values only how well it is known, to plan ahead."""
+        self.version += 1
+        self.cost += step.price
+        match step:
+            case GaussianResiduals(measurement):
+                self._learn_residuals(measurement, values)
+            case GaussianQuery(question, sigma, price):
+                self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+                self._learn_gaussian(question, sigma, values)
+            case LaplaceMarginal(columns, scale, price):
+                self.paid[columns] = self.paid.get(columns, 0.0) + price
+                self._learn_marginal(columns, scale, values)
+            case LaplaceQuery(question, scale, price):
+                self.paid[question.scope] = self.paid.get(question.scope, 0.0) + price
+                self._learn_laplace(question, scale, values)
+
+    def learn_total(self, rows: int) -> None:
+        """Learn the number of rows where it is public."""
+        self.version += 1
+        self.lattice.add(Residual(()), variance=0.0, values=np.array([rows]))
+
+    def _learn_residuals(self, measurement: Measurement, values: Ints | None) -> None:
+        start = 0
+        for residual, sigma in measurement.pieces:
+            end = start + self.lattice.size(residual)
+            part = None if values is None else values[start:end]
+            self.lattice.add(residual, variance=variance_of(float(sigma)), values=part)
+            start = end
+        self.lattice.use(measurement.columns)
+        self.directs.drop_implied(measurement.columns, version=self.version)
+
+    def _learn_gaussian(self, question: Question, sigma: Fraction, values: Ints | None) -> None:
+        """Learn a direct answer with Gaussian noise: as it is, and joined to the lattice where that can be."""
+        variance = variance_of(float(sigma))
+        numbers = np.zeros(1) if values is None else values.astype(np.float64)
+        before = self.told.get(question)
+        if before is None:
+            self.told[question] = Told(numbers, variance, sigma)
+        else:
+            weight = before.variance / (before.variance + variance)
+            self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
+        family = self.family(question) if isinstance(question, Linear) else None
+        if family is not None:
+            self.directs.join(question, family, float(numbers[0]), variance, version=self.version)
+
+    def _learn_marginal(self, columns: Columns, scale: Fraction, values: Ints | None) -> None:
+        """Learn a whole marginal with discrete Laplace noise in every cell: every residual of its columns at once."""
+        whole = Whole(columns, scale, values, tuple(self.domain[name].size for name in columns))
+        self.wholes.append(whole)
+        for residual, variance, numbers in whole.pieces(self.domain):
+            self.lattice.add(residual, variance=variance, values=numbers)
+
+    def _learn_laplace(self, question: Question, scale: Fraction, values: Ints | None) -> None:
+        """Learn a direct answer with discrete Laplace noise; the one with the least noise is kept."""
+        before = self.told.get(question)
+        if before is None or before.scale is None or scale < before.scale:
+            numbers = np.zeros(1) if values is None else values.astype(np.float64)
+            self.told[question] = Told(numbers, laplace_variance(scale), scale=scale)
+
+    # Estimates.
+
+    def family(self, question: Question) -> Family | None:
+        """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
+        if self.lattice.view(question.scope) is None:
+            return None
+        found = self._families.get(question)
+        if found is None:
+            found = (family_of(question, self.domain),)
+            self._families.put(question, found, size=room_of(question) + (found[0].room if found[0] else 0))
+        return found[0]
+
+    def surely_unknown(self, question: Linear) -> bool:
+        """Whether nothing can be known of a question, quickly: it has a piece of all its columns, never measured.
+
+        If this is false, it may still be unknown.
+        """
+        columns = question.scope
+        if len(question.products) != 1 or question in self.told or columns in self.directs.groups or not columns:
+            return False
+        block = self.lattice.blocks.get(columns)
+        return block is None or not block.precision.any()
+
+    def estimate(self, question: Question) -> Estimate:
+        """Values and variances, in the order in which a marginal is laid out."""
+        found = self._estimates.get(question)
+        if found is None or found[0] != self.version:
+            found = self.version, self._estimate(question)
+            self._estimates.put(question, found, size=2 * found[1].values.size + room_of(question))
+        return found[1]
+
+    def _estimate(self, question: Question) -> Estimate:
+        size = question.size(self.domain) if isinstance(question, Marginal) else 1
+        if weighs_nothing(question):
+            return Estimate(np.zeros(size), np.zeros(size))
+        family = self.family(question)
+        if family is None:
+            return Estimate(np.zeros(size), np.full(size, inf))
+        found = self.estimate_family(family)
+        if not isinstance(question, Marginal):
+            return Estimate(found.values.reshape(1), found.variances.reshape(1))
+        order = [family.columns.index(name) for name in question.columns]
+        others = [axis for axis in range(len(family.columns)) if axis not in order]
+
+        def laid_out(numbers: Numbers) -> Numbers:
+            return numbers.reshape(family.cells).transpose([*order, *others]).ravel()
+
+        return Estimate(laid_out(found.values), laid_out(found.variances))
+
+    def estimate_family(self, family: Family) -> Estimate:
+        """The value and the variance of each question of a family."""
+        view = self.lattice.viewed(family.columns)
+        groups = self.directs.groups_for(family) if self.directs.groups else ()
+        if family.size == family.products == 1 and not groups:
+            return Estimate(*self.lattice.estimate_one(family, view))
+        values = self.lattice.values(family, view)
+        if not groups:
+            return Estimate(values, variances_of(family, view))
+        moved, variances = self.directs.applied(family, groups)
+        return Estimate(values + moved.reshape(values.shape), variances)
+
+    def largest_variance(self, family: Family) -> float:
+        """The largest variance of the questions of a family."""
+        groups = self.directs.groups_for(family) if self.directs.groups else ()
+        if groups:
+            return float(self.directs.applied(family, groups)[1].max())
+        return largest_variance(family, self.lattice.viewed(family.columns))
+
+    def with_direct(self, question: Question) -> tuple[Estimate, Numbers]:
+        """The estimate together with a direct answer that it has not learnt from, and the weight the estimate keeps."""
+        found, told = self.estimate(question), self.told.get(question)
+        if told is None or self.directs.has(question, question.scope):
+            return found, np.ones(found.values.shape)
+        with np.errstate(invalid="ignore"):
+            kept = np.where(np.isinf(found.variances), 0.0, told.variance / (found.variances + told.variance))
+        return combined(found, told), kept
+
+    # What differs between the two kinds.
+
+    @abstractmethod
+    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
+        """The answer to one question, as good as it is known: infinite errors where it is not.
+
+        The work that may be done for it is shared by so many questions `among` which it is one.
+        """
+
+    @abstractmethod
+    def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
+        """The largest error of the cells of a GROUP BY."""
+
+    @abstractmethod
+    def units_for(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """The units that a budget of (epsilon, delta) has."""
+
+    @abstractmethod
+    def event_for(self, units: Fraction) -> Event:
+        """The event that costs so many units."""
+
+    @abstractmethod
+    def variance_for(self, moves: Sensitivity, units: float) -> float:
+        """About the variance of noise that costs so many units, on numbers that a person moves so far."""
+
+    @abstractmethod
+    def scale_for(self, units: float) -> float:
+        """The scale parameter of the noise on a number that a person moves by 1, for so many units."""
+
+    @abstractmethod
+    def deviation_for(self, units: float) -> float:
+        """The standard deviation of that noise."""
+
+    @abstractmethod
+    def squared_mu_for(self, units: Fraction, marginals: int) -> float:
+        """The squared mu whose Gaussian noise on so many marginals, measured alike, is that of the units."""
+
+    @abstractmethod
+    def selection_for(self, units: Fraction) -> Fraction:
+        """The epsilon of a selection that costs so many units."""
+
+    @abstractmethod
+    def query_step(self, question: Question, units: Fraction) -> GaussianQuery | LaplaceQuery:
+        """A question measured by itself, for at most so many units."""
+
+    @abstractmethod
+    def marginal_step(self, columns: Columns, units: Fraction) -> GaussianQuery | LaplaceMarginal:
+        """All cells of some columns measured together, for at most so many units."""
+
+    @abstractmethod
+    def count_step(self, units: Fraction, variance: float) -> GaussianResiduals | LaplaceMarginal | None:
+        """The number of rows, measured for at most so many units; None unless that has less than this variance."""
+
+
+def combined(found: Estimate, told: Told) -> Estimate:
+    """An estimate and a direct answer whose noises are independent."""
+    with np.errstate(invalid="ignore"):
+        weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + told.variance))
+    return Estimate(found.values + weights * (told.values - found.values), weights * told.variance)
+
+
+def better(bars: Bars, told: Told | None, confidence: float, joint: int) -> Bars:
+    """These, or the direct answer by the exact law of its noise, if that is better by itself."""
+    if told is None:
+        return bars
+    error = told.error(confidence, joint=joint)
+    # A sum of a whole noise and hardly anything else is better described by the law of the whole noise.
+    return bars if float(bars.errors.max()) < 0.95 * error else Bars(told.values, np.full(told.values.shape, error))

@@ -1,0 +1,123 @@
+"""The estimator for Gaussian noise: errors are jointly Gaussian, and a budget is counted in squared mu."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import inf, log, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from discreet.accounting.event import Event, Gaussian
+from discreet.accounting.gaussian_dp import gaussian_limit
+from discreet.accounting.sensitivity import Sensitivity
+from discreet.estimate.estimator import Estimate, Known, Told, better, combined, quantile
+from discreet.estimate.measurements import (
+    Bars,
+    GaussianQuery,
+    GaussianResiduals,
+    Question,
+    gaussian_noise,
+    weighs_nothing,
+)
+from discreet.query.linear import Marginal
+from discreet.query.residual import Measurement, Residual
+from discreet.source.query_sensitivity import sensitivity_of
+from discreet.types import Columns, Numbers
+
+# A selection for this much squared mu never errs. It costs a little less than it may: prices are rounded up.
+MOST_SELECTING, MARGIN = 100.0, 1e-9
+
+
+class GaussianLattice(Known):
+    """Residuals are measured one by one, each as well as it is needed; or a question by itself."""
+
+    accounting = "gaussian"
+    rate, least_units = 0.5, 2**-40
+    measures_residuals = jointly_gaussian = averages_direct = True
+
+    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
+        """Gaussian intervals; of one direct measurement by the exact law of its rounded noise."""
+        return self._intervals(question, self.estimate(question), self.told.get(question), confidence, joint)
+
+    def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
+        """The largest error of the cells of a GROUP BY; the cells themselves are not computed."""
+        family = None if weighs_nothing(question) else self.family(question)
+        if family is None:
+            return float(self.intervals(question, confidence).errors.max())
+        told = self.told.get(question)
+        first = None if told is None else replace(told, values=told.values[:1])
+        found = Estimate(np.zeros(1), np.array([self.largest_variance(family)]))
+        return float(self._intervals(question, found, first, confidence, 1).errors[0])
+
+    def _intervals(self, question: Question, found: Estimate, told: Told | None, confidence: float, joint: int) -> Bars:
+        z = quantile(confidence, joint)
+        if told is None:
+            return Bars(found.values, _half_widths(question, found.variances, z))
+        if self.directs.has(question, question.scope):
+            if float(found.variances.max()) < 0.9 * told.variance:
+                return Bars(found.values, _half_widths(question, found.variances, z))
+            return better(Bars(found.values, np.full(found.values.shape, inf)), told, confidence, joint)
+        both = combined(found, told)
+        return better(Bars(both.values, _half_widths(question, both.variances, z)), told, confidence, joint)
+
+    def units_for(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """The largest squared mu that (epsilon, delta) allows."""
+        return gaussian_limit(epsilon, delta)
+
+    def event_for(self, units: Fraction) -> Event:
+        """Gaussian noise of this squared mu."""
+        return Gaussian(Fraction(1), units)
+
+    def variance_for(self, moves: Sensitivity, units: float) -> float:
+        """Squared L2 sensitivity over squared mu."""
+        return float(moves.l2_squared) / units
+
+    def scale_for(self, units: float) -> float:
+        """1/mu."""
+        return float(units**-0.5)
+
+    def deviation_for(self, units: float) -> float:
+        """1/mu."""
+        return float(units**-0.5)
+
+    def squared_mu_for(self, units: Fraction, marginals: int) -> float:
+        """The units themselves."""
+        return float(units)
+
+    def selection_for(self, units: Fraction) -> Fraction:
+        """A selection of bounded range that costs so much squared mu."""
+        return selection_for(float(units))
+
+    def query_step(self, question: Question, units: Fraction) -> GaussianQuery:
+        """With rounded Gaussian noise."""
+        moves = sensitivity_of(question, self.domain, self.lattice.unit).l2_squared
+        sigma = gaussian_noise(moves, units)
+        return GaussianQuery(question, sigma, float(moves / sigma**2))
+
+    def marginal_step(self, columns: Columns, units: Fraction) -> GaussianQuery:
+        """As one question, by itself."""
+        return self.query_step(Marginal(columns), units)
+
+    def count_step(self, units: Fraction, variance: float) -> GaussianResiduals | None:
+        """As the residual of no columns."""
+        total = self.query_step(Marginal(()), units)
+        if total.variance >= variance:
+            return None
+        return GaussianResiduals(Measurement(((Residual(()), total.sigma),)), total.price)
+
+
+def _half_widths(question: Question, variances: Numbers, z: float) -> Numbers:
+    """The half-widths of Gaussian errors. The total may have one rounded noise: |round(Y)| ≤ t + 1/2 if |Y| ≤ t."""
+    widths = z * np.sqrt(variances)
+    return widths if question.scope else np.where(variances > 0, widths + 0.5, 0.0)
+
+
+def selection_for(units: float) -> Fraction:
+    """The epsilon of a selection that costs so much squared mu: μ = 2Φ⁻¹(e^(ε/2)/(1 + e^(ε/2))), solved for ε.
+
+    >>> from discreet.accounting.gaussian_dp import squared_mu_of_bounded_range
+    >>> 0.9999 < squared_mu_of_bounded_range(selection_for(0.25)) / 0.25 <= 1
+    True
+    """
+    half, normal = sqrt(min(units, MOST_SELECTING)) / 2, NormalDist()
+    return Fraction((1 - MARGIN) * 2 * log(normal.cdf(half) / normal.cdf(-half))).limit_denominator(10**12)

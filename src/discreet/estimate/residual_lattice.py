@@ -1,0 +1,326 @@
+"""The lattice of residuals: for every few columns, how well each of their parts is known, and what is known of it.
+
+Functions on the cells of some columns S fall apart into orthogonal pieces, one for each choice of a part in each column
+(lattice.md). Measurements of one piece add up their precisions; a query is the sum of its pieces; its variance is the
+sum of theirs. The pieces of one set of columns, all of them not constant, lie together in a `Block`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.sensitivity import scalar_sensitivity
+from discreet.cache import LruCache, memoize
+from discreet.estimate.separable import Family, axes_of, energies_of
+from discreet.query.residual import Axis, Residual
+from discreet.schema.domain import Domain
+from discreet.schema.unit import Unit
+from discreet.types import Columns, Numbers
+
+# What is gathered for questions to come: numbers of eight bytes, so 32 MB.
+MOST_NUMBERS = 2**22
+# Views of more pieces or numbers than this are not made: such questions are measured directly.
+MOST_PIECES, MOST_CELLS = 2**13, 2**20
+# The subsets of up to so many columns are kept: they are at most 64.
+FEW = 6
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """What is known of the pieces of some columns in which none of them is constant.
+
+    `precision` has an axis for each column with an entry for each of its parts: 1/variance. `price` is what a unit of
+    precision costs (in squared mu). `values` estimates the measuring matrices times the true marginal, all parts of a
+    column one after the other.
+    """
+
+    columns: Columns
+    axes: tuple[Axis, ...]
+    price: Numbers
+    precision: Numbers
+    values: Numbers | None = None
+    version: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """All pieces of some columns, constants included, as tensors with an axis for each column and an entry a part."""
+
+    columns: Columns
+    stamp: int
+    checked: int
+    price: Numbers
+    precision: Numbers
+    inverse: Numbers
+    unknown: Numbers
+    partial: bool
+    values: Numbers | None = None
+
+
+@dataclass(eq=False)
+class Lattice:
+    """Everything that was measured piece by piece. `domain` and `unit` say what a piece costs.
+
+    There is a block for what was measured, and for nothing else: a look at what is known leaves nothing behind. `used`
+    has how many questions on some columns were paid for.
+    """
+
+    domain: Domain
+    unit: Unit
+    blocks: dict[Columns, Block] = field(default_factory=dict)
+    used: Counter[Columns] = field(default_factory=Counter)
+    views: LruCache[Columns, View] = field(default_factory=lambda: LruCache(MOST_NUMBERS))
+    version: int = 0
+
+    def block(self, columns: Columns) -> Block:
+        """The block of some columns, as yet unknown if nothing was measured."""
+        found = self.blocks.get(columns)
+        if found is None:
+            axes = axes_of(self.domain, columns)
+            every = price_of(axes, self.unit, droppable=self.domain.drops)
+            price = np.asarray(every[(slice(1, None),) * len(axes)])
+            # What no person can move costs nothing; it is known once it is told.
+            found = Block(columns, axes, price, np.zeros(price.shape))
+        return found
+
+    def size(self, residual: Residual) -> int:
+        """How many numbers a residual has."""
+        axes = axes_of(self.domain, residual.columns)
+        return prod(axis.rows(part) for axis, (_, part) in zip(axes, residual.parts, strict=True))
+
+    def add(self, residual: Residual, *, variance: float, values: NDArray[np.int64] | None) -> None:
+        """Learn a measurement whose numbers have noise of this variance; without values only how well it is known."""
+        block = self.blocks.setdefault(residual.columns, self.block(residual.columns))
+        parts = tuple(part - 1 for _, part in residual.parts)
+        gain = prod(axis.gain(part + 1) for axis, part in zip(block.axes, parts, strict=True))
+        precision = gain / variance if variance else np.inf
+        before = float(block.precision[parts])
+        block.precision[parts] = before + precision
+        if values is not None and before < np.inf:
+            self._learn(block, parts, values, 1.0 if precision == np.inf else precision / (before + precision))
+        block.version += 1
+        self.version += 1
+
+    def _learn(self, block: Block, parts: tuple[int, ...], values: NDArray[np.int64], weight: float) -> None:
+        """Move the estimate of one piece towards new values, by this weight."""
+        if block.values is None:
+            block.values = np.zeros(tuple(axis.starts[-1] for axis in block.axes))
+        places = tuple(slice(*axis.starts[part : part + 2]) for axis, part in zip(block.axes, parts, strict=True))
+        new = values.astype(np.float64).reshape(block.values[places].shape)
+        for place, axis in enumerate(block.axes):
+            if not axis.levels:
+                # Contrasts add up to zero: what the noise says beyond that is about nothing.
+                new = new - new.mean(axis=place, keepdims=True)
+        block.values[places] += weight * (new - block.values[places])
+
+    def use(self, columns: Columns) -> None:
+        """Count a question on these columns that was paid for: it has used all their pieces, raised or not."""
+        self.used[columns] += 1
+
+    def view(self, columns: Columns) -> View | None:
+        """All pieces of some columns, or None if there are too many."""
+        axes = axes_of(self.domain, columns)
+        # Before anything else: what follows takes as long as there are pieces.
+        if not is_viewed(axes):
+            return None
+        found = self.views.get(columns)
+        if found is not None and found.checked == self.version:
+            return found
+        measured = self._measured(columns)
+        stamp = sum(block.version for block, _ in measured)
+        if found is not None and found.stamp == stamp:
+            found.checked = self.version
+            return found
+        price = price_of(axes, self.unit, droppable=self.domain.drops)
+        precision = np.zeros(price.shape)
+        for block, places in measured:
+            precision[places] = block.precision
+        known = precision > 0
+        inverse = np.divide(1.0, precision, out=np.zeros(price.shape), where=known)
+        view = View(
+            columns, stamp, self.version, price, precision, inverse, (~known).astype(np.float64), not known.all()
+        )
+        # Four tensors, and the values when somebody asks for them.
+        room = 4 * price.size + numbers_in(axes) + 64
+        self.views.put(columns, view, size=room)
+        return view
+
+    def viewed(self, columns: Columns) -> View:
+        """The view of columns that have one: those of a family."""
+        view = self.view(columns)
+        assert view is not None, "a family has a view"
+        return view
+
+    def uses_of(self, columns: Columns) -> Numbers:
+        """How many questions have paid for each piece of a view, now: those on all columns in which it varies."""
+        axes = axes_of(self.domain, columns)
+        uses = np.zeros((2,) * len(axes))
+        for scope, times in self.used.items():
+            uses[tuple(int(name in scope) for name in columns)] += times
+        for place in range(len(axes)):
+            # What was paid for a column and more was paid for those others too.
+            constant, varying = np.take(uses, 0, axis=place), np.take(uses, 1, axis=place)
+            uses = np.stack([constant + varying, varying], axis=place)
+        for place, axis in enumerate(axes):
+            uses = np.repeat(uses, [1, axis.parts - 1], axis=place)
+        return uses
+
+    def gathered(self, view: View) -> Numbers:
+        """The estimates of all residuals of a view: an axis for each column, its total first, then its measurements."""
+        if view.values is None:
+            axes = axes_of(self.domain, view.columns)
+            values = np.zeros(tuple(1 + axis.starts[-1] for axis in axes))
+            for block, places in self._measured(view.columns):
+                if block.values is not None:
+                    values[places] = block.values
+            view.values = values
+        return view.values
+
+    def values(self, family: Family, view: View) -> Numbers:
+        """The estimate of each question of a family."""
+        values = self.gathered(view)
+        if not family.columns:
+            return np.asarray(family.coefficients.sum() * values)
+        if family.products == 1:
+            for reading in family.readings:
+                values = reading.values(values, 0, 1)
+            return np.asarray(family.coefficients[0] * values.reshape(family.cells))
+        total = np.zeros(family.cells)
+        for place, coefficient in enumerate(family.coefficients):
+            part = values
+            for reading in family.readings:
+                part = reading.values(part, place, family.products)
+            total += coefficient * part.reshape(family.cells)
+        return total
+
+    def estimate_one(self, family: Family, view: View) -> tuple[Numbers, Numbers]:
+        """The value and the variance of one question with one product: the usual case, quickly."""
+        energies = np.ones(1)
+        value = self.gathered(view)
+        for place in range(len(family.columns)):
+            reading = family.listed(place)
+            energies = np.multiply.outer(energies, reading.energies[0]).ravel()
+            value = np.tensordot(reading.vectors[0], value, 1)
+        coefficient = float(family.coefficients[0])
+        variance = float(energies @ view.inverse.ravel()) * coefficient**2
+        if view.partial and float(energies @ view.unknown.ravel()) > 0:
+            variance = inf
+        return np.array(coefficient * float(value)), np.array(variance)
+
+    def _measured(self, columns: Columns) -> list[tuple[Block, tuple[Any, ...]]]:
+        """The blocks inside some columns of which something was measured, and where each lies in a view."""
+        return [(self.blocks[chosen], inside(columns, chosen)) for chosen in among(self.blocks, columns)]
+
+
+def variances_of(family: Family, view: View) -> Numbers:
+    """The variance of each question of a family; infinite where one of its residuals was never measured."""
+    variances = weighed_energies(family, view.inverse)
+    if not view.partial:
+        return variances
+    return np.where(weighed_energies(family, view.unknown) > 0, inf, variances)
+
+
+def largest_variance(family: Family, view: View) -> float:
+    """The largest of these. Of one product there is one number for each kind of cell: mostly all look alike."""
+    if family.products > 1:
+        return float(variances_of(family, view).max())
+    known, unknown = (_largest(family, weights) for weights in (view.inverse, view.unknown))
+    return inf if unknown > 0 else known
+
+
+def _largest(family: Family, weights: Numbers) -> float:
+    for reading in family.readings:
+        weights = np.tensordot(weights, reading.kinds, axes=(0, 1))
+    return float(family.coefficients[0] ** 2 * weights.max())
+
+
+def weighed_energies(family: Family, weights: Numbers) -> Numbers:
+    """The energies of each question, added up with a weight for each residual."""
+    if family.products > 1:
+        energies, depth = energies_of(family), len(family.columns)
+        return np.asarray(np.tensordot(energies, weights, depth) if depth else energies * weights)
+    for reading in family.readings:
+        # One column after the other: no table of all residuals of all cells is made.
+        weights = reading.weighed(weights)
+    return np.asarray(family.coefficients[0] ** 2 * weights.reshape(family.cells))
+
+
+def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
+    """Those of some sets of columns that lie inside others, smaller ones first.
+
+    All subsets are looked up, or all sets are gone through, whichever are fewer: a question on forty columns has 2^40
+    subsets, of which next to none is known.
+
+    >>> among({("a", "b"): 1, ("b", "c"): 2, ("b",): 3}, ("a", "b", "d"))
+    [('b',), ('a', 'b')]
+    """
+    if 2 ** len(columns) <= len(known):
+        return [chosen for chosen in subsets(columns) if chosen in known]
+    names = frozenset(columns)
+    found = [chosen for chosen in known if names.issuperset(chosen)]
+    order = {name: place for place, name in enumerate(columns)}
+    return sorted(found, key=lambda chosen: (len(chosen), [order[name] for name in chosen]))
+
+
+def is_viewed(axes: Sequence[Axis]) -> bool:
+    """Whether a view of some columns is made: it has few enough pieces, cells and numbers."""
+    pieces, cells = prod(axis.parts for axis in axes), prod(axis.cells for axis in axes)
+    return pieces <= MOST_PIECES and cells <= MOST_CELLS and numbers_in(axes) <= 2 * MOST_CELLS
+
+
+def numbers_in(axes: Sequence[Axis]) -> int:
+    """How many numbers measure all pieces of some columns together."""
+    return prod(1 + axis.starts[-1] for axis in axes)
+
+
+def subsets(columns: Columns) -> tuple[Columns, ...]:
+    """All subsets of some columns, in their order, the empty one first."""
+    return _few_subsets(columns) if len(columns) <= FEW else _subsets(columns)
+
+
+def _subsets(columns: Columns) -> tuple[Columns, ...]:
+    return tuple(chain.from_iterable(combinations(columns, size) for size in range(len(columns) + 1)))
+
+
+_few_subsets = memoize(1 << 12)(_subsets)
+
+
+def inside(columns: Columns, chosen: Columns) -> tuple[Any, ...]:
+    """Where a block lies in a view: all parts but the constants of the chosen columns, the constants of the others."""
+    return tuple(slice(1, None) if name in chosen else 0 for name in columns)
+
+
+@memoize(512)
+def price_of(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> Numbers:
+    """What a unit of precision of each piece costs, in squared mu: sensitivity² over gain (`residual_sensitivity`).
+
+    An axis for each column, with an entry for each part, the constants first: of them a piece has neither norm nor
+    gain. All factors are whole numbers, so that the price is rounded once.
+    """
+    sizes = [range(1, axis.parts) for axis in axes]
+    norms = _outer(np.multiply, [[1, *map(axis.squared_norm, parts)] for axis, parts in zip(axes, sizes, strict=True)])
+    gains = _outer(np.multiply, [[1, *map(axis.gain, parts)] for axis, parts in zip(axes, sizes, strict=True)])
+    if unit.neighbors == "replace_one":
+        # Two cells of a category of n, or the halves of a block, where n is 2, are 1 + 1/(n − 1) apart.
+        alike = [2.0 if axis.levels else float(axis.cells) for axis in axes]
+        least = _outer(np.minimum, [[np.inf, *([n] * len(parts))] for n, parts in zip(alike, sizes, strict=True)])
+        with np.errstate(invalid="ignore"):
+            norms = np.where(np.isinf(least), norms, norms * 2 * least / (least - 1))
+    price = np.array(unit.contributions**2 * norms / gains)
+    price[(0,) * len(axes)] = float(scalar_sensitivity(1, 1, unit, droppable=droppable).l2_squared)
+    price.setflags(write=False)
+    return price
+
+
+def _outer(join: np.ufunc, rows: Sequence[Sequence[float]]) -> Numbers:
+    """All combinations of one number of each row."""
+    found = np.full((), np.inf if join is np.minimum else 1.0)
+    for row in rows:
+        found = join.outer(found, np.array(row, dtype=np.float64))
+    return np.array(found)

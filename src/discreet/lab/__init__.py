@@ -1,0 +1,1 @@
+"""The lecture hall: textbook algorithms, lecture claims, attacks, the demonstration. The product never imports it."""

@@ -1,0 +1,1 @@
+"""The commands that the lab gives to `discreet`: attack, audit and reproduce."""

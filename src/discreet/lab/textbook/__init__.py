@@ -1,0 +1,1 @@
+"""Textbook algorithms: PMW, MWEM, SmallDB, multiplicative weights, the lecture's k-means."""

@@ -1,0 +1,1 @@
+"""A holdout set that may be asked again and again, and a leaderboard."""

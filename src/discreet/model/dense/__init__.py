@@ -1,0 +1,1 @@
+"""Dense models: a weight for every row of a small domain."""

@@ -1,0 +1,1 @@
+"""Mixtures of products: a model that fits noisy marginals of many columns."""

@@ -1,0 +1,1 @@
+"""Synthetic rows: whole rows whose counts are near those of a model."""

@@ -1,0 +1,1 @@
+"""Junction trees: a model with the largest entropy that fits noisy marginals."""

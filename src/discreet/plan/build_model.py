@@ -1,0 +1,219 @@
+"""How a model is built: look at single columns, at pairs, join what they do not explain, and ask how wrong it is.
+
+A procedure (`request.py`): it says what it wants measured, chosen or probed, and reads no row itself.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.estimate.estimator import Known
+from discreet.estimate.measurements import GaussianResiduals
+from discreet.estimate.separable import axes_of
+from discreet.model.interface import noisy_marginals, total_of
+from discreet.model.mixture.mixture_model import Mixture, fit_mixture
+from discreet.model.tree.junction_tree import fits
+from discreet.model.tree.tree_model import Tree
+from discreet.plan.allocation import fill_each
+from discreet.plan.model_forecast import PAIR, SINGLE, TOTAL, Stream, probes
+from discreet.plan.model_structure import MOST_CELLS, fitted, joined, surprising
+from discreet.plan.plan import Steps
+from discreet.plan.requests import Choose, Done, Measure, Procedure, Quantile, Request
+from discreet.plan.steps import Target, lattice_step
+from discreet.query.linear import Linear
+from discreet.query.product import Factor, Product
+from discreet.types import Columns
+
+Kind = Literal["tree", "mixture"]
+
+# Units for a piece of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
+# mixture: first, and if that is promising once more.
+TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 10.0, (1 / 24, 1 / 16)
+# A probe asks so many public questions, and looks at the error that so large a share of them stays below.
+PROBES, SHARE = 10_000, 0.999
+# In parts of the wanted error: a model that is this good opens, one this bad is given up.
+GOOD, HOPELESS = 0.7, 1.5
+# A mixture of what is known of pairs that is this bad will not be saved by triples.
+MIXABLE = 4.0
+# A residual is measured again if its precision grows by at least this factor.
+LEAST_GAIN = 1.1
+# So many selections, then a probe decides. If the model is not good enough, everything in it is measured better, by
+# this factor, and there are more selections.
+SELECTIONS, BETTER = (40, 16, 16), 1.3
+# After a failed check so many pairs and triples of the question's columns are selected.
+MENDED = 4
+# No more candidates than this are compared at once, and no more triples measured.
+MOST_CANDIDATES = 20_000
+# A pair that is off moves more answers, and moves them more, than a triple that is off by as much.
+EMPHASIS = {2: 3, 3: 2}
+# If a tree leaves more of the pairs unexplained than this, its columns depend on something that none of them shows.
+UNEXPLAINED = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A model by what it takes to make it again: its kind, its columns and the scopes that it is fitted to."""
+
+    kind: Kind
+    columns: Columns
+    scopes: tuple[Columns, ...]
+
+
+def model_of(built: Built, known: Known) -> Tree | Mixture:
+    """The model: a function of what is known, so that whoever reads the same ledger has the same."""
+    if built.kind == "tree":
+        return fitted(known, built.scopes, built.columns)
+    total, _ = total_of(known.lattice)
+    # Few columns have no triples, and of those that there are none may have been looked at.
+    scopes = combinations(built.columns, min(3, len(built.columns)))
+    return fit_mixture(known.domain, noisy_marginals(known.lattice, list(scopes)), total=max(total, 1.0))
+
+
+def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | None]:
+    """Build a model of the columns that were asked about, good enough for the target; None if no model is.
+
+    Singles first, and all pairs roughly; pairs that are not explained join a tree and are measured well; pairs and
+    triples that it is most wrong about are selected and join it; a probe decides. Where a tree does not do, a mixture
+    is tried.
+    """
+    columns = tuple(sorted(stream.columns))
+    unit = 1 / target.variance
+    yield from _look(known, [()], TOTAL * unit, "the number of rows, for a model")
+    yield from _look(known, [(name,) for name in columns], SINGLE * unit, "single columns, for a model")
+    yield from _look(known, list(combinations(columns, 2)), PAIR * unit, "pairs of columns, for a model")
+    scopes, tree = joined(known, columns)
+    left = surprising(known, tree, [pair for pair in combinations(columns, 2) if pair not in scopes])
+    if len(left) <= UNEXPLAINED * len(columns) * (len(columns) - 1) / 2:
+        found = yield from _grow(known, target, stream, columns, scopes, tree)
+        if found is not None:
+            return found
+    return (yield from _mix(known, target, stream, columns))
+
+
+def _grow(
+    known: Known, target: Target, stream: Stream, columns: Columns, scopes: list[Columns], tree: Tree
+) -> Procedure[Built | None]:
+    """A tree that is good enough, or None."""
+    unit = 1 / target.variance
+    for _ in range(2):
+        yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+        scopes, tree = joined(known, columns, scopes)
+    yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+    tree = fitted(known, scopes, columns, tree)
+    for cycle, times in enumerate(SELECTIONS):
+        if cycle:
+            better = BETTER**cycle * unit
+            yield from _look(known, [(name,) for name in columns], SINGLE * better, "single columns, for a model")
+            yield from _look(known, scopes, TOP_UP * better, "pairs that a model does not explain")
+            tree = fitted(known, scopes, columns, tree)
+        scopes, tree = yield from _select(known, tree, columns, scopes, unit, times)
+        off = yield from _probe(tree, stream, columns, unit)
+        if off <= GOOD * target.error:
+            return Built("tree", columns, tuple(scopes))
+        if off > HOPELESS * target.error:
+            break
+    return None
+
+
+def _mix(known: Known, target: Target, stream: Stream, columns: Columns) -> Procedure[Built | None]:
+    """A mixture of products that is good enough, or None. Pairs alone do not tell one mixture from another."""
+    unit = 1 / target.variance
+    triples = list(combinations(columns, 3))
+    pieces = sum(prod(axis.parts - 1 for axis in axes_of(known.domain, triple)) for triple in triples)
+    built = Built("mixture", columns, ())
+    off = yield from _probe(model_of(built, known), stream, columns, unit)
+    if off > MIXABLE * target.error or pieces > MOST_CANDIDATES:
+        return None
+    for units in MIXED:
+        yield from _look(known, triples, units * unit, "triples of columns, for a mixture")
+        off = yield from _probe(model_of(built, known), stream, columns, unit)
+        if off <= GOOD * target.error:
+            return built
+        if off > HOPELESS * target.error:
+            break
+    return None
+
+
+def _look(known: Known, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
+    """Raise every piece of all columns of each scope to what so much buys, if it is not known as well."""
+    steps = [step for scope in scopes if (step := _raise(known, scope, units)) is not None]
+    if steps:
+        yield Measure(Steps(tuple(steps)), why)
+
+
+def _raise(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
+    view = known.lattice.view(scope)
+    if view is None:
+        return None
+    wanted = view.precision.copy()
+    top = (slice(1, None),) * len(scope)
+    wanted[top] = fill_each(view.price[top], view.precision[top], units, least_gain=LEAST_GAIN)
+    return lattice_step(known, scope, wanted)
+
+
+def mend(known: Known, built: Built, tree: Tree, question: Linear, target: Target) -> Procedure[Built]:
+    """Let what a tree is most wrong about, among the columns of a question that it did not answer, join it."""
+    scopes, _ = yield from _select(
+        known, tree, built.columns, list(built.scopes), 1 / target.variance, MENDED, among=question.scope
+    )
+    return replace(built, scopes=tuple(scopes))
+
+
+def _select(
+    known: Known,
+    tree: Tree,
+    columns: Columns,
+    scopes: list[Columns],
+    unit: float,
+    times: int,
+    *,
+    among: Columns | None = None,
+) -> Procedure[tuple[list[Columns], Tree]]:
+    """Let the pairs and triples of which the tree is most wrong join it, one after the other, where they have room."""
+    names = [name for name in among or columns if known.domain[name].size == 2]
+    candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
+    candidates = [each for each in candidates if each not in scopes]
+    emphasis = np.array([EMPHASIS[len(each)] for each in candidates], dtype=np.int64)
+    questions = tuple(EMPHASIS[len(each)] * _character(each) for each in candidates)
+    sizes = {name: known.domain[name].size for name in columns}
+    for _ in range(times if candidates else 0):
+        expected = tuple((emphasis * np.rint(tree.characters(candidates)).astype(np.int64)).tolist())
+        # A selection of bounded range e costs as much as a Gaussian with mu = e/2.
+        epsilon = Fraction(2 * (SELECTION * unit) ** 0.5).limit_denominator(10**9)
+        chosen = candidates[(yield Choose(questions, expected, epsilon, "where a model is most wrong"))]
+        if chosen not in scopes and fits(scopes, chosen, sizes, MOST_CELLS):
+            yield from _look(known, [chosen], TOP_UP * unit, "where a model is most wrong")
+            scopes = [*scopes, chosen]
+            tree = fitted(known, scopes, columns, tree)
+    return scopes, tree
+
+
+def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, unit: float) -> Procedure[int]:
+    """How far off the model is on public questions like those that were asked, but for a few of them."""
+    questions = probes(stream, columns, model, PROBES)
+    expected = tuple(np.rint(model.answers(questions)).astype(np.int64).tolist())
+    sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
+    off: int = yield Quantile(questions, expected, sigma, round(SHARE * len(questions)), "how wrong a model is")
+    return off
+
+
+def _character(columns: Columns) -> Linear:
+    """+1 for rows with an even number of second cells, −1 for the others."""
+    signs = np.array([1, -1], dtype=np.int64)
+    return Linear([Product(tuple(Factor((name,), signs) for name in columns))])
+
+
+def run(procedure: Procedure[Done], answer: Callable[[Request], Any]) -> Done:
+    """Run a procedure to its end, with someone who answers its requests."""
+    try:
+        request = next(procedure)
+        while True:
+            request = procedure.send(answer(request))
+    except StopIteration as done:
+        made: Done = done.value
+        return made

@@ -1,0 +1,109 @@
+"""Which columns a model joins: pairs whose noisy counts it cannot explain, as long as its tables stay small."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy.special import chdtrc
+
+from discreet.estimate.estimator import Known
+from discreet.estimate.separable import axes_of
+from discreet.model.interface import Model, NoisyMarginal, noisy_marginals, total_of
+from discreet.model.tree.junction_tree import fits
+from discreet.model.tree.tree_model import Tree, fit_tree
+from discreet.schema.domain import Domain
+from discreet.types import Columns, Numbers
+
+# The tables of a model have at most so many cells together: an answer takes a fraction of a millisecond.
+MOST_CELLS = 2**16
+# Pairs that were only glanced at may take so many of them, so that there is room for what is found to be wrong later.
+GLANCED_CELLS = 2**14
+# A pair that chance would put so far off less often than this is not explained. It is cheaper to measure a pair that
+# needs none than to miss one.
+UNLIKELY = 0.003
+# So many pairs join before the model is fitted again: those that join explain others.
+AT_ONCE = 8
+MOST_ROUNDS = 40
+
+
+def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
+    """The distribution of largest entropy that agrees with what is known of some scopes and of every single column."""
+    every = [*scopes, *((name,) for name in columns)]
+    total, _ = total_of(known.lattice)
+    # Pairs inside a triple that did not join themselves were only glanced at: their noise would be fitted.
+    chosen = set(every)
+    looks = [look for look in noisy_marginals(known.lattice, every) if look.columns in chosen]
+    return fit_tree(known.domain, looks, total=max(total, 1.0), scopes=every, start=start)
+
+
+def joined(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
+    """Join pairs until what is known of every pair is explained, or the tables would be too large."""
+    found = list(scopes)
+    model = fitted(known, found, columns)
+    pairs = list(combinations(columns, 2))
+    for _ in range(MOST_ROUNDS):
+        suspects = surprising(known, model, [pair for pair in pairs if pair not in found])
+        before = len(found)
+        # In the first round a forest: of pairs that close a ring, the weakest is explained by the others.
+        roots = {name: name for name in columns}
+        for pair in suspects:
+            ends = [_root(roots, name) for name in pair]
+            if ends[0] != ends[1] and fits(found, pair, _sizes(known.domain, columns), GLANCED_CELLS):
+                found.append(pair)
+                roots[ends[0]] = ends[1]
+                if before and len(found) >= before + AT_ONCE:
+                    break
+        if len(found) == before:
+            break
+        model = fitted(known, found, columns, model)
+    return found, model
+
+
+def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[Columns]:
+    """The pairs that a model does not explain, the most dependent first."""
+    found = []
+    for pair in pairs:
+        looks = [look for look in noisy_marginals(known.lattice, [pair]) if look.columns == pair]
+        if not looks:
+            continue
+        marginal = model.marginal(pair)
+        distance = sum(_distance(look, marginal, known.domain) for look in looks)
+        freedom = sum(_freedom(look, known.domain) for look in looks)
+        if float(chdtrc(freedom, distance)) < UNLIKELY:
+            found.append((-_dependence(marginal, distance - freedom, looks), pair))
+    return [pair for _, pair in sorted(found)]
+
+
+def _distance(look: NoisyMarginal, marginal: Numbers, domain: Domain) -> float:
+    residual = look.residual(marginal, domain)
+    return float(look.weight * np.sum(residual * residual))
+
+
+def _freedom(look: NoisyMarginal, domain: Domain) -> int:
+    """In how many directions the noise of a look can be: contrasts of a category add up to zero."""
+    free = 1
+    for axis, part in zip(axes_of(domain, look.columns), look.parts or (), strict=True):
+        free *= axis.rows(part) if axis.levels else axis.cells - 1
+    return free
+
+
+def _dependence(marginal: Numbers, excess: float, looks: Sequence[NoisyMarginal]) -> float:
+    """About how much two columns tell of each other beyond the model: as if the noise of the pair were taken off.
+
+    The squared distance in rows, over the spread of each column; so skewed columns that always go together count.
+    """
+    weight = max(look.weight for look in looks)
+    one, other = marginal.sum(axis=1), marginal.sum(axis=0)
+    total = max(float(marginal.sum()), 1.0)
+    spreads = [max(1.0 - float(np.sum((side / total) ** 2)), 1e-3) for side in (one, other)]
+    return max(excess, 0.0) / weight / (spreads[0] * spreads[1])
+
+
+def _root(roots: dict[str, str], name: str) -> str:
+    while roots[name] != name:
+        name = roots[name]
+    return name
+
+
+def _sizes(domain: Domain, columns: Columns) -> dict[str, int]:
+    return {name: domain[name].size for name in columns}

@@ -1,0 +1,224 @@
+"""What is asked for: an error that holds with some probability, and the variance that gives it.
+
+The ways to answer one question: it is known, pieces of the lattice are topped up, or it is measured by itself.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Question, weighs_nothing
+from discreet.estimate.residual_lattice import numbers_in
+from discreet.estimate.separable import TINY, Family, axes_of, energies_of
+from discreet.mechanism.gaussian import half_width
+from discreet.plan.allocation import fill_to_target, fill_to_targets
+from discreet.query.residual import Measurement, Residual
+from discreet.source.query_sensitivity import sensitivity_of
+from discreet.types import Columns, Numbers
+
+# A target is met a hair early, so that rounding does not turn what is known into what is not.
+HAIR = 1e-8
+# No question is measured with more noise than so many times its sensitivity, whatever error is enough: that costs a
+# squared mu of 2^-48, and numbers that say next to nothing are not joined to good ones.
+MOST_NOISE = 2.0**24
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A half-width that must hold with this probability.
+
+    >>> round(Target(196, 0.95).variance)
+    10000
+    """
+
+    error: float
+    confidence: float = 0.95
+    joint: int = 1
+
+    @property
+    def variance(self) -> float:
+        """The largest variance of a Gaussian error that is within the half-width so often."""
+        return (self.error / quantile(self.confidence, self.joint)) ** 2 * (1 - HAIR)
+
+
+def mean_targets(
+    known: Known, error: float, rows: float, spread: float, confidence: float, joint: int
+) -> tuple[Target, Target]:
+    """The targets of a total and of the number of its values, so that their mean is good enough.
+
+    `error` is that of the mean of about so many `rows`; `spread` is how far a mean can be from the centre.
+    """
+    if known.jointly_gaussian:
+        z = quantile(confidence, joint)
+        room = (error * rows / z) ** 2
+        aims = z * (0.8 * room) ** 0.5, z * (0.8 * room / spread**2) ** 0.5
+        return Target(aims[0], confidence, joint), Target(aims[1], confidence, joint)
+    # Each part has its own bar; together they give a little more than the sum of both over the rows.
+    both = 1 - (1 - confidence) / 2
+    return Target(0.45 * error * rows, both, joint), Target(0.45 * error * rows / spread, both, joint)
+
+
+def sigma_for(variance: float, gain: float = 1.0, *, bits: int = 24) -> Fraction | None:
+    """The noise with which a piece of this gain is known to within a variance, as 2^j/k: rounded down by a hair.
+
+    Its inverse square is a whole number over a power of four, so prices of many pieces add up in short numbers. None
+    if it would be below 1: then rounding matters, and a number is measured by itself.
+    """
+    squared = variance * gain - 1 / 12
+    if squared < 1:
+        return None
+    root: float = squared**-0.5
+    shift = bits - int(root).bit_length() if root >= 1 else bits + _leading(root)
+    return Fraction(2**shift, int(root * 2**shift) + 1)
+
+
+def _leading(number: float) -> int:
+    """How many binary zeros follow the point."""
+    zeros = 0
+    while number < 0.5:
+        number, zeros = number * 2, zeros + 1
+    return zeros
+
+
+# The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
+# questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
+PATIENCE = 6.0
+# What is known helps a direct answer if its variance is less than so many times the wanted one.
+HELPFUL = 4.0
+# The lattice is not bought in more pieces than this at once, nor in more numbers than this or than four for each of the
+# answer: each is paid, drawn, written down and read again. Public, so such a question is measured by itself.
+MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
+# So many kinds of cells of a GROUP BY are planned for one by one.
+MOST_KINDS = 16
+
+
+def step_for(
+    question: Question, target: Target, known: Known, *, ahead: bool = True
+) -> GaussianResiduals | GaussianQuery | None:
+    """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
+    if weighs_nothing(question):
+        return None
+    error = float(known.intervals(question, target.confidence, target.joint).errors.max())
+    if error <= target.error * (1 + HAIR):
+        return None
+    direct = _directly(question, target, known, error)
+    family = known.family(question)
+    lattice = None if family is None else _lattice(family, target, known)
+    if direct is None or lattice is None:
+        return lattice or direct
+    most = PATIENCE * direct.price + known.paid.get(question.scope, 0.0) if ahead else direct.price
+    return lattice if lattice.price <= most else direct
+
+
+def direct_step(question: Question, target: Target, known: Known) -> GaussianQuery | None:
+    """A direct measurement that meets the target together with what is known; None if there is nothing to measure."""
+    error = float(known.intervals(question, target.confidence, target.joint).errors.max())
+    return _directly(question, target, known, error)
+
+
+def _directly(question: Question, target: Target, known: Known, error: float) -> GaussianQuery | None:
+    """A direct measurement that meets the target, where the question is known with this error."""
+    moves = sensitivity_of(question, known.domain, known.lattice.unit).l2_squared
+    if moves == 0:
+        return None
+    variance = (error / target.error) ** 2 * target.variance
+    sigma = None
+    if variance < HELPFUL * target.variance:
+        sigma = sigma_for(1 / (1 / target.variance - 1 / variance))
+    sigma = sigma or exact_sigma(target)
+    return GaussianQuery(question, sigma, float(moves / sigma**2))
+
+
+def exact_sigma(target: Target) -> Fraction:
+    """The most noise whose rounded draws keep the error: |round(Y)| ≤ t exactly when |Y| < t + 1/2."""
+    most = int(target.error) + 0.5
+    sigma = Fraction(most / target.error * target.variance**0.5).limit_denominator(2**20)
+    while half_width(sigma, target.confidence, joint=target.joint) > target.error:
+        sigma *= Fraction(2**20 - 1, 2**20)
+    return sigma
+
+
+def _lattice(family: Family, target: Target, known: Known) -> GaussianResiduals | None:
+    aim = aimed(family, target)
+    if not aim or not can_buy(family):
+        return None
+    view = known.lattice.view(family.columns)
+    assert view is not None, "a family has a view"
+    kinds = kinds_of(family, known)
+    price, precision = view.price.ravel(), view.precision.ravel()
+    if len(kinds) == 1:
+        wanted = fill_to_target(kinds[0], price, precision, aim, known.lattice.uses_of(family.columns).ravel())
+    else:
+        wanted = fill_to_targets(kinds, price, precision, [aim] * len(kinds))
+    return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
+
+
+def can_buy(family: Family) -> bool:
+    """Whether all pieces of a family can be measured at once."""
+    pieces, numbers = prod(axis.parts for axis in family.axes), numbers_in(family.axes)
+    return pieces <= MOST_BOUGHT and numbers <= max(MOST_DRAWN, 4 * family.size)
+
+
+def aimed(family: Family, target: Target) -> float:
+    """The variance that the lattice must reach; 0 if it cannot. The bar of the total is wider by a half."""
+    if family.columns:
+        return target.variance
+    return replace(target, error=target.error - 0.5).variance if target.error > 1 else 0.0
+
+
+def kinds_of(family: Family, known: Known) -> Numbers:
+    """The energies of the pieces (columns) of each kind of cell of a GROUP BY (rows): mostly all cells look alike.
+
+    If there are many kinds, one that is at least as demanding in every piece stands for all.
+    """
+    if family.products > 1:
+        energies = energies_of(family).reshape(family.size, -1)
+        return _few(significant(energies))
+    rows = np.full((1, 1), family.coefficients[0] ** 2)
+    for reading in family.readings:
+        each = _few(reading.kinds)
+        rows = (rows[:, None, :, None] * each[None, :, None, :]).reshape(len(rows) * len(each), -1)
+        rows = _few(rows)
+    return significant(rows)
+
+
+def _few(rows: Numbers) -> Numbers:
+    """The different rows, but for rounding, or their largest entries if there are many."""
+    if len(rows) == 1:
+        return rows
+    digits = 9 - int(np.ceil(np.log10(float(rows.max(initial=0.0)) or 1.0)))
+    _, first = np.unique(np.round(rows, digits), axis=0, return_index=True)
+    return rows[first] if len(first) <= MOST_KINDS else rows.max(axis=0, keepdims=True)
+
+
+def significant(energies: Numbers) -> Numbers:
+    """The energies without what rounding left of pieces that are not there."""
+    return np.where(energies > TINY * energies.sum(axis=-1, keepdims=True), energies, 0.0)
+
+
+def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> GaussianResiduals | None:
+    """The measurement that raises the pieces of some columns to these precisions; None if it needs too little noise."""
+    view = known.lattice.view(columns)
+    assert view is not None, "a family has a view"
+    pieces = []
+    with np.errstate(invalid="ignore"):
+        missing = np.where(precisions > view.precision, precisions - view.precision, 0.0)
+    for place in zip(*np.nonzero(missing), strict=True) if columns else ([()] if missing > 0 else []):
+        residual = Residual(tuple((name, int(part)) for name, part in zip(columns, place, strict=True) if part))
+        sigma = sigma_for(1 / float(missing[place]), float(np.prod(_gains(known, residual))))
+        if sigma is None:
+            return None
+        pieces.append((residual, sigma))
+    if not pieces:
+        return None
+    measurement = Measurement(tuple(pieces))
+    price = sensitivity_of(measurement, known.domain, known.lattice.unit).l2_squared
+    return GaussianResiduals(measurement, float(price))
+
+
+def _gains(known: Known, residual: Residual) -> list[int]:
+    axes = axes_of(known.domain, residual.columns)
+    return [axis.gain(part) for axis, (_, part) in zip(axes, residual.parts, strict=True)]

@@ -1,0 +1,221 @@
+"""Measurements that a budget buys: all residuals of some columns rise to one multiple of their shares.
+
+What is known already is not paid again. The level is `plan.fill.water_level`; here it becomes steps with noise that can
+be drawn, whose joint price is what the budget allows.
+
+What a share of a budget buys of a marginal: all its pieces rise to one level; those known better are left alone.
+
+How far marginals are from what is expected of them, for a part of a budget.
+
+Counting the rows before anything else is measured.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from math import pi, sqrt
+
+import numpy as np
+
+from discreet.accounting.filter import loss
+from discreet.cache import memoize
+from discreet.estimate.estimator import Known
+from discreet.estimate.measurements import GaussianResiduals, Step
+from discreet.estimate.residual_lattice import Block
+from discreet.estimate.separable import axes_of
+from discreet.model.interface import total_of
+from discreet.plan.allocation import water_level
+from discreet.plan.plan import Steps
+from discreet.plan.requests import Distances, Measure, Procedure, Request
+from discreet.plan.steps import lattice_step
+from discreet.query.linear import Marginal
+from discreet.query.residual import Axis
+from discreet.schema.domain import Domain
+from discreet.source.query_sensitivity import sensitivity_of
+from discreet.types import Columns, Numbers
+
+# The noise of a residual is rounded, to a short fraction and then to whole numbers, so it costs a little more than its
+# precision: the next try aims this much lower.
+_ROUNDING_MARGIN = 1e-7
+# The search for a level ends after this many tries, when at most this part of the budget is left, or when it has aimed
+# at this many times the budget without using it up.
+_TRIES, _LEFT_OVER, _LARGEST_AIM = 20, 1e-5, 64.0
+
+
+def steps_within(known: Known, wanted: Mapping[Columns, float], units: float) -> Steps:
+    """Steps that raise every residual of all the columns of each scope to the same multiple of its `wanted` share.
+
+    The multiple is as large as `units` (of squared mu) allow; a residual that is known better stays as it is.
+    """
+    scopes = [columns for columns, share in wanted.items() if share > 0]
+    if not scopes or units <= 0:
+        return Steps(())
+    blocks = [known.lattice.block(columns) for columns in scopes]
+    price = np.concatenate([block.price.ravel() for block in blocks])
+    before = np.concatenate([block.precision.ravel() for block in blocks])
+    room = np.concatenate([_largest_rise(block).ravel() for block in blocks])
+    sizes = [block.price.size for block in blocks]
+    shares = np.repeat([wanted[columns] for columns in scopes], sizes)
+    aim, best = units, Steps(())
+    for _ in range(_TRIES):
+        level = water_level(shares, price, before, aim, most=room)
+        steps = [_raised(known, columns, level * wanted[columns]) for columns in scopes]
+        found = Steps(tuple(step for step in steps if step is not None))
+        if best.price < found.price <= units:
+            best = found
+        # Together residuals may cost less than one by one (where persons are replaced), or a little more.
+        used_up = (1 - _LEFT_OVER) * units <= found.price <= units
+        if not found.price or used_up or aim == _LARGEST_AIM * units:
+            break
+        aim = min(aim * (1 - _ROUNDING_MARGIN) * units / found.price, _LARGEST_AIM * units)
+    return best
+
+
+def _largest_rise(block: Block) -> Numbers:
+    """How far one measurement can raise each residual: with more precision its noise would be below rounding."""
+    gains = [np.array([axis.gain(part) for part in range(1, axis.parts)]) for axis in block.axes]
+    found: Numbers = reduce(np.multiply.outer, gains, np.ones(())) * (12 / 13) * (1 - _ROUNDING_MARGIN)
+    return found
+
+
+def _raised(known: Known, columns: Columns, precision: float) -> GaussianResiduals | None:
+    view = known.lattice.view(columns)
+    if view is None:
+        return None
+    precisions = view.precision.copy()
+    top = (slice(1, None),) * len(columns)
+    block = known.lattice.block(columns)
+    precisions[top] = np.maximum(precisions[top], np.minimum(precision, block.precision + _largest_rise(block)))
+    return lattice_step(known, columns, precisions)
+
+
+# Noise below a deviation of 1 is not drawn (`target.sigma_for`): no look raises a piece by more than this of its gain.
+MOST_RISE = 0.9
+# A look is sized again until it costs nearly what it may; no price is found by more tries than this.
+NEARLY, TRIES = 0.9999, 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Of the pieces of a marginal, as tensors with an entry for each choice of parts: what the schema says.
+
+    A piece that is constant in some columns is spread over their cells, `spread` of them: a precision p of its own is
+    p · spread in the cells of the marginal. `freedom` is in how many directions it varies, `most` how far one look can
+    raise its own precision. The total is no piece.
+    """
+
+    spread: Numbers
+    freedom: Numbers
+    most: Numbers
+    cells: int
+
+
+def pieces_of(domain: Domain, scope: Columns) -> Pieces:
+    """The pieces of the marginal of some columns."""
+    return _pieces(axes_of(domain, scope))
+
+
+@memoize(1 << 14)
+def _pieces(axes: tuple[Axis, ...]) -> Pieces:
+    spread = _products([[axis.padded, *[1] * (axis.parts - 1)] for axis in axes])
+    freedom = _products([[1, *(_freedom(axis, part) for part in range(1, axis.parts))] for axis in axes])
+    gain = _products([[1, *(axis.gain(part) for part in range(1, axis.parts))] for axis in axes])
+    return Pieces(spread, freedom, MOST_RISE * gain, int(np.prod([axis.cells for axis in axes])))
+
+
+def noise_after(known: Known, scope: Columns, units: float) -> float:
+    """The expected L1 distance between a marginal and what is known of it after a look for so many units.
+
+    √(2/π) · cells · σ, where σ² = Σ over its pieces of freedom/(cells · precision) is the variance of one cell.
+    """
+    found = _risen(known, scope, units)
+    pieces = pieces_of(known.domain, scope)
+    precision = (found * pieces.spread).ravel()[1:]
+    if not np.all(precision > 0):
+        return float("inf")
+    variance = float(np.sum(pieces.freedom.ravel()[1:] / precision)) / pieces.cells
+    return sqrt(2 / pi) * pieces.cells * sqrt(variance)
+
+
+def rising_step(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
+    """The look that raises all pieces of a marginal as far as so many units go; None if they buy nothing."""
+    paid, best = units, None
+    for _ in range(TRIES):
+        step = lattice_step(known, scope, _risen(known, scope, paid))
+        if step is None:
+            break
+        if step.price <= units:
+            best = step
+            if step.price >= NEARLY * units:
+                break
+        # Exchanging one row for another moves all pieces together less than each by itself; and noise is rounded.
+        paid *= (1 + NEARLY) / 2 * units / step.price
+    return best
+
+
+def _risen(known: Known, scope: Columns, units: float) -> Numbers:
+    """The own precision of each piece when so many units have been poured in, the total left as it is."""
+    view = known.lattice.view(scope)
+    assert view is not None, "candidates have a view"
+    pieces = pieces_of(known.domain, scope)
+    height = (view.precision * pieces.spread).ravel()[1:]
+    width = (view.price / pieces.spread).ravel()[1:]
+    level = water_level(np.ones_like(height), width, height, units)
+    risen = np.maximum(view.precision, level / pieces.spread)
+    risen = np.minimum(risen, view.precision + pieces.most)
+    risen.reshape(-1)[0] = view.precision.reshape(-1)[0]
+    return risen
+
+
+def _freedom(axis: Axis, part: int) -> int:
+    return axis.rows(part) if axis.levels else axis.cells - 1
+
+
+def _products(factors: list[list[int]]) -> Numbers:
+    one = np.ones(())
+    return reduce(np.multiply.outer, [np.array(each, dtype=np.float64) for each in factors], one)
+
+
+def distances_for(
+    known: Known, scopes: Sequence[Columns], expected: Sequence[Numbers], units: float, why: str
+) -> Distances:
+    """The request for how far each of some marginals is from what is expected of it, for at most so many units."""
+    sigma = Fraction(deviation_for(known, scopes, units)).limit_denominator(10**6) + Fraction(1, 10**6)
+    whole = tuple(np.rint(each).astype(np.int64).ravel() for each in expected)
+    return Distances(tuple(scopes), whole, sigma, why)
+
+
+def deviation_for(known: Known, scopes: Sequence[Columns], units: float) -> float:
+    """The noise that each of some distances has for so many units, in rows."""
+    moves = sum(float(sensitivity_of(Marginal(scope), known.domain, known.lattice.unit).l1) ** 2 for scope in scopes)
+    return float((moves / units) ** 0.5)
+
+
+# A first look at the number of rows gets this part of the budget.
+FIRST = Fraction(1, 500)
+TOTAL = Marginal(())
+
+
+def counted(known: Known, units: Fraction) -> Procedure[Fraction]:
+    """Count the rows for at most so many units, and say what it cost: nothing if they are known as well already."""
+    step = count_step(known, units)
+    if step is None:
+        return Fraction(0)
+    request = Measure(Steps((step,)), "the number of rows, for a release")
+    yield request
+    return paid(known, request)
+
+
+def count_step(known: Known, units: Fraction) -> Step | None:
+    """How the rows are counted for so many units; None if that would say no more than is known."""
+    moves = sensitivity_of(TOTAL, known.domain, known.lattice.unit)
+    if moves.l1 == 0 or units <= 0:
+        return None
+    return known.count_step(units, total_of(known.lattice)[1])
+
+
+def paid(known: Known, request: Request) -> Fraction:
+    """What a request costs, in the units of what is known: squared mu, or epsilon."""
+    event = request.event(known.domain, known.lattice.unit)
+    return Fraction(loss(event, by=known.accounting))

@@ -1,0 +1,259 @@
+"""How far a model of a goal's marginals is from the truth, given how well each of their pieces is known.
+
+A marginal is made of layers: its single columns, what its pairs add to these, what its triples add, and so on. Of each
+layer a model that is fitted to noisy numbers learns what stands out of the noise, and misses the rest. How much there
+is to learn is not public, so it is guessed from sizes: the constants were chosen on drawn tables, by
+bench/release_calibrate.py.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from discreet.cache import memoize
+from discreet.estimate.estimator import Known
+from discreet.estimate.residual_lattice import subsets
+from discreet.query.linear import Marginal
+from discreet.release.error.noise_error import EXPONENT
+from discreet.release.task import Goal
+from discreet.schema.domain import Domain
+from discreet.types import Columns, Ints, Numbers
+
+# Parts of all rows, and how many cells have each.
+Shares = tuple[Numbers, Numbers]
+
+# So many marginals stand for all of a goal, evenly spread by the number of their cells.
+SAMPLE = 24
+# A cell is off by this part of its rows if it drowns in noise, and otherwise by this many deviations.
+DROWNED, DEVIATIONS = 2.6, 0.7
+# How far pairs of large columns are from independent, as a part of the rows, and how that falls with their sizes; what
+# each further column adds to that; and how much of the scatter of the rows themselves is there to be learnt.
+STRUCTURE, BY_SIZES, DEEPER, SCATTER = 0.3, 1.0, 0.25, 0.7
+# A fit has this much of the noise of what it is fitted to: it averages some of it away, and adds some of its own.
+KEPT = 1.1
+# More cells than this are told apart in groups, so many for each factor of e, and none below this part of the rows.
+MOST_APART, _FINE, _SMALLEST = 256, 3, 1e-12
+# No model is further than this from a table for long.
+WORST = 1.8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supposed:
+    """What is supposed of a table: how rows are spread over some columns, and how far two are from independent.
+
+    The distance is the L1 distance, as a part of the rows.
+    """
+
+    spread: Callable[[Columns], Shares]
+    distance: Callable[[str, str], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The blocks of pieces of a goal: of all subsets of its marginals' columns, the empty one first.
+
+    `cells` and `freedom` are how many cells and independent numbers a block has, `price` what a unit of its precision
+    costs where a person is a row. Entry i says that block `places[i]` is part of marginal `rows[i]`, and is spread
+    over `others[i]` cells for each of its own.
+    """
+
+    goal: Goal
+    columns: tuple[Columns, ...]
+    index: dict[Columns, int]
+    cells: Numbers
+    freedom: Numbers
+    price: Numbers
+    weights: Numbers
+    rows: Ints
+    places: Ints
+    others: Numbers
+
+    @property
+    def depth(self) -> Ints:
+        """How many columns each block has."""
+        return np.array([len(columns) for columns in self.columns])
+
+    def summed(self, numbers: Numbers) -> Numbers:
+        """Numbers of the entries, added up for each block."""
+        return np.bincount(self.places, weights=numbers, minlength=len(self.columns)).astype(np.float64, copy=False)
+
+
+@memoize(4)
+def layers_of(goal: Goal) -> Layers:
+    """The layers of a goal; those of the last few goals are kept, as each method asks for them."""
+    index: dict[Columns, int] = {(): 0}
+    rows, places = [], []
+    for row, scope in enumerate(goal.scopes):
+        for chosen in subsets(scope):
+            rows.append(row)
+            places.append(index.setdefault(chosen, len(index)))
+    sizes = [[goal.domain[name].size for name in columns] for columns in index]
+    cells = np.array([float(prod(each)) for each in sizes])
+    freedom = np.array([float(prod(size - 1 for size in each)) for each in sizes])
+    whole = np.array([float(goal.cells(scope)) for scope in goal.scopes])
+    owner, place = np.array(rows), np.array(places)
+    return Layers(
+        goal,
+        tuple(index),
+        index,
+        cells,
+        freedom,
+        freedom / cells,
+        np.array([weight for _, weight in goal.weights]),
+        owner,
+        place,
+        whole[owner] / cells[place],
+    )
+
+
+def clarity(goal: Goal, rows: float, units: float) -> float:
+    """How well rows stand out of the noise, for each cell of a single column: n μ / Σ sizes."""
+    clear: float = max(rows, 1.0) * units**0.5 / sum(goal.domain[name].size for name in goal.names)
+    return clear
+
+
+def precisions_known(layers: Layers, known: Known) -> Numbers:
+    """How well each block is known: the precision that has the mean variance of its pieces, 0 if one is unknown."""
+    found = np.zeros(len(layers.columns))
+    for columns, block in known.lattice.blocks.items():
+        place = layers.index.get(columns)
+        if place is not None and block.precision.size and block.precision.all():
+            variance = float((1 / block.precision).mean())
+            found[place] = 1 / variance if variance else np.inf
+    for question, told in known.told.items():
+        if isinstance(question, Marginal) and question.weight is None and told.variance:
+            cells = prod(known.domain[name].size for name in question.scope)
+            for columns in subsets(question.scope):
+                place = layers.index.get(columns)
+                if place is not None:
+                    found[place] += layers.cells[place] / (cells * told.variance)
+    return found
+
+
+def error_of(layers: Layers, precision: Numbers, rows: float, chosen: tuple[float, float] = (1.0, 1.0)) -> float:
+    """The mean error of the goal's marginals for blocks that are known so well: `rows` is about how many there are.
+
+    `chosen` are the parts of what pairs, and what more columns, say that lie in marginals which are known at all.
+    """
+    total, weights, supposed = 0.0, 0.0, guessed(layers.goal.domain)
+    for scope, weight in sampled(layers.goal):
+        total += weight * error_of_marginal(layers, scope, precision, rows, supposed, chosen)
+        weights += weight
+    return total / weights
+
+
+def error_of_marginal(
+    layers: Layers,
+    scope: Columns,
+    precision: Numbers,
+    rows: float,
+    supposed: Supposed,
+    chosen: tuple[float, float] = (1.0, 1.0),
+) -> float:
+    """The error of one marginal of a goal.
+
+    Of the structure S of a layer a model misses S N/√(S² + N²), where N is the noise: all of it if the noise is larger,
+    and the noise if it is smaller. What is missed of different layers is added up as if it were noise.
+    """
+    squares = 0.0
+    for depth in range(len(scope) + 1):
+        noise, there = 0.0, 0.0
+        for columns in combinations(scope, depth):
+            spread = supposed.spread(columns)
+            noise += noise_of(layers, columns, precision, rows, spread) ** 2
+            told = sum(supposed.distance(*pair) ** 2 for pair in combinations(columns, 2))
+            there += DEEPER ** (2 * (depth - 2)) * told + (SCATTER * scatter(spread, rows)) ** 2
+        part = chosen[depth > 2]
+        squares += noise if depth < 2 else part * missed(there, noise) + (1 - part) * there
+    return float(min(WORST, squares**0.5))
+
+
+def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: Shares) -> float:
+    """The noise of what some columns add to fewer of them, as a part of the rows; infinite if that is unknown."""
+    place = layers.index[columns]
+    known = float(precision[place])
+    return KEPT * noise_share(spread, (float(layers.price[place]) / known) ** 0.5 / rows) if known else float("inf")
+
+
+def guessed(domain: Domain) -> Supposed:
+    """What is supposed where only sizes are known."""
+    sizes = {name: column.size for name, column in domain.columns}
+    return Supposed(
+        lambda columns: guessed_shares(tuple(sorted(sizes[name] for name in columns))),
+        lambda one, other: guessed_distance(sizes[one], sizes[other]),
+    )
+
+
+def missed(there: float, noise: float) -> float:
+    """The square of what a model misses of what is there, in noise, both squared.
+
+    >>> missed(1.0, 1.0), missed(1.0, float("inf"))
+    (0.5, 1.0)
+    """
+    return there if noise == np.inf else there * noise / (there + noise) if there else 0.0
+
+
+def guessed_distance(one: int, other: int) -> float:
+    """How far two columns of these sizes are from independent, about: the L1 distance, as a part of the rows."""
+    rest: float = ((1 - 1 / one) * (1 - 1 / other)) ** BY_SIZES
+    return STRUCTURE * rest
+
+
+def scatter(spread: Shares, rows: float) -> float:
+    """How far so many rows are from the law that they were drawn from, about, as a part of them."""
+    shares, cells = spread
+    return float(cells @ np.minimum(2 * shares, DEVIATIONS * np.sqrt(shares / rows)))
+
+
+def unevenness(spread: Shares) -> float:
+    """How far a table is from one with as many rows in each cell, as a part of the rows."""
+    shares, cells = spread
+    return float(cells @ np.abs(shares - 1 / cells.sum()))
+
+
+def noise_share(spread: Shares, deviation: float) -> float:
+    """The error that noise makes in a table, as a part of its rows.
+
+    Cells that drown in noise, whose deviation is a part of the rows too, are lost with what is in them.
+    """
+    shares, cells = spread
+    return min(2.0, float(cells @ np.minimum(DROWNED * shares, DEVIATIONS * deviation)))
+
+
+@memoize(1 << 14)
+def guessed_shares(sizes: tuple[int, ...]) -> Shares:
+    """How rows are spread over the cells of columns of these sizes, about."""
+    falling = [np.arange(1.0, size + 1) ** -EXPONENT for size in sizes]
+    return crossed([each / each.sum() for each in falling])
+
+
+def crossed(columns: Iterable[Numbers]) -> Shares:
+    """How rows are spread over the cells of independent columns with these shares of their cells.
+
+    >>> crossed([np.array([0.5, 0.5]), np.array([1.0])])
+    (array([0.5, 0.5]), array([1., 1.]))
+    """
+    shares, cells = np.ones(1), np.ones(1)
+    for column in columns:
+        shares = np.multiply.outer(shares, column).ravel()
+        cells = np.repeat(cells, len(column))
+        if len(shares) > MOST_APART:
+            # Cells with about as many rows are one group.
+            group = np.round(np.log(np.maximum(shares, _SMALLEST)) * _FINE).astype(np.int64)
+            _, place = np.unique(group, return_inverse=True)
+            many = np.bincount(place, weights=cells).astype(np.float64)
+            shares, cells = np.bincount(place, weights=cells * shares) / many, many
+    return shares, cells
+
+
+def sampled(goal: Goal, number: int = SAMPLE) -> list[tuple[Columns, float]]:
+    """Marginals that stand for all of a goal, with a weight for each."""
+    if len(goal.weights) <= number:
+        return list(goal.weights)
+    order = sorted(goal.weights, key=lambda each: (goal.cells(each[0]), each[0]))
+    ends = np.cumsum([weight for _, weight in order])
+    middles = (np.arange(number) + 0.5) / number * ends[-1]
+    return [(order[place][0], 1 / number) for place in np.searchsorted(ends, middles).tolist()]

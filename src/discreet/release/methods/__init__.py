@@ -1,0 +1,1 @@
+"""Methods of release: mixture, AIM, direct and the residual planner."""

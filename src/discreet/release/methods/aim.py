@@ -1,0 +1,294 @@
+"""Adaptive selection on a tree: ask which marginals a model is most wrong about, measure them, fit again [MMSM22].
+
+A procedure (`plan/requests.py`): it says what it wants measured or chosen, and reads no row itself. Why it is private:
+adaptive.md
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import inf, sqrt
+from statistics import median
+
+import numpy as np
+
+from discreet.accounting.filter import loss
+from discreet.errors import BadParameter, TooLarge
+from discreet.estimate.estimator import Known
+from discreet.estimate.gaussian_estimator import selection_for
+from discreet.estimate.measurements import Step
+from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_marginals, total_of
+from discreet.model.mixture.ensemble import Tell
+from discreet.model.tree.junction_tree import fits
+from discreet.model.tree.tree_model import Tree, fit_tree
+from discreet.plan.model_structure import joined
+from discreet.plan.plan import Steps
+from discreet.plan.requests import Farthest, Measure, Procedure, Request
+from discreet.query.linear import Marginal
+from discreet.release.budget_allocation import noise_after, rising_step, steps_within
+from discreet.release.task import Goal
+from discreet.types import Columns, Ints
+
+# The number of rows is counted with this part of the budget, and with the larger one if it is not known to a hundredth.
+TOTAL, MORE_TOTAL, WELL_KNOWN = 0.002, 0.03, 0.01
+# Single columns get this part of the budget; more where there are few rows for each cell and unit of noise.
+SINGLES, SCARCE = 0.1, 2.5
+# Of what a selection and its look cost, so much is for selecting.
+SELECTING = 0.1
+# So many selections for each column are planned for, one at once. If a look at a pair then has less noise than this
+# part of the rows, in L1, they are finer, up to so many times as many, and several at once.
+ROUNDS, FINE, MOST_FINER = 4, 0.045, 4.0
+# A round that taught less than its noise makes the next ones better by this factor at most, and so many must be left.
+LARGEST_FACTOR, ROUNDS_LEFT = 4.0, 6.0
+# Steps of a fit within the rounds and of the last, and how near to rest they come, in deviations of the noise.
+FEW_STEPS, MANY_STEPS = 30, 200
+NEAR, CLOSE = 0.05, 0.01
+# What is planned stays below what is left by this part: prices are rounded up.
+HAIR = 1e-9
+# Less than this part of the budget is not worth another round.
+CRUMB = 1e-4
+# A tree this many times smaller than it may be has room for any pair, though its cliques are found greedily.
+SLACK = 4
+# No more candidates than this are compared in one selection.
+MOST_CANDIDATES = 5_000
+
+
+def adaptive(
+    known: Known,
+    goal: Goal,
+    units: Fraction | float,
+    *,
+    most_cells: int = 2**17,
+    rounds: int | None = None,
+    at_once: int | None = None,
+    tell: Tell | None = None,
+) -> Procedure[Tree]:
+    """A tree that is right where it matters for a goal, for so many units: the squared mu of a Gaussian gate.
+
+    Single columns are measured first. Then rounds: of the marginals below the goal that keep the tree within
+    `most_cells`, some that the tree is far from are selected, `at_once`, their pieces are raised, and the tree is
+    fitted again. When a round teaches less than its noise, the next are fewer and better. `rounds` is how many
+    selections are planned for; without it and `at_once`, the noise of a look decides.
+
+    What is known already counts, and is not paid for again. All requests together cost at most `units`.
+
+    [McKenna, Mullins, Sheldon, Miklau 2022, Alg. 4]; proof: adaptive.md
+    """
+    if not units > 0 or (rounds is not None and rounds < 1) or (at_once is not None and at_once < 1):
+        raise BadParameter(
+            f"units is {units}, rounds {rounds}, at_once {at_once}; all must be above 0. "
+            "Units are the squared mu of a budget: privacy.gaussian.gaussian_limit(epsilon, delta)."
+        )
+    work = _Work(known, goal, Fraction(units), most_cells)
+    yield from work.count()
+    yield from work.singles()
+    planned, together = work.pace()
+    yield from work.select(rounds or planned, at_once or together, tell)
+    return work.fit(MANY_STEPS, tolerance=CLOSE)
+
+
+class _Work:
+    """What is kept between requests: what is left to pay, the scopes of the tree, and the tree. It sees no row."""
+
+    def __init__(self, known: Known, goal: Goal, units: Fraction, most_cells: int) -> None:
+        self.known, self.units, self.left = known, units, units
+        self.columns = tuple(sorted({name for scope in goal.scopes for name in scope}))
+        self.sizes = {name: known.domain[name].size for name in self.columns}
+        self.alone: list[Columns] = [(name,) for name in self.columns if self.sizes[name] > 1]
+        self.candidates = candidates_of(known, goal)
+        self.most_cells = most_cells
+        self.scopes: list[Columns] = []
+        self.tree = fit_tree(known.domain, [], total=1.0)
+        # How far off the tree is thought to be where it is wrong: L1, in rows.
+        self.typical = 0.0
+
+    @property
+    def total(self) -> float:
+        """The number of rows, as far as it is known."""
+        return max(total_of(self.known.lattice)[0], 1.0)
+
+    def ask(self, request: Request) -> Procedure[int]:
+        """Yield a request that can be paid, and hear what it says."""
+        price = loss(request.event(self.known.domain, self.known.lattice.unit))
+        assert price <= self.left, "what is planned is below what is left"
+        self.left -= price
+        heard: int = yield request
+        return heard
+
+    def look(self, steps: Sequence[Step | None], why: str) -> Procedure[None]:
+        """Take the steps that there are."""
+        found = tuple(step for step in steps if step is not None)
+        if found:
+            yield from self.ask(Measure(Steps(found), why))
+
+    def count(self) -> Procedure[None]:
+        """Count the rows, twice if they are few."""
+        for part in (TOTAL, MORE_TOTAL):
+            total, variance = total_of(self.known.lattice)
+            if sqrt(variance) > WELL_KNOWN * total:
+                units = (1 - HAIR) * part * float(self.units)
+                yield from self.look(
+                    steps_within(self.known, {(): 1.0}, units).steps, "the number of rows, for a release"
+                )
+
+    def singles(self) -> Procedure[None]:
+        """Measure the single columns; with all there is, if nothing else is to be measured or can be."""
+        clear = self.total * sqrt(self.units) / sum(self.sizes.values())
+        part = min(1.0, SINGLES * (1 + SCARCE / clear)) if self.candidates else 1.0
+        units = min(part * float(self.units), float(self.left))
+        # The larger a column, the more its noise adds up to; not as much as it has cells, for many are empty.
+        wanted = {scope: sqrt(self.sizes[scope[0]]) for scope in self.alone}
+        blocks = {scope: self.known.lattice.block(scope) for scope in wanted}
+        price = sum(wanted[scope] * float(block.price.sum()) for scope, block in blocks.items())
+        each = units / price if price else 0.0
+        # What they would cost if nothing were known, less what is.
+        missing = sum(
+            float((block.price * np.maximum(each * wanted[scope] - block.precision, 0.0)).sum())
+            for scope, block in blocks.items()
+        )
+        steps = steps_within(self.known, wanted, (1 - HAIR) * missing).steps
+        yield from self.look(steps, "single columns, for a release")
+        # Pairs that were looked at before, and that singles do not explain, are in the tree from the beginning.
+        found, self.tree = joined(self.known, self.columns)
+        for scope in found:
+            if fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells):
+                self.scopes.append(scope)
+        if len(self.scopes) < len(found):
+            self.tree = self.fit(FEW_STEPS, tolerance=NEAR)
+
+    def pace(self) -> tuple[int, int]:
+        """How many selections to plan for, and how many of them at once: more where a look has little noise."""
+        units = (1 - SELECTING) * float(self.left) / (ROUNDS * len(self.columns))
+        pairs = [scope for scope, _ in self.candidates if len(scope) == 2]
+        noise = median([noise_after(self.known, pair, units) for pair in pairs] or [inf]) / self.total
+        finer = min(max(FINE / noise, 1.0), MOST_FINER)
+        return round(finer * ROUNDS * len(self.columns)), round(2 * finer - 1)
+
+    def select(self, rounds: int, at_once: int, tell: Tell | None) -> Procedure[None]:
+        """Rounds, until nothing is left."""
+        share = float(self.left) / rounds
+        self.typical = self.total / 2
+        while self.left > CRUMB * self.units:
+            if float(self.left) < 2 * share * at_once:
+                share = float(self.left) / at_once
+            chosen = yield from self._chosen(share, at_once)
+            if chosen:
+                share = yield from self._round(chosen, share)
+            elif share * at_once < float(self.left):
+                # What is too noisy to be compared may be worth it for more.
+                share *= 2
+            else:
+                break
+            if tell is not None:
+                tell(float(1 - self.left / self.units))
+        yield from self._rest()
+
+    def _round(self, chosen: Sequence[Columns], share: float) -> Procedure[float]:
+        """Measure what was chosen, each for a share, and fit again; the share of the next round."""
+        units = (1 - SELECTING) * share
+        noise = sum(noise_after(self.known, scope, units) for scope in chosen)
+        before = [self.tree.marginal(scope) for scope in chosen]
+        steps = [rising_step(self.known, scope, (1 - HAIR) * units) for scope in chosen]
+        yield from self.look(steps, "where a model is most wrong")
+        self.scopes += [scope for scope in chosen if scope not in self.scopes]
+        self.tree = self.fit(FEW_STEPS, tolerance=NEAR)
+        learnt = sum(
+            float(np.abs(self.tree.marginal(scope) - old).sum()) for scope, old in zip(chosen, before, strict=True)
+        )
+        self.typical = learnt / len(chosen)
+        if learnt > noise:
+            return share
+        return share * min(LARGEST_FACTOR, max(1.0, float(self.left) / (ROUNDS_LEFT * share * len(chosen))))
+
+    def _chosen(self, share: float, at_once: int) -> Procedure[list[Columns]]:
+        """The marginals that are selected, one after the other; fewer if there are no more."""
+        epsilon = selection_for(SELECTING * share)
+        offered = self._offered((1 - SELECTING) * share)
+        chosen: list[Columns] = []
+        for _ in range(min(at_once, len(offered))):
+            scopes, expected, handicaps = zip(*offered, strict=True)
+            request = Farthest(scopes, expected, handicaps, epsilon, "which marginal a model is most wrong about")
+            place = yield from self.ask(request)
+            # Those that were selected before it may have left it no room.
+            if fits([*self.alone, *self.scopes, *chosen], scopes[place], self.sizes, self.most_cells):
+                chosen.append(scopes[place])
+            else:
+                self.candidates = [each for each in self.candidates if each[0] != scopes[place]]
+            del offered[place]
+        return chosen
+
+    def _offered(self, units: float) -> list[tuple[Columns, Ints, int]]:
+        """The marginals to choose among: what the tree expects of each, and its handicap."""
+        found = []
+        for scope, weight in self.candidates:
+            # Larger ones only where the tree holds their columns together: then their pairs were worth it.
+            held = self.tree.shape.place(scope) >= 0
+            if len(scope) > 2 and not held:
+                continue
+            noise = noise_after(self.known, scope, units)
+            if noise >= self.total or not (held or self._has_room(scope)):
+                continue
+            try:
+                marginal = self.tree.marginal(scope)
+            except TooLarge:
+                continue
+            # A distance cannot be weighed, but what matters less can be set back by the part of a usual distance.
+            handicap = noise + (1 - weight) * self.typical
+            found.append((scope, np.rint(marginal).astype(np.int64).ravel(), round(handicap)))
+        return found
+
+    def _has_room(self, scope: Columns) -> bool:
+        # Were its smallest column put into every clique, the tree would hold the pair.
+        if min(self.sizes[name] for name in scope) * self.tree.cells <= self.most_cells / SLACK:
+            return True
+        return fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells)
+
+    def _rest(self) -> Procedure[None]:
+        """Spend what is left on all that is in the tree: there is nothing left to choose."""
+        every = [*self.scopes, *self.alone]
+        if every and self.left > CRUMB * self.units:
+            units = (1 - HAIR) * float(self.left) / len(every)
+            yield from self.look([rising_step(self.known, scope, units) for scope in every], "what a model holds")
+
+    def fit(self, steps: int, *, tolerance: float) -> Tree:
+        """The tree for all that is known of its scopes."""
+        scopes = [*self.scopes, *self.alone]
+        looks = [look for scope in scopes for look in looks_at(self.known, scope)]
+        total, domain = self.total, self.known.domain
+        return fit_tree(domain, looks, total=total, scopes=scopes, start=self.tree, steps=steps, tolerance=tolerance)
+
+
+def looks_at(known: Known, scope: Columns) -> list[NoisyMarginal]:
+    """What is known of a marginal as one look at its cells, as good as its least known piece of all its columns.
+
+    Pieces of fewer columns are known better, and count for less than they might; but what they say is in the values.
+    A look at cells is far quicker to fit than one at contrasts. Where pieces are missing, it is those that are there.
+    """
+    family = known.family(Marginal(scope))
+    block = known.lattice.blocks.get(scope)
+    if family is None or block is None or not block.precision.all():
+        return [look for look in noisy_marginals(known.lattice, [scope]) if look.columns == scope]
+    weight = min(float(block.precision.min(initial=inf)), LARGEST_WEIGHT)
+    return [NoisyMarginal(scope, None, known.estimate_family(family).values, weight)] if block.precision.size else []
+
+
+def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:
+    """The marginals of two columns or more that could be measured, with what each matters, the most being 1.
+
+    A marginal matters by the weight of the goal's marginals and the number of columns that it shares with each. Pairs
+    come first, then those that matter most and have the fewest cells; no more than can be compared.
+    """
+    matters: dict[str, float] = {}
+    for scope, weight in goal.weights:
+        for name in scope:
+            matters[name] = matters.get(name, 0.0) + weight
+    possible = [
+        scope
+        for scope in goal.below
+        if len(scope) > 1
+        and all(known.domain[name].size > 1 for name in scope)
+        and known.lattice.view(scope) is not None
+    ]
+    weights = {scope: sum(matters[name] for name in scope) for scope in possible}
+    most = max(weights.values(), default=1.0)
+    possible.sort(key=lambda scope: (len(scope), -weights[scope], goal.cells(scope), scope))
+    return [(scope, weights[scope] / most) for scope in possible[:MOST_CANDIDATES]]

@@ -1,0 +1,176 @@
+"""Every marginal of a goal measured by itself, and one table-like model fitted to all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+from math import inf
+
+import numpy as np
+
+from discreet.accounting.sensitivity import Sensitivity
+from discreet.errors import TooLarge
+from discreet.estimate.estimator import Known
+from discreet.estimate.residual_lattice import subsets
+from discreet.estimate.separable import axes_of
+from discreet.model.interface import Model, total_of
+from discreet.model.mixture.ensemble import Tell
+from discreet.plan.plan import Steps
+from discreet.plan.requests import Measure, Procedure
+from discreet.query.linear import Marginal
+from discreet.release.budget_allocation import FIRST, TOTAL, counted
+from discreet.release.error.noise_error import lattice_errors, mean_error
+from discreet.release.methods.fitting import fitted_to_all, too_large
+from discreet.release.methods.mixture import shares_of
+from discreet.release.methods.residual_workload import traces
+from discreet.release.task import Brief, Goal, Precisions
+from discreet.source.query_sensitivity import sensitivity_of
+from discreet.types import Columns
+
+# A first look at the number of rows, where it is not public and delta is 0, gets this part of the budget.
+FIRST_PURE = Fraction(1, 50)
+# It is taken for as many deviations too large.
+DOUBT = 2.0
+# How far marginals of three columns are from what single columns, and pairs, say of them: the mean L1 distance.
+APART = {1: 0.4, 2: 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Marginals of at most so many columns that may stand for a goal, and the error that is foreseen for the goal."""
+
+    columns: int
+    weights: Mapping[Columns, float]
+    error: float
+
+
+def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
+    """Measure each marginal with noise of its own, and fit a model that is consistent and nowhere negative.
+
+    Each marginal gets a part of the budget as (weight · cells)^(2/3) with Gaussian noise and as (weight · cells)^(1/2)
+    with Laplace noise, at which the weighted noise is least. What is known better than its part would buy is not
+    measured. Where delta is 0, prices add up and many marginals are dear: then their pairs or single columns are
+    measured instead, if that promises less error (`depths`).
+
+    Right for a few marginals and much budget. Limits: all cells together (`too_large`); it never looks at what the
+    marginals say while it spends; k marginals have √k times the noise of one (k times, where delta is 0), so for all
+    triples of many columns other methods are better. The promise of `depths` knows sizes and rows, not how much the
+    columns of this table depend on each other.
+    """
+    known, goal = brief.known, brief.goal
+    refused = too_large(goal)
+    if refused:
+        raise TooLarge(refused)
+    weights, left = dict(goal.weights), brief.units
+    if known.accounting == "pure":
+        left -= yield from counted(known, left * FIRST_PURE)
+        rows, variance = total_of(known.lattice)
+        # In doubt there are few rows: then a look at single columns is the safer one.
+        weights = dict(best_depth(goal, known, rows - DOUBT * variance**0.5, left).weights)
+    else:
+        shares = _shares(known, goal, weights, left).items()
+        told = sum(1 / (known.marginal_step(scope, share).variance * goal.cells(scope)) for scope, share in shares)
+        left -= yield from counted_well(known, goal, left, told=told)
+    steps = direct_steps(known, goal, weights, left)
+    if steps.steps:
+        yield Measure(steps, "marginals by themselves, for a release")
+    return fitted_to_all(known, goal, known.squared_mu_for(brief.units, len(weights)), tell)
+
+
+def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0) -> Procedure[Fraction]:
+    """Count the rows with a small part of so many units, and with more if they are few: what that cost.
+
+    An error of the number of rows is one of every marginal. Where what is measured afterwards will say the number with
+    a precision of `told`, less is lacking. Squared mu only.
+    """
+    cost = yield from counted(known, units * FIRST)
+    rows, variance = total_of(known.lattice)
+    moves = float(sensitivity_of(TOTAL, known.domain, known.lattice.unit).l2_squared)
+    if not moves or not variance:
+        return cost
+    wanted = shares_of(goal, rows, float(units), public=False).total * float(units) / moves
+    lacking = Fraction(max(0.0, wanted - told - 1 / variance) * moves)
+    return cost + (yield from counted(known, lacking))
+
+
+def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:
+    """How to measure some marginals for at most so many units; those that are known better are left out."""
+    wanted = dict(weights)
+    while wanted:
+        shares = _shares(known, goal, wanted, units)
+        steps = {scope: known.marginal_step(scope, share) for scope, share in shares.items()}
+        lacking = {scope: step for scope, step in steps.items() if step.variance < known_variance(known, scope)}
+        if len(lacking) == len(wanted):
+            return Steps(tuple(lacking.values()))
+        wanted = {scope: weights[scope] for scope in lacking}
+    return Steps(())
+
+
+def known_variance(known: Known, scope: Columns) -> float:
+    """The mean variance of the cells of a marginal as it is known: by the lattice, or because it was measured whole."""
+    told = known.told.get(Marginal(scope))
+    before = inf if told is None else told.variance
+    blocks = known.lattice.blocks
+    if any(chosen not in blocks or not blocks[chosen].precision.all() for chosen in subsets(scope)):
+        return before
+    view = known.lattice.view(scope)
+    if view is None:
+        return before
+    energies = reduce(np.multiply.outer, [traces(axis) for axis in axes_of(known.domain, scope)], np.ones(()))
+    return min(before, float((energies * view.inverse).sum()) / Marginal(scope).size(known.domain))
+
+
+def depths(goal: Goal, known: Known, rows: float, units: Fraction) -> list[Depth]:
+    """What to measure where delta is 0: the marginals of the goal, or all of fewer of their columns.
+
+    The error foreseen is that of the noise, after it is brought nearer to a table, and how far typical tables are from
+    what marginals of so few columns say (`APART`).
+    """
+    deep = max(map(len, goal.scopes))
+    return [_depth(goal, known, columns, rows, units) for columns in range(1, deep + 1)]
+
+
+def best_depth(goal: Goal, known: Known, rows: float, units: Fraction) -> Depth:
+    """The one of which the least error is foreseen."""
+    return min(depths(goal, known, rows, units), key=lambda depth: depth.error)
+
+
+def _depth(goal: Goal, known: Known, columns: int, rows: float, units: Fraction) -> Depth:
+    weights: dict[Columns, float] = {}
+    apart = 0.0
+    for scope, weight in goal.weights:
+        chosen = list(combinations(scope, min(columns, len(scope))))
+        for each in chosen:
+            weights[each] = weights.get(each, 0.0) + weight / len(chosen)
+        apart += weight * (APART.get(columns, APART[2]) if len(scope) > columns else 0.0)
+    errors = lattice_errors(goal, _precisions(goal, known, weights, units), max(rows, 1.0), projected=True)
+    return Depth(columns, weights, mean_error(goal, errors) + apart)
+
+
+def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], units: Fraction) -> Precisions:
+    """How well pieces will be known. Those that no marginal has are left to the model, and have no noise."""
+    found: Precisions = {}
+    for scope in ((), *goal.below):
+        shape = tuple(axis.parts - 1 for axis in axes_of(goal.domain, scope))
+        found[scope] = np.full(shape, inf)
+    for scope, share in _shares(known, goal, weights, units).items():
+        variance = known.marginal_step(scope, share).variance
+        for chosen in subsets(scope):
+            others = goal.cells(scope) / goal.cells(chosen)
+            before = found[chosen]
+            found[chosen] = np.where(np.isfinite(before), before, 0.0) + 1 / (variance * others)
+    return found
+
+
+def _shares(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> dict[Columns, Fraction]:
+    """The budget, split exactly over the marginals that a person can move."""
+    power = 1 / (1 + known.rate)
+    worth = {scope: Fraction((weight * goal.cells(scope)) ** power) for scope, weight in weights.items()}
+    moved = {scope: each for scope, each in worth.items() if _moves(known, scope).l1 > 0}
+    every = sum(moved.values())
+    return {scope: units * each / every for scope, each in moved.items()}
+
+
+def _moves(known: Known, scope: Columns) -> Sensitivity:
+    return sensitivity_of(Marginal(scope), known.domain, known.lattice.unit)

@@ -1,0 +1,272 @@
+"""One model of everything that is known of a goal's columns: pieces of the lattice, and marginals measured whole."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf, pi, prod, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.estimate.estimator import Known, Told
+from discreet.estimate.residual_lattice import MOST_PIECES, Lattice
+from discreet.estimate.separable import axes_of
+from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_marginals, total_of
+from discreet.model.mixture.ensemble import Tell, fit_ensemble
+from discreet.model.mixture.features import MOST_FEATURES
+from discreet.model.mixture.mixture_model import Blend, Mixture
+from discreet.model.tree.junction_tree import fits
+from discreet.model.tree.tree_model import Tree, fit_tree
+from discreet.query.linear import Marginal
+from discreet.query.residual import Residual, axis_of
+from discreet.release.error.interactions import clarity
+from discreet.release.methods.pair_split import Seen
+from discreet.release.task import Goal
+from discreet.types import Columns
+
+# A mixture is fitted to no more numbers than this: it looks at all of them again and again.
+MOST_CELLS = 2**22
+
+
+@dataclass(frozen=True, slots=True)
+class FitTuning:
+    """Constants of the fit of an ensemble, chosen on drawn tables and three public ones (bench/release.py)."""
+
+    # A member has a component for so many rows that stand out of the noise, within these limits.
+    rows_per_component: float = 50.0
+    fewest_components: int = 4
+    most_components: int = 256
+    # Members of an ensemble: more if they are small, so that there are this many components in all; as few as
+    # `fewest_members` where all of the goal is triples that were measured, which take time.
+    members: int = 24
+    components_in_all: int = 1000
+    fewest_members: int = 6
+    steps: int = 600
+    # Where rows stand out by less (`layers.clarity`), a tree of the strongest pairs with so many cells is blended in:
+    # the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
+    clear_from: float = 15.0
+    blended_tree_cells: int = 4000
+    blended_tree_share: float = 0.25
+    # If only some pairs were measured, a tree of at most so many cells that holds them is the model, provided that they
+    # are no more than this part of all pairs: of the others, mixtures would say something at random.
+    most_tree_cells: int = 2**17
+    most_pairs_in_tree: float = 0.5
+    # A pair is strong if it is further from independent than this part of its noise.
+    strong_pair: float = 0.5
+
+
+FIT = FitTuning()
+
+
+def too_large(goal: Goal) -> str:
+    """Why the marginals of a goal cannot be measured whole and fitted; empty if they can.
+
+    >>> from discreet.release.task import goal_of
+    >>> from discreet.schema.column import Integers
+    >>> from discreet.schema.domain import Domain
+    >>> wide = Domain({name: Integers(1, 2500, outside="drop", missing="drop") for name in "ab"})
+    >>> too_large(goal_of([["a", "b"]], wide)).split(".")[0]
+    'the marginals have 6250000 cells together; the limit is 4194304'
+    """
+    cells = sum(goal.cells(scope) for scope in goal.scopes)
+    if cells > MOST_CELLS:
+        return (
+            f"the marginals have {cells} cells together; the limit is {MOST_CELLS}. Ask for fewer columns at once, "
+            "or declare coarser ones."
+        )
+    deepest = max(goal.scopes, key=lambda scope: _pieces_in(goal, scope))
+    if _pieces_in(goal, deepest) > MOST_PIECES:
+        return (
+            f"the marginal of {', '.join(deepest)} has {_pieces_in(goal, deepest)} pieces; the limit is {MOST_PIECES}. "
+            "Ask for fewer columns at once."
+        )
+    features = 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in goal.names)
+    if features > MOST_FEATURES:
+        return (
+            f"the single columns have {features} features together; a mixture is fitted to {MOST_FEATURES}. "
+            "Leave out columns with many cells, or declare coarser ones."
+        )
+    return ""
+
+
+def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture:
+    """The model of all that is known of a goal's columns, of however many at once. `units` are squared mu.
+
+    Marginals that were measured by themselves are taken apart into the same pieces as the lattice's, which loses
+    nothing, and joined to these by precision. Counts of conditions that were measured by themselves are not used.
+    """
+    everything = joined(known, goal)
+    rows, _ = total_of(everything)
+    return fit_ensemble(
+        goal.domain,
+        noisy_marginals(everything, list(everything.blocks)),
+        total=max(rows, 1.0),
+        members=FIT.members,
+        components=components_of(rows, max(units, worth(everything, goal))),
+        steps=FIT.steps,
+        tell=tell,
+    )
+
+
+def components_of(rows: float, units: float) -> int:
+    """How many components a member of the ensemble has."""
+    wanted = max(rows, 1.0) * units**0.5 / FIT.rows_per_component
+    return int(np.clip(wanted, FIT.fewest_components, FIT.most_components))
+
+
+def members_for(components: int, measured: float) -> int:
+    """How many members an ensemble has; they differ most in the part of the goal that was not `measured` as it is."""
+    unmeasured = round(FIT.members * (1 - measured) ** 2)
+    return max(FIT.fewest_members, unmeasured, FIT.components_in_all // components)
+
+
+def rows_of(lattice: Lattice) -> float:
+    """The number of rows of a model: a little less than was seen where that is mostly noise, and at least 1.
+
+    Of n ± σ it is n/(1 + σ²/n²): too many rows make larger errors than too few, as most cells are noise then too.
+    """
+    rows, variance = total_of(lattice)
+    return max(1.0, rows / (1 + variance / rows**2)) if rows > 0 else 1.0
+
+
+def worth(lattice: Lattice, goal: Goal) -> float:
+    """What the known pieces of up to three columns of a goal cost, one by one, in squared mu."""
+    blocks = [lattice.blocks.get(scope) for scope in goal.below if len(scope) <= 3]
+    return sum(float((block.price * block.precision).sum()) for block in blocks if block is not None)
+
+
+def fit_low_order(
+    known: Known, goal: Goal, units: float, seen: Seen | None = None, tell: Tell | None = None
+) -> Mixture | Blend | Tree:
+    """The model of all that is known of up to three columns of a goal, and of what a look saw of pairs."""
+    rows, _ = total_of(known.lattice)
+    # What was paid before counts as much as what is paid now.
+    units = max(units, worth(known.lattice, goal))
+    looks = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
+    components = components_of(rows, units)
+    members = members_for(components, _measured_triples(known, goal))
+    ensemble = fit_ensemble(
+        goal.domain,
+        looks,
+        total=rows_of(known.lattice),
+        members=members,
+        components=components,
+        steps=FIT.steps,
+        supposed=() if seen is None else _supposed_independent(known, seen),
+        tell=tell,
+    )
+    if clarity(goal, rows, units) > FIT.clear_from or len(ensemble.weights) == 1:
+        return ensemble
+    tree, share = _tree_of_strongest(known, goal, ensemble), FIT.blended_tree_share
+    return Blend([ensemble, tree], [1 - share, share])
+
+
+def _measured_triples(known: Known, goal: Goal) -> float:
+    """The part of the goal, by weight, that is of three columns and was measured as it is asked for."""
+    blocks = known.lattice.blocks
+    return sum(
+        weight
+        for scope, weight in goal.weights
+        if len(scope) == 3 and scope in blocks and blocks[scope].precision.min(initial=1.0) > 0
+    )
+
+
+def tree_of_pairs(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
+    """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
+    sizes = {name: goal.domain[name].size for name in goal.names}
+    if not 0 < len(pairs) <= FIT.most_pairs_in_tree * len(goal.of_size(2)):
+        return None
+    scopes: list[Columns] = [(name,) for name in sizes]
+    for pair in pairs:
+        if not fits(scopes, pair, sizes, FIT.most_tree_cells):
+            return None
+        scopes.append(pair)
+    for triple in goal.of_size(3):
+        if triple in known.lattice.blocks and fits(scopes, triple, sizes, FIT.most_tree_cells):
+            scopes.append(triple)
+    return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=rows_of(known.lattice), scopes=scopes)
+
+
+def _tree_of_strongest(known: Known, goal: Goal, model: Mixture) -> Tree:
+    """The tree of the pairs that stand out of their noise most, as far as a model knows, and of all single columns."""
+    names = goal.names
+    beyond = {pair: _beyond_noise(known, goal, model, pair) for pair in goal.of_size(2)}
+    sizes = {name: goal.domain[name].size for name in names}
+    scopes: list[Columns] = [(name,) for name in names]
+    for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
+        if beyond[pair] > 0 and fits(scopes, pair, sizes, max(FIT.blended_tree_cells, sum(sizes.values()))):
+            scopes.append(pair)
+    return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=model.total, scopes=scopes)
+
+
+def _beyond_noise(known: Known, goal: Goal, model: Mixture, pair: Columns) -> float:
+    """How many rows a pair is further from independent, in L1, than a part of the noise with which it was measured."""
+    block = known.lattice.blocks.get(pair)
+    precision = 0.0 if block is None else float(block.precision.min(initial=inf))
+    if precision == 0.0:
+        return 0.0
+    alone = np.outer(*(model.marginal([name]) for name in pair)) / model.total
+    noise = goal.cells(pair) * sqrt(2 / pi / precision)
+    return float(np.abs(model.marginal(pair) - alone).sum()) - FIT.strong_pair * noise
+
+
+def _looks_at_exactly(known: Known, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
+    """What is known of some scopes, and not of their subsets unless they are among them."""
+    return [look for look in noisy_marginals(known.lattice, scopes) if look.columns in set(scopes)]
+
+
+def _supposed_independent(known: Known, seen: Seen) -> list[NoisyMarginal]:
+    """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
+    found = []
+    for pair, far in zip(seen.pairs, seen.about, strict=True):
+        block = known.lattice.block(pair)
+        if block.precision.any():
+            continue
+        expected = seen.alone.marginal(pair)
+        # Normal numbers that are so far from zero in the mean.
+        variance = pi / 2 * (far / expected.size) ** 2
+        for parts in product(*(range(1, axis.parts) for axis in block.axes)):
+            gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
+            nothing = NoisyMarginal(pair, parts, np.zeros(()), min(1 / (variance * gain), LARGEST_WEIGHT))
+            found.append(replace(nothing, values=nothing.residual(expected, known.domain)))
+    return found
+
+
+def joined(known: Known, goal: Goal) -> Lattice:
+    """What the lattice and whole marginals say together of a goal's columns."""
+    names = set(goal.names)
+    blocks = {
+        columns: replace(block, precision=block.precision.copy(), values=block.values.copy())
+        for columns, block in known.lattice.blocks.items()
+        if block.values is not None and names.issuperset(columns)
+    }
+    found = Lattice(known.domain, known.lattice.unit, blocks)
+    for question, told in known.told.items():
+        if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns):
+            for residual, variance, numbers in _pieces(question, told, known):
+                found.add(residual, variance=variance, values=numbers)
+    return found
+
+
+def _pieces(question: Marginal, told: Told, known: Known) -> Iterator[tuple[Residual, float, NDArray[np.int64]]]:
+    """Every piece of a marginal with the same noise in all cells, the variance of its noise, and its numbers."""
+    columns: Columns = question.scope
+    order = [question.columns.index(name) for name in columns]
+    counts = told.values.reshape(question.shape(known.domain)).transpose(order)
+    axes = axes_of(known.domain, columns)
+    for parts in product(*(range(axis.parts) for axis in axes)):
+        others = tuple(place for place, part in enumerate(parts) if not part)
+        # A sum over the other columns has the noise of all their cells; a measuring matrix multiplies it by its gain.
+        gain = prod(axis.gain(part) for axis, part in zip(axes, parts, strict=True) if part)
+        numbers = counts.sum(axis=others, keepdims=True)
+        for place, (axis, part) in enumerate(zip(axes, parts, strict=True)):
+            if part:
+                numbers = axis.apply(part, numbers, place)
+        residual = Residual(tuple((name, part) for name, part in zip(columns, parts, strict=True) if part))
+        variance = told.variance * gain * prod(counts.shape[place] for place in others)
+        # A lattice takes whole numbers. Only what was measured twice, and averaged, is none.
+        yield residual, variance, np.rint(numbers).ravel().astype(np.int64)
+
+
+def _pieces_in(goal: Goal, scope: Columns) -> int:
+    return prod(axis.parts for axis in axes_of(goal.domain, scope))

@@ -1,0 +1,1 @@
+"""What a release says of itself: its card, its page and its charts."""

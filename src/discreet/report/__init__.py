@@ -1,0 +1,1 @@
+"""Documents, charts and the one style sheet of every page that Discreet writes."""

@@ -1,6 +1,0 @@
-"""Each theorem, example and figure of the lecture notes: the claim beside the measurement."""
-
-from discreet.reproduce.catalogue import claims, find
-from discreet.reproduce.claim import Claim, Finding, Outcome
-
-__all__ = ["Claim", "Finding", "Outcome", "claims", "find"]

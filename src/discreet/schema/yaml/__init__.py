@@ -1,0 +1,1 @@
+"""Schema files: read, written, drafted, and read from the formats of other tools."""

@@ -1,0 +1,251 @@
+"""How many requests of one token are served: a bucket fills at a steady rate, and each request takes one.
+
+Who comes in: every request passes here first, and every reply leaves here. Plain ASGI, because it is on every way.
+
+In this order: the name by which the server was called, the size and the depth of the request, the token, the rate.
+What is refused here has touched no table and costs nothing. A failed token is answered on the quantum, whatever was
+wrong with it.
+"""
+
+import json
+from asyncio import sleep
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from discreet.errors import BadParameter, DiscreetError, NotAllowed, TooMany
+from discreet.serve.request_log import Journal
+from discreet.serve.settings import MOST_BYTES, MOST_DEPTH, Settings
+from discreet.serve.tokens import Token, Tokens
+from discreet.wire.problem import TYPE, problem_of
+
+
+class Rate:
+    """Buckets by name; each begins full. A rate of 0 is no limit.
+
+    >>> rate = Rate(per_second=2, burst=1)
+    >>> rate.take("ana", 0.0), rate.take("ana", 0.0), rate.take("ben", 0.0), rate.take("ana", 0.5)
+    (0.0, 0.5, 0.0, 0.0)
+    """
+
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._rate, self._burst = per_second, max(1.0, burst)
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, name: str, now: float) -> float:
+        """Take one from a bucket, or say after how many seconds there will be one."""
+        if not self._rate:
+            return 0.0
+        left, at = self._buckets.get(name, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        taken = left >= 1
+        self._buckets[name] = (left - taken, now)
+        return 0.0 if taken else (1 - left) / self._rate
+
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "discreet"
+_SAFE = ("GET", "HEAD", "OPTIONS")
+# What everybody may see: whether the server lives, and what a browser needs to sign in.
+_OPEN = ("/v1/health", "/sign-in", "/static/")
+# No script, style, picture or frame of anybody else's; nothing is remembered by what lies between.
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_NO_STORE = ((b"cache-control", b"no-store"),)
+UNKNOWN = "this needs a token that is known here and neither revoked nor expired. Ask the data owner for one."
+
+
+class Door:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: App, settings: Settings, tokens: Tokens, journal: Journal) -> None:
+        self._app, self._settings, self._tokens, self._journal = app, settings, tokens, journal
+        self._rate = Rate(settings.rate / settings.workers, settings.burst / settings.workers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, number = monotonic(), uuid4().hex
+        state = scope.setdefault("state", {})
+        state["begun"] = begun
+        status = 500
+
+        async def leave(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = message.get("headers", ())
+                kept = () if any(name == b"cache-control" for name, _ in own) else _NO_STORE
+                message["headers"] = [*own, *HEADERS, *kept, (b"x-request-id", number.encode())]
+            await send(message)
+
+        who: Token | None = None
+        try:
+            try:
+                self._require_name(scope)
+                who = await self._let_in(scope)
+                receive = await _whole(scope, receive)
+            except _Away as away:
+                await self._refuse(away.error, scope, leave, away.status)
+                return
+            except DiscreetError as error:
+                await self._refuse(error, scope, leave)
+                return
+            await self._app(scope, receive, leave)
+        finally:
+            self._journal.served(scope, number, status, monotonic() - begun, None if who is None else who.name)
+
+    def _require_name(self, scope: Scope) -> None:
+        """A page elsewhere may point its own name at this machine; it must not be served by it."""
+        host = _header(scope, b"host")
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if not self._settings.is_called(name):
+            raise NotAllowed(f'this server is not called "{name[:60]}". Use {self._settings.address}.')
+
+    async def _let_in(self, scope: Scope) -> Token | None:
+        """Whose request it is; None where nobody has to say."""
+        path: str = scope["path"]
+        presented, by_cookie = _presented(scope)
+        who = self._tokens.find(presented)
+        scope["state"]["who"] = who
+        if path == "/" or path.startswith(_OPEN):
+            return who
+        if who is None:
+            if not path.startswith(("/v1", "/docs", "/openapi")):
+                # A person without a token is shown where to give one.
+                return None
+            await until(scope["state"]["begun"], self._settings.quantum)
+            raise _Away(NotAllowed(UNKNOWN), 401)
+        if by_cookie and scope["method"] not in _SAFE and not _same_origin(scope):
+            raise NotAllowed("this request comes from the page of another server. Use the page of this one.")
+        wait = self._rate.take(who.prefix, monotonic())
+        if wait > 0:
+            scope["state"]["retry"] = wait
+            raise TooMany(
+                f"more than {self._settings.rate:g} requests a second came with this token. "
+                f"Wait {wait:.1f} seconds; POST …/ask-many asks many questions in one request."
+            )
+        return who
+
+    async def _refuse(self, error: DiscreetError, scope: Scope, send: Send, status: int | None = None) -> None:
+        status, problem = problem_of(error, status)
+        headers = [(b"content-type", TYPE.encode())]
+        if status == 401:
+            headers.append((b"www-authenticate", b'Bearer realm="discreet"'))
+        if status == 429:
+            headers.append((b"retry-after", str(max(1, round(scope["state"]["retry"]))).encode()))
+        body = json.dumps(problem).encode()
+        headers.append((b"content-length", str(len(body)).encode()))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+class _Away(Exception):  # noqa: N818, it is a way and not an error
+    """Somebody is sent away, with another status than the error usually has."""
+
+    def __init__(self, error: DiscreetError, status: int | None = None) -> None:
+        self.error, self.status = error, status
+
+
+async def until(begun: float, quantum: float) -> None:
+    """Let whole quanta pass since `begun`, while others are served.
+
+    How many says how long somebody waited for a turn and for the ledger; how long rows were read was hidden before,
+    where they were read (`Executor.reading`).
+    """
+    if quantum:
+        await sleep(-(monotonic() - begun) % quantum)
+
+
+async def _whole(scope: Scope, receive: Receive) -> Receive:
+    """The body of a request, if it is neither too long nor too deep; then it is there to be received."""
+    if scope["method"] in _SAFE:
+        return receive
+    length = _header(scope, b"content-length")
+    if length.isdecimal() and int(length) > MOST_BYTES:
+        raise _too_long()
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        part = message.get("body", b"")
+        parts.append(part)
+        size, more = size + len(part), message.get("more_body", False)
+        if size > MOST_BYTES:
+            raise _too_long()
+    body = scope["state"]["body"] = b"".join(parts)
+    if body.count(b"[") + body.count(b"{") > MOST_DEPTH and _depth(body) > MOST_DEPTH:
+        raise BadParameter(f"the request has more than {MOST_DEPTH} brackets within brackets. Ask more simply.")
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _too_long() -> _Away:
+    return _Away(BadParameter(f"the request has more than {MOST_BYTES:,} bytes. Ask for less at once."), 413)
+
+
+def _depth(body: bytes) -> int:
+    """How deep the brackets of a JSON text go; those in texts do not count."""
+    deepest = depth = 0
+    quoted = escaped = False
+    for byte in body:
+        if quoted:
+            quoted, escaped = escaped or byte != 0x22, byte == 0x5C and not escaped
+        elif byte == 0x22:
+            quoted = True
+        elif byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _presented(scope: Scope) -> tuple[str | None, bool]:
+    """The token of a request, and whether a browser sent it by itself."""
+    said = _header(scope, b"authorization")
+    if said[:7].lower() == "bearer ":
+        return said[7:].strip(), False
+    try:
+        found = SimpleCookie(_header(scope, b"cookie")).get(COOKIE)
+    except CookieError:
+        found = None
+    return (None, False) if found is None else (found.value, True)
+
+
+def _same_origin(scope: Scope) -> bool:
+    return _header(scope, b"origin").split("://", 1)[-1] == _header(scope, b"host")
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value.decode("latin-1"))
+    return ""

@@ -1,0 +1,1 @@
+"""Rows that stay in an engine: DuckDB, Postgres, Spark, through Ibis."""
