@@ -18,10 +18,10 @@ from discreet.lab.attack import (
     attack_by_posterior,
     attack_by_reconstruction,
     attack_by_tracing,
+    audit,
     choose_people,
     subjects,
 )
-from discreet.lab.attack import epsilon_audit as audit
 from discreet.lab.attack.attack_page import learnt_figure
 from discreet.lab.attack.subjects import find
 from discreet.report.document import STYLE

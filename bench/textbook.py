@@ -133,7 +133,8 @@ def updates_text(found):
     yield ""
     yield (
         "Multiplicative weights that see the truth (`lab/textbook/multiplicative_weights.py`), error a, N cells. "
-        "The streams: random halves of the cells; of a thousand such halves always the one on which the model is least wrong, but wrong (picked); "
+        "The streams: random halves of the cells; of a thousand such halves always the one on which the model is least "
+        "wrong, but wrong (picked); "
         "always the query on which it is worst (these three on a table with a power law); and always a query of "
         "fractions that only just forces an update (barely, on a table with one occupied cell). Beside them what our "
         "proof allows on any stream (`lab/textbook/multiplicative_weights.md`), and what the lectures' "
@@ -159,8 +160,9 @@ def sessions_text(found, questions):
     yield ""
     yield (
         f"`lab/textbook/pmw.py` on {DOMAIN.size} cells with a power law, {questions:,} random counting queries, "
-        f"epsilon 1 and delta 1e-9 (Gaussian gate), confidence {CONFIDENCE:.0%}, replace_one. The table is given as counts, so "
-        "it can have any number of rows. In each field: the error that the setting proves for all answers together, as "
+        f"epsilon 1 and delta 1e-9 (Gaussian gate), confidence {CONFIDENCE:.0%}, replace_one. "
+        "The table is given as counts, so it can have any number of rows. "
+        "In each field: the error that the setting proves for all answers together, as "
         "a fraction of the rows; the largest error measured; and how many answers came from the model, having passed "
         "their test. Where nothing is promised (–) the session refuses to open, and the error is that of the uniform "
         "table; where no answer came from the model, it is that of the values measured at updates. (From "
@@ -178,8 +180,8 @@ def sessions_text(found, questions):
     yield ""
     yield (
         "*bun* is Algorithm 2 of 000 with every constant written out, *root* and *cube* are the two settings of 003 "
-        "(`lab/textbook/pmw_lectures.py`), *calibrated* is the product's: exact tails, projection, and ln N/t² updates for "
-        "a threshold of t, but no more than there are questions. "
+        "(`lab/textbook/pmw_lectures.py`), *calibrated* is the product's: exact tails, projection, and ln N/t² updates "
+        "for a threshold of t, but no more than there are questions. "
         f"Promises broken: {len(broken)} of {len(promised)}; sessions that ran out of updates: {len(stopped)}."
     )
 

@@ -150,8 +150,8 @@ __all__ = [  # noqa: RUF022
 
 # Rooms that users open themselves; the others are imported by those who change Discreet.
 _ROOMS = {"attack": "lab.attack"}
-for _room in ("accounting", "data", "errors", "ledger", "mechanism", "noise", "query", "schema", "source", "verify"):
-    _ROOMS[_room] = _room
+_ROOMS |= {name: name for name in ("accounting", "data", "errors", "ledger", "mechanism", "noise")}
+_ROOMS |= {name: name for name in ("query", "schema", "source", "verify")}
 _HOMES = {
     "answer": "Answer",
     "client": "connect",

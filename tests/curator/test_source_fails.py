@@ -87,9 +87,9 @@ PAYING = {
     "k-means": lambda desk, table, ledger, key: dp.KMeans(2, epsilon=0.1, columns=["age"], ledger=ledger, key=key).fit(
         table
     ),
-    "PMW": lambda desk, table, ledger, key: dp.PMW(
-        table, ledger=ledger, name="one", epsilon=0.3, updates=2
-    ).ask("age >= 2"),
+    "PMW": lambda desk, table, ledger, key: dp.PMW(table, ledger=ledger, name="one", epsilon=0.3, updates=2).ask(
+        "age >= 2"
+    ),
 }
 
 

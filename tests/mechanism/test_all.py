@@ -22,6 +22,7 @@ from discreet.mechanism import (
     exponential,
     farthest,
     gaussian,
+    histogram,
     laplace,
     largest_surprise,
     most_common,
@@ -37,7 +38,6 @@ from discreet.mechanism import (
     sparse_vector,
     surprise_quantile,
 )
-from discreet.mechanism import laplace as histogram
 from discreet.mechanism.distance import Parts
 from support.mechanism_values import ADD, ONE, ONE_WAY, UNITS, sealed
 

@@ -5,8 +5,7 @@ import pytest
 
 from discreet import verify
 from discreet.accounting.sensitivity import histogram_sensitivity
-from discreet.mechanism import laplace as histogram
-from discreet.mechanism import split_scale
+from discreet.mechanism import histogram, split_scale
 from discreet.mechanism.laplace import half_width
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, REPLACE, UNITS, sealed

@@ -9,8 +9,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import Coin, Gaussian, Repeat
-from discreet.accounting import filter as loss
+from discreet.accounting import Coin, Gaussian, Repeat, loss
 from discreet.accounting.filter import FULL_TICKS, GRAIN, renyi_gate
 from discreet.accounting.renyi_dp import ORDERS, hit_divergence
 from discreet.accounting.sensitivity import Sensitivity

@@ -19,14 +19,14 @@ COMMANDS = {"long": "make test-long"} | dict.fromkeys(
 
 # The parts of `make test-long`, each at most 20 minutes on two processors; `rest` is what is in none of these folders.
 PARTS = {
-    "attack": ("tests/attack",),
+    "attack": ("tests/lab/attack",),
     "curator": ("tests/curator",),
-    "learn": ("tests/learn", "tests/session"),
+    "learn": ("tests/learn", "tests/lab/textbook"),
     "ledger": ("tests/ledger",),
     "noise": ("tests/noise", "tests/mechanism"),
-    "query": ("tests/query", "tests/known", "tests/plan"),
+    "query": ("tests/query", "tests/estimate", "tests/plan"),
     "release": ("tests/release", "tests/model"),
-    "reproduce": ("tests/reproduce", "tests/demo"),
+    "reproduce": ("tests/lab/lectures", "tests/lab/demo"),
     "serve": ("tests/serve", "tests/cli"),
     "source": ("tests/source", "tests/schema"),
     "mutants-1": (),

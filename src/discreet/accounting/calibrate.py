@@ -60,7 +60,7 @@ def gaussian_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) ->
 def lecture_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> Fraction:
     """The sigma of the lecture notes, 2Δ√ln(1/delta)/epsilon, rounded up: for comparison only.
 
-    More noise than needed for small epsilon, and *too little* for large epsilon (tests/privacy/test_calibrate.py).
+    More noise than needed for small epsilon, and *too little* for large epsilon (tests/accounting/test_calibrate.py).
 
     >>> round(float(lecture_sigma(epsilon=1, delta=1e-6)), 4)
     7.4338

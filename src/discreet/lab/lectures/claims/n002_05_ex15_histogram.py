@@ -7,8 +7,7 @@ from typing import Any
 from discreet import verify
 from discreet.accounting.event import Laplace
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
-from discreet.mechanism import laplace as histogram
-from discreet.mechanism import split_scale
+from discreet.mechanism import histogram, split_scale
 from discreet.mechanism.protocol import Mechanism
 from discreet.report.plot import Line, plot
 from discreet.schema.unit import Unit

@@ -11,7 +11,7 @@ from discreet.accounting.filter import accounting_for
 from discreet.interval import precision
 from discreet.mechanism.protocol import BITS
 from discreet.verify.check import neighboring_tables
-from session.scripted import (
+from lab.textbook.scripted import (
     design_of,
     exact,
     fresh_runs_loss,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import Gaussian, group_budget, group_rho, group_squared_mu
-from discreet.accounting import filter as loss
+from discreet.accounting import Gaussian, group_budget, group_rho, group_squared_mu, loss
 from discreet.errors import BadParameter
 from discreet.interval import ball, precision
 

@@ -16,8 +16,8 @@ from discreet.accounting import (
     Selection,
     delta,
     epsilon,
+    loss,
 )
-from discreet.accounting import filter as loss
 from discreet.errors import BadParameter
 
 

@@ -8,8 +8,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import Gaussian, Laplace, Pure, Selection, epsilon_of, mu_of
-from discreet.accounting import filter as loss
+from discreet.accounting import Gaussian, Laplace, Pure, Selection, epsilon_of, loss, mu_of
 from discreet.accounting.gaussian_dp import (
     about_epsilon,
     gaussian_delta,

@@ -13,8 +13,7 @@ from flint import arb
 from discreet.lab.lectures import claims
 from discreet.lab.lectures.claim import Finding, Outcome
 from discreet.lab.lectures.laws import loss_over_sets
-from discreet.mechanism import gaussian, laplace, name_and_shame, randomized_response, sparse_vector
-from discreet.mechanism import laplace as histogram
+from discreet.mechanism import gaussian, histogram, laplace, name_and_shame, randomized_response, sparse_vector
 from discreet.mechanism.protocol import Law
 
 

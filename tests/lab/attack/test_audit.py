@@ -8,8 +8,7 @@ import pytest
 
 from discreet import noise, verify
 from discreet.errors import BadParameter
-from discreet.lab.attack import epsilon_audit as audit
-from discreet.lab.attack import subjects
+from discreet.lab.attack import audit, subjects
 from discreet.lab.attack.events import best_event, grain, looks_at
 from discreet.lab.attack.subjects import find
 from discreet.mechanism import laplace

@@ -33,7 +33,7 @@ from discreet.query import Marginal, col, count
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
-from session.scripted import Account, Notebook
+from lab.textbook.scripted import Account, Notebook
 
 DOMAIN = Domain({"age": Integers(0, 7, missing="drop"), "a": Boolean(), "b": Boolean()})
 # Nothing is dropped, so the number of rows is public where rows are replaced.
@@ -406,7 +406,7 @@ CRASH = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
 from discreet.ledger import Ledger
-from session.test_weights import PMW, questions, table_of
+from lab.textbook.test_weights import PMW, questions, table_of
 session = PMW(table_of(), ledger=Ledger(sys.argv[1]), epsilon=5, updates=6)
 for where in list(questions())[:6]:
     if session.updates_left:

@@ -22,8 +22,8 @@ from discreet.accounting import (
     Selection,
     delta,
     epsilon,
+    loss,
 )
-from discreet.accounting import filter as loss
 from discreet.accounting.event import total_loss
 from discreet.accounting.filter import gaussian_gate, pure_gate, renyi_gate
 

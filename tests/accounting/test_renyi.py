@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import ORDERS, DiscreteGaussian, Gaussian, Pure, Selection, epsilon
-from discreet.accounting import filter as loss
+from discreet.accounting import ORDERS, DiscreteGaussian, Gaussian, Pure, Selection, epsilon, loss
 from discreet.accounting.concentrated_dp import (
     concentrated_delta,
     concentrated_epsilon,
