@@ -16,8 +16,7 @@ from discreet.curator.records import Prints, from_bytes
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, SealBroken, TooLarge
 from discreet.ledger import Budget
 from discreet.mechanism.distance import farthest, noisy_distances
-from discreet.plan.build_model import run
-from discreet.plan.requests import Distances, Farthest, marginal_moves
+from discreet.plan.requests import Distances, Farthest, marginal_moves, run
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table

@@ -52,7 +52,7 @@ def test_a_repeated_key_has_the_same_answer_although_more_is_known(tmp_path, nam
     learn_more(desk)
     before = desk.ledger.head
     same(first, desk.ask(question, **wish, key="k"))
-    same(first, desk.told(question, **wish, key="k"))
+    same(first, desk.look(desk.prepare(question, **wish, key="k"), wait=False))
     desk.close()
     again = desk_of(tmp_path)
     same(first, again.ask(question, **wish, key="k"))
@@ -111,9 +111,10 @@ def test_a_key_is_bound_to_the_whole_request(tmp_path, question, wish):
     first = desk.ask("age >= 5", error=90, key="k")
     same(first, desk.ask("SELECT  COUNT(*) FROM people WHERE  age>=5", error=90, key="k"))
     before = desk.ledger.head
-    for asked in (desk.ask, desk.told):
+    prepared = desk.prepare(question, **wish, key="k")
+    for asked in (lambda: desk.ask(question, **wish, key="k"), lambda: desk.look(prepared, wait=False)):
         with pytest.raises(KeyReused, match='key "k" came before with another request'):
-            asked(question, **wish, key="k")
+            asked()
     with pytest.raises(KeyReused):
         desk.ask_many(["age >= 5"], error=90, key="k")
     assert desk.ledger.head == before

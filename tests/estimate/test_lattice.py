@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.estimate.gaussian_estimator import GaussianLattice
-from discreet.estimate.measurements import GaussianResiduals, variance_of
+from discreet.estimate.measurements import GaussianResiduals
+from discreet.estimate.residual_lattice import variance_of
 from discreet.estimate.separable import energies_of
 from discreet.query import Linear, Marginal, Residual
 from discreet.query.product import Factor, Product, box

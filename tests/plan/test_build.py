@@ -8,10 +8,10 @@ from discreet.curator.executor import mechanism_of
 from discreet.curator.records import Released, learn
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.model.mixture.mixture_model import Mixture
-from discreet.plan.build_model import Built, build, model_of, run
+from discreet.plan.build_model import Built, build, model_of
 from discreet.plan.model_forecast import Stream, counted, model_units, probes
 from discreet.plan.plan import measured
-from discreet.plan.requests import Choose, Measure, Quantile
+from discreet.plan.requests import Choose, Measure, Quantile, run
 from discreet.plan.steps import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Product

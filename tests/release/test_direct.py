@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import TooLarge
-from discreet.estimate.gaussian_estimator import GaussianLattice
-from discreet.estimate.laplace_estimator import LaplaceMarginals, estimator_for
-from discreet.estimate.measurements import GaussianQuery, LaplaceMarginal, gaussian_noise, laplace_noise
+from discreet.estimate.gaussian_estimator import GaussianLattice, gaussian_noise
+from discreet.estimate.laplace_estimator import LaplaceMarginals, estimator_for, laplace_noise
+from discreet.estimate.measurements import GaussianQuery, LaplaceMarginal
 from discreet.model.interface import total_of
-from discreet.plan.build_model import run
 from discreet.plan.plan import Steps
-from discreet.plan.requests import Measure
+from discreet.plan.requests import Measure, run
 from discreet.query.linear import Marginal
 from discreet.release.budget_allocation import counted
 from discreet.release.methods.direct import best_depth, depths, direct, direct_steps, known_variance

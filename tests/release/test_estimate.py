@@ -14,7 +14,7 @@ from discreet.model.mixture.ensemble import fit_ensemble
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.rows import Rows
 from discreet.model.tree.tree_model import fit_tree
-from discreet.plan.build_model import run
+from discreet.plan.requests import run
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.release.error.estimated_error import estimated_error_of, estimated_errors, members_of

@@ -9,8 +9,7 @@ import pytest
 
 from discreet.model.interface import total_of
 from discreet.model.mixture.ensemble import fit_ensemble
-from discreet.plan.build_model import run
-from discreet.plan.requests import Distances, Measure
+from discreet.plan.requests import Distances, Measure, run
 from discreet.query.residual import axis_of
 from discreet.release.methods import fitting
 from discreet.release.methods import mixture as module

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.estimate.laplace_estimator import estimator_for
-from discreet.plan.build_model import run
-from discreet.plan.requests import Distances, Measure
+from discreet.plan.requests import Distances, Measure, run
 from discreet.query.residual import Residual
 from discreet.release import method_choice as methods
 from discreet.release.budget_allocation import steps_within

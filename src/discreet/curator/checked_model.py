@@ -20,10 +20,10 @@ from discreet.estimate.residual_lattice import subsets
 from discreet.mechanism.gaussian import half_width
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.model.tree.tree_model import Tree
-from discreet.plan.build_model import PROBE, Built, build, mend, model_of, run
+from discreet.plan.build_model import PROBE, Built, build, mend, model_of
 from discreet.plan.model_forecast import WORTH, Stream, counted, lattice_units, model_units
 from discreet.plan.plan import Steps, plan_steps
-from discreet.plan.requests import Done, Procedure, Quantile, Request
+from discreet.plan.requests import Done, Procedure, Quantile, Request, run
 from discreet.plan.steps import Target, exact_sigma
 from discreet.query.linear import Linear
 from discreet.types import Columns

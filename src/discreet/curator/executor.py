@@ -208,7 +208,7 @@ class Executor:
 
     def known_at(self, sequence: int) -> Known:
         """What was known after an entry of the ledger: ours to change."""
-        known = estimator_for(self.known.accounting, self.table.domain, self.table.unit)
+        known = type(self.known).nothing(self.table.domain, self.table.unit)
         for entry in self.ledger.entries():
             if entry.sequence > sequence:
                 break

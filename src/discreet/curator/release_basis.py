@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator.records import Prints, from_bytes, learn
-from discreet.estimate.estimator import Known, Told
-from discreet.estimate.laplace_estimator import estimator_for
-from discreet.estimate.laplace_marginal import Whole
+from discreet.estimate.estimator import DirectAnswer, Known
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import LaplaceMarginals
+from discreet.estimate.laplace_marginal import MeasuredMarginal
 from discreet.query.linear import Marginal
 from discreet.release.task import Goal
 from discreet.schema.schema import Schema
@@ -33,10 +34,10 @@ class Fitted:
     All are in the order of their columns, whatever the order in which they were learnt.
     """
 
-    accounting: str
+    estimator: type[Known]
     blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
-    told: tuple[tuple[Columns, Told], ...] = ()
-    wholes: tuple[Whole, ...] = ()
+    told: tuple[tuple[Columns, DirectAnswer], ...] = ()
+    wholes: tuple[MeasuredMarginal, ...] = ()
     own: tuple[bytes, ...] = ()
 
     def with_own(self, records: Iterable[bytes]) -> "Fitted":
@@ -45,14 +46,14 @@ class Fitted:
 
     def known(self, schema: Schema) -> Known:
         """All of it, as something that answers."""
-        known = estimator_for(self.accounting, schema.domain, schema.unit)
+        known = self.estimator.nothing(schema.domain, schema.unit)
         for columns, precision, values in self.blocks:
             block = known.lattice.blocks.setdefault(columns, known.lattice.block(columns))
             block.precision, block.values = precision.copy(), values.copy()
             block.version += 1
             known.lattice.version += 1
-        known.told.update((Marginal(columns), told) for columns, told in self.told)
-        known.wholes.extend(self.wholes)
+        known.direct_answers.update((Marginal(columns), told) for columns, told in self.told)
+        known.marginals.extend(self.wholes)
         known.version += 1
         prints = Prints(schema.domain)
         for record in self.own:
@@ -72,13 +73,13 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
     ]
     told = [
         (question.columns, found)
-        for question, found in known.told.items()
+        for question, found in known.direct_answers.items()
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns)
     ]
     # Wider marginals too: blocks have learnt from them, and their noise is in every estimate.
-    wholes = [whole.within(names) for whole in known.wholes if whole.values is not None]
+    wholes = [whole.within(names) for whole in known.marginals if whole.values is not None]
     return Fitted(
-        known.accounting,
+        type(known),
         tuple(sorted(blocks, key=lambda block: block[0])),
         tuple(sorted(told, key=lambda each: each[0])),
         tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, whole.noises, _listed(whole.values)))),
@@ -109,11 +110,11 @@ def fitted_from_plain(
         for place, columns in enumerate(plain["blocks"])
     ]
     told = [
-        (tuple(columns), Told(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
+        (tuple(columns), DirectAnswer(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
         for place, (columns, variance, sigma, scale) in enumerate(plain["told"])
     ]
     wholes = [
-        Whole(
+        MeasuredMarginal(
             tuple(columns),
             Fraction(scale),
             arrays[f"whole{place}"],
@@ -122,7 +123,7 @@ def fitted_from_plain(
         )
         for place, (columns, scale, noises) in enumerate(plain["wholes"])
     ]
-    return Fitted("pure" if pure else "gaussian", tuple(blocks), tuple(told), tuple(wholes), tuple(own))
+    return Fitted(LaplaceMarginals if pure else GaussianLattice, tuple(blocks), tuple(told), tuple(wholes), tuple(own))
 
 
 def _listed(values: NDArray[Any] | None) -> list[Any]:

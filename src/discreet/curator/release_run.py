@@ -26,8 +26,7 @@ from discreet.ledger.state import plus
 from discreet.ledger.transaction import Transacted
 from discreet.model.mixture.ensemble import Tell
 from discreet.parameter import Number, positive
-from discreet.plan.build_model import run
-from discreet.plan.requests import Measure, Request
+from discreet.plan.requests import Measure, Request, run
 from discreet.release.method_choice import Forecasts, asked_of, make_release, plan_release, require_method
 from discreet.release.task import Brief, Goal, Limits, ReleasePlan, Wanted, goal_of
 

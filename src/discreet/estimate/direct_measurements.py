@@ -9,6 +9,7 @@ measured these pieces, the direct is parted with; what it said itself stays told
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, pairwise
 from math import inf, prod
 from typing import Any
@@ -33,6 +34,7 @@ NEGLIGIBLE = 1e-10
 ROUNDING = 2.0**-42
 # So many sets of columns with directs, and so many directs, are taken into one answer.
 MOST_GROUPS, MOST_JOINED = 64, 512
+_CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,16 +272,18 @@ def _top_of(shape: tuple[int, ...]) -> list[int]:
     return np.flatnonzero((grid > 0).all(axis=0)).tolist()
 
 
+@dataclass(eq=False)
 class Directs:
-    """The direct measurements that are joined to a lattice, in groups by their columns."""
+    """The direct measurements that are joined to a lattice, in groups by their columns.
 
-    def __init__(self, lattice: Lattice) -> None:
-        self.lattice = lattice
-        self.groups: dict[Columns, Group] = {}
-        # The precision that stands for "unknown": far below that of every direct.
-        self._unknown = inf
-        self._solutions: LruCache[tuple[Columns, ...], tuple[object, Solution]] = LruCache(MOST_NUMBERS)
-        self._products: LruCache[tuple[Columns, Columns], tuple[object, Numbers]] = LruCache(MOST_NUMBERS)
+    `unknown` is the precision that stands for no knowledge: far below that of every direct.
+    """
+
+    lattice: Lattice
+    groups: dict[Columns, Group] = field(default_factory=dict)
+    unknown: float = inf
+    _solutions: LruCache[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=_CACHE)
+    _products: LruCache[tuple[Columns, Columns], tuple[object, Numbers]] = field(default_factory=_CACHE)
 
     def join(self, question: Hashable, family: Family, value: float, variance: float, *, version: int) -> None:
         """Join a direct measurement if it says something new; if there are too many already it is left out."""
@@ -293,11 +297,11 @@ class Directs:
             self.groups[family.columns] = group
             group.add(Direct(question, family, value, variance, strength), version=version)
             every = (each.strength for group in self.groups.values() for each in group.directs)
-            self._unknown = UNKNOWN * min(every)
+            self.unknown = UNKNOWN * min(every)
 
     def drop_implied(self, columns: Columns, *, version: int) -> None:
         """Drop direct measurements whose residuals the lattice has measured by now; their own answers stay."""
-        for chosen in among(self.groups, columns) if self.groups else ():
+        for chosen in among(self.groups, columns):
             keep(self.groups, chosen, lambda direct: self._new(direct.family) > 0, version=version)
 
     def has(self, question: Hashable, columns: Columns) -> bool:
@@ -340,7 +344,7 @@ class Directs:
         moves = reach @ solution.gain
         view = self.lattice.viewed(family.columns)
         before, missing = (
-            weighed_energies(family, each).reshape(-1) for each in (view.inverse, view.unknown / self._unknown)
+            weighed_energies(family, each).reshape(-1) for each in (view.inverse, view.unknown / self.unknown)
         )
         certain = before - 2 * (moves * known).sum(axis=1) + ((moves @ solution.spread) * moves).sum(axis=1)
         doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
@@ -359,7 +363,7 @@ class Directs:
     def _solution(self, groups: tuple[Columns, ...]) -> Solution:
         """How the directs of some groups move the estimate now; smaller sets of columns come first."""
         members = [self.groups[columns] for columns in groups]
-        stamp = self._unknown, *((group.version, self.lattice.viewed(group.columns).stamp) for group in members)
+        stamp = self.unknown, *((group.version, self.lattice.viewed(group.columns).stamp) for group in members)
         found = self._solutions.get(groups)
         if found is None or found[0] != stamp:
             surprise = np.concatenate([self._surprise(group) for group in members])
@@ -385,4 +389,4 @@ class Directs:
 
     def _inverses(self, columns: Columns) -> tuple[Numbers, Numbers]:
         view = self.lattice.viewed(columns)
-        return view.inverse.ravel(), view.unknown.ravel() / self._unknown
+        return view.inverse.ravel(), view.unknown.ravel() / self.unknown

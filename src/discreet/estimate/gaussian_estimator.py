@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import inf, log, sqrt
+from math import ceil, frexp, inf, isqrt, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -10,15 +10,9 @@ import numpy as np
 from discreet.accounting.event import Event, Gaussian
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.estimate.estimator import Estimate, Known, Told, better, combined, quantile
-from discreet.estimate.measurements import (
-    Bars,
-    GaussianQuery,
-    GaussianResiduals,
-    Question,
-    gaussian_noise,
-    weighs_nothing,
-)
+from discreet.estimate.estimator import DirectAnswer, Estimate, Known, better, combined, quantile
+from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, Question, weighs_nothing
+from discreet.estimate.residual_lattice import variance_of
 from discreet.query.linear import Marginal
 from discreet.query.residual import Measurement, Residual
 from discreet.source.query_sensitivity import sensitivity_of
@@ -26,6 +20,8 @@ from discreet.types import Columns, Numbers
 
 # A selection for this much squared mu never errs. It costs a little less than it may: prices are rounded up.
 MOST_SELECTING, MARGIN = 100.0, 1e-9
+# Noise is written with so many bits, rounded up: it costs less than it may by one part in 2^28 at most.
+BITS = 30
 
 
 class GaussianLattice(Known):
@@ -37,19 +33,21 @@ class GaussianLattice(Known):
 
     def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
         """Gaussian intervals; of one direct measurement by the exact law of its rounded noise."""
-        return self._intervals(question, self.estimate(question), self.told.get(question), confidence, joint)
+        return self._intervals(question, self.estimate(question), self.direct_answers.get(question), confidence, joint)
 
     def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
         """The largest error of the cells of a GROUP BY; the cells themselves are not computed."""
         family = None if weighs_nothing(question) else self.family(question)
         if family is None:
             return float(self.intervals(question, confidence).errors.max())
-        told = self.told.get(question)
+        told = self.direct_answers.get(question)
         first = None if told is None else replace(told, values=told.values[:1])
         found = Estimate(np.zeros(1), np.array([self.largest_variance(family)]))
         return float(self._intervals(question, found, first, confidence, 1).errors[0])
 
-    def _intervals(self, question: Question, found: Estimate, told: Told | None, confidence: float, joint: int) -> Bars:
+    def _intervals(
+        self, question: Question, found: Estimate, told: DirectAnswer | None, confidence: float, joint: int
+    ) -> Bars:
         z = quantile(confidence, joint)
         if told is None:
             return Bars(found.values, _half_widths(question, found.variances, z))
@@ -101,7 +99,7 @@ class GaussianLattice(Known):
     def count_step(self, units: Fraction, variance: float) -> GaussianResiduals | None:
         """As the residual of no columns."""
         total = self.query_step(Marginal(()), units)
-        if total.variance >= variance:
+        if variance_of(float(total.sigma)) >= variance:
             return None
         return GaussianResiduals(Measurement(((Residual(()), total.sigma),)), total.price)
 
@@ -121,3 +119,22 @@ def selection_for(units: float) -> Fraction:
     """
     half, normal = sqrt(min(units, MOST_SELECTING)) / 2, NormalDist()
     return Fraction((1 - MARGIN) * 2 * log(normal.cdf(half) / normal.cdf(-half))).limit_denominator(10**12)
+
+
+def gaussian_noise(squared_moves: Fraction, units: Fraction) -> Fraction:
+    """The smallest standard deviation, of few bits, whose squared mu is at most so many units.
+
+    >>> sigma = gaussian_noise(Fraction(2), Fraction(1, 100))
+    >>> 2 / sigma**2 <= Fraction(1, 100) < 2 / (sigma * (1 - Fraction(1, 10**8))) ** 2
+    True
+    """
+    variance = squared_moves / units
+    unit = last_bit(float(variance) ** 0.5)
+    parts = variance / unit**2
+    least = isqrt(ceil(parts))
+    return (least if least**2 >= parts else least + 1) * unit
+
+
+def last_bit(about: float) -> Fraction:
+    """The last bit of a number of about this size."""
+    return Fraction(2) ** (frexp(about)[1] - BITS)

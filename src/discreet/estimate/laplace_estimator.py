@@ -6,7 +6,7 @@ is known, and intervals come from the tail of that very sum.
 
 from fractions import Fraction
 from hashlib import sha256
-from math import inf, prod
+from math import ceil, inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +16,10 @@ from discreet.accounting.event import Event, Pure
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.cache import LruCache
 from discreet.estimate.estimator import Estimate, Known, better
-from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.gaussian_estimator import GaussianLattice, last_bit
 from discreet.estimate.laplace_marginal import are_few, noises
 from discreet.estimate.laplace_sum import MOST_FACTORS, chernoff_half_width, half_width
-from discreet.estimate.measurements import Bars, LaplaceMarginal, LaplaceQuery, Question, laplace_noise
+from discreet.estimate.measurements import Bars, LaplaceMarginal, LaplaceQuery, Question
 from discreet.estimate.residual_lattice import Lattice
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
@@ -44,7 +44,7 @@ class LaplaceMarginals(Known):
         """Intervals from the tail of the sum of noises that an answer has."""
         found = self.estimate(question)
         values, errors = laplace_intervals(question, self, found, confidence, joint, among)
-        return better(Bars(values, errors), self.told.get(question), confidence, joint)
+        return better(Bars(values, errors), self.direct_answers.get(question), confidence, joint)
 
     def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
         """The largest error of the cells of a GROUP BY."""
@@ -101,13 +101,23 @@ def estimator_for(accounting: str, domain: Domain, unit: Unit) -> Known:
     return LaplaceMarginals(lattice) if accounting == "pure" else GaussianLattice(lattice)
 
 
+def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
+    """The smallest scale, of few bits, whose epsilon is at most so many units.
+
+    >>> laplace_noise(Fraction(1), Fraction(1, 8)), 1 / laplace_noise(Fraction(1), Fraction(3, 10)) <= Fraction(3, 10)
+    (Fraction(8, 1), True)
+    """
+    unit = last_bit(float(moves / units))
+    return ceil(moves / units / unit) * unit
+
+
 def laplace_intervals(
     question: Question, known: Known, found: Estimate, confidence: float, joint: int, among: int
 ) -> tuple[Numbers, Numbers]:
     """Values and half-widths. Together they hold by adding up the probabilities that each fails."""
     values, variances = found.values, found.variances
     chance = 1 - (1 - confidence) / joint
-    if not known.wholes or not np.isfinite(variances).all():
+    if not known.marginals or not np.isfinite(variances).all():
         return values, np.where(variances == 0, 0.0, inf)
     places, size = _alike(question, known)
     family = known.family(question)
@@ -186,7 +196,7 @@ def _from_best(question: Question, known: Known, confidence: float) -> tuple[Num
     """Every cell from the one marginal that has all columns and the least noise in their cells."""
     scope = question.scope
     size = question.size(known.domain) if isinstance(question, Marginal) else 1
-    able = [whole for whole in known.wholes if set(scope) <= set(whole.columns)]
+    able = [whole for whole in known.marginals if set(scope) <= set(whole.columns)]
     if not able:
         return np.zeros(size), np.full(size, inf)
     best = max(able, key=lambda whole: whole.precision(scope))

@@ -8,16 +8,14 @@ Values with half-widths: what every estimator answers with.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, expm1, frexp, isqrt
+from math import exp, expm1
 
+from discreet.estimate.residual_lattice import variance_of
 from discreet.query.linear import Linear, Marginal
 from discreet.query.residual import Measurement
 from discreet.types import Columns, Numbers
 
 Question = Linear | Marginal
-
-# Noise is written with so many bits, rounded up: it costs less than it may by one part in 2^28 at most.
-BITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,6 @@ class LaplaceQuery:
 Step = GaussianResiduals | GaussianQuery | LaplaceMarginal | LaplaceQuery
 
 
-def variance_of(sigma: float) -> float:
-    """The variance of rounded Gaussian noise: rounding adds that of a uniform number.
-
-    For sigma ≥ 1, to which the planner keeps, this is right to eight digits.
-    """
-    return sigma * sigma + 1 / 12
-
-
 def laplace_variance(scale: Fraction) -> float:
     """The variance of discrete Laplace noise: 2a/(1 − a)² with a = e^(−1/scale).
 
@@ -88,35 +78,6 @@ def laplace_variance(scale: Fraction) -> float:
     199.83
     """
     return 2 * exp(-1 / float(scale)) / expm1(-1 / float(scale)) ** 2
-
-
-def gaussian_noise(squared_moves: Fraction, units: Fraction) -> Fraction:
-    """The smallest standard deviation, of few bits, whose squared mu is at most so many units.
-
-    >>> sigma = gaussian_noise(Fraction(2), Fraction(1, 100))
-    >>> 2 / sigma**2 <= Fraction(1, 100) < 2 / (sigma * (1 - Fraction(1, 10**8))) ** 2
-    True
-    """
-    variance = squared_moves / units
-    unit = _unit(float(variance) ** 0.5)
-    parts = variance / unit**2
-    least = isqrt(ceil(parts))
-    return (least if least**2 >= parts else least + 1) * unit
-
-
-def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
-    """The smallest scale, of few bits, whose epsilon is at most so many units.
-
-    >>> laplace_noise(Fraction(1), Fraction(1, 8)), 1 / laplace_noise(Fraction(1), Fraction(3, 10)) <= Fraction(3, 10)
-    (Fraction(8, 1), True)
-    """
-    unit = _unit(float(moves / units))
-    return ceil(moves / units / unit) * unit
-
-
-def _unit(about: float) -> Fraction:
-    """The last bit of a number of about this size."""
-    return Fraction(2) ** (frexp(about)[1] - BITS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

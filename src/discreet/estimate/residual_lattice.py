@@ -279,6 +279,14 @@ def numbers_in(axes: Sequence[Axis]) -> int:
     return prod(1 + axis.starts[-1] for axis in axes)
 
 
+def variance_of(sigma: float) -> float:
+    """The variance of rounded Gaussian noise: rounding adds that of a uniform number.
+
+    For sigma ≥ 1, to which the planner keeps, this is right to eight digits.
+    """
+    return sigma * sigma + 1 / 12
+
+
 def subsets(columns: Columns) -> tuple[Columns, ...]:
     """All subsets of some columns, in their order, the empty one first."""
     return _few_subsets(columns) if len(columns) <= FEW else _subsets(columns)
