@@ -20,36 +20,32 @@ STAGES = [
     "interval",
     "cache",
     "jit",
+    "values",
     "schema",
     "query",
-    "privacy",
+    "accounting",
     "noise",
-    "draw",
     "source",
     "data",
     "mechanism",
     "verify",
-    "known",
+    "estimate",
     "model",
     "plan",
     "ledger",
-    "picture",
-    "page",
+    "report",
     "answer",
-    "once",
-    "session",
+    "oneshot",
     "release",
     "curator",
     "meaning",
     "learn",
-    "attack",
-    "reproduce",
     "wire",
     "client",
     "serve",
-    "demo",
     "cli",
     "__main__",
+    "lab",
 ]
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -78,21 +74,11 @@ def test_a_stage_imports_only_itself_and_earlier_stages(path):
         assert STAGES.index(name[0]) <= STAGES.index(stage), f"{stage} imports discreet.{'.'.join(name)}"
 
 
-# Textbook algorithms, lecture claims, attacks and the demonstration, with their commands.
-LAB = {"attack", "reproduce", "demo", "session", "draw"}
-LAB_COMMANDS = {ROOT / "cli" / name for name in ("attack.py", "reproduce.py", "demo.py")}
-# What the holdout still takes from the textbook sessions; it moves to the product's side.
-STILL = {("learn", "session"), ("learn", "draw")}
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_product_never_imports_the_lab(path):
     stage = stage_of(path)
-    if stage == "__init__" or stage in LAB or path in LAB_COMMANDS:
-        return
-    for name in imports(path):
-        below = name[1] if name[0] == "cli" and len(name) > 1 else name[0]
-        assert below not in LAB or (stage, below) in STILL, f"{stage} imports discreet.{'.'.join(name)}"
+    if stage not in ("__init__", "lab"):
+        assert not [name for name in imports(path) if name[0] == "lab"]
 
 
 def test_the_check_sees_an_import_of_a_later_stage(tmp_path):
@@ -181,13 +167,13 @@ def test_only_the_transaction_spends_and_records():
     """Pay, read, add noise, record, know: written once, so that its order holds for everybody."""
     found = {str(path.relative_to(ROOT)) for path in FILES if any(calls(path, "spend", "record"))}
     # Claims of the lectures use the ledger as a user would.
-    assert {name for name in found if name.split("/")[0] not in ("lab", "reproduce")} == {"ledger/transaction.py"}
+    assert {name for name in found if name.split("/")[0] != "lab"} == {"ledger/transaction.py"}
 
 
 def test_no_representation_reaches_the_ledger():
     """What is stored or hashed has a wire form: a class that is renamed must not change a key."""
     for path in FILES:
-        if path.relative_to(ROOT).parts[0] in ("curator", "ledger", "learn", "session") and path.name != "legacy.py":
+        if path.relative_to(ROOT).parts[0] in ("curator", "ledger", "learn", "lab") and path.name != "legacy.py":
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "repr":
                     asked = ast.unparse(node)
@@ -202,6 +188,6 @@ KINDS = re.compile(
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_estimators_and_plans_ask_which_estimator_it_is(path):
     """Others ask it for what they need: intervals, variances, steps, or what it can do."""
-    if stage_of(path) not in ("known", "plan"):
+    if stage_of(path) not in ("estimate", "plan"):
         found = KINDS.findall(path.read_text().replace("discreet.plan.laplace_plan", ""))
         assert not found, f"{path.name} asks which estimator it has"

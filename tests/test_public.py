@@ -18,7 +18,7 @@ def test_the_public_names_are_sorted_and_all_there():
     assert discreet.__all__ == sorted(discreet.__all__)
     for name in discreet.__all__:
         assert getattr(discreet, name) is not None
-    assert set(discreet._HOME) | set(discreet._STAGES) == set(discreet.__all__)
+    assert set(discreet._HOME) | set(discreet._ROOMS) == set(discreet.__all__)
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():
@@ -27,7 +27,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 
 def public_objects():
-    for stage in discreet._STAGES:
+    for stage in discreet._ROOMS:
         module = importlib.import_module(f"discreet.{stage}")
         for name in getattr(module, "__all__", []):
             yield pytest.param(getattr(module, name), id=f"{stage}.{name}")

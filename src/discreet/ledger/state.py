@@ -1,13 +1,8 @@
-"""The identity of each table as the log has it: its unit never changes, its versions never come back.
-
-One place compares what a caller says of a table with what the log has: `require_same`. Why that is enough: ledger.md.
-
-What somebody asks a ledger for, read with care: a mistake is told before anything is decided or written.
-
-What follows from the log: a pure fold over its entries. Nothing about money is stored anywhere else.
+"""What follows from the log: a pure fold over its entries. Nothing about money is stored anywhere else.
 
 Every process folds the entries that it has not seen yet before it appends one, and checks on the way that the chain
-holds and that no cap was ever passed. Why that keeps the promises: ledger.md.
+holds, that no cap was ever passed, and that each table is the one that the log has (`require_same`): its unit never
+changes, its versions never come back. Why that keeps the promises: ledger.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
