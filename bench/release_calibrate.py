@@ -97,7 +97,7 @@ def released(table, weights, epsilon, make):
     """A model made through the teller that pays and measures, what is known then, and the seconds that it took."""
     from discreet.curator.teller import Teller
     from discreet.ledger import Budget, Ledger
-    from discreet.plan.build import run
+    from discreet.plan.request import run
     from discreet.release.brief import Brief
     from discreet.release.goal import goal_of
 

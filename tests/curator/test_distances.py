@@ -15,8 +15,7 @@ from discreet.curator.teller import Teller
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, SealBroken, TooLarge
 from discreet.ledger import Budget
 from discreet.mechanism.distance import farthest, noisy_distances
-from discreet.plan.build import run
-from discreet.plan.request import Distances, Farthest, marginal_moves
+from discreet.plan.request import Distances, Farthest, marginal_moves, run
 from discreet.privacy.event import Gaussian, Selection
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame

@@ -236,7 +236,7 @@ def test_a_direct_of_what_the_lattice_knows_exactly_changes_nothing():
 def test_past_the_limit_directs_are_still_remembered_by_themselves():
     known = directly(*[place * WOMEN for place in range(1, MOST_DIRECTS + 3)])
     last = (MOST_DIRECTS + 2) * WOMEN
-    assert last in known.told
+    assert last in known.direct_answers
     assert len(known.directs.groups[("sex",)].directs) == MOST_DIRECTS
 
 

@@ -21,7 +21,7 @@ from discreet.known.tail import half_width
 from discreet.plan import fill
 from discreet.plan.fill import Sparse, fill_to_targets
 from discreet.plan.plan import require_few
-from discreet.plan.pure import pure_step
+from discreet.plan.pure import laplace_step
 from discreet.plan.target import Target
 from discreet.query import Marginal, col, count
 from discreet.query.linear import Linear
@@ -85,7 +85,7 @@ def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
     usual = known.intervals(question, 0.95)
     monkeypatch.setattr(whole, "MOST_WEIGHED", 0)
     found = known.intervals(question, 0.95)
-    best = next(each for each in known.wholes if each.columns == ("age", "city", "sex"))
+    best = next(each for each in known.marginals if each.columns == ("age", "city", "sex"))
     np.testing.assert_array_equal(found.values, best.values.reshape(best.shape).sum(axis=0).ravel())
     expected = half_width(np.ones(1), np.array([9.0]), np.array([SMALL["age"].size]), confidence=0.95)
     assert set(found.errors.tolist()) == {expected}
@@ -167,7 +167,7 @@ def test_a_whole_marginal_of_too_many_pieces_is_not_bought():
     for many, kind in ((11, LaplaceMarginal), (12, LaplaceQuery)):
         question = Marginal(tuple(names[:many]), conjunction(names[:1]))
         for ahead in (True, False):
-            found = pure_step(question, Target(error=1000.0, confidence=0.95, joint=1), known, ahead=ahead)
+            found = laplace_step(question, Target(error=1000.0, confidence=0.95, joint=1), known, ahead=ahead)
             assert isinstance(found, kind) or not ahead, (many, found)
             assert not isinstance(found, LaplaceMarginal) or len(found.columns) <= 11
 

@@ -8,11 +8,11 @@ from discreet.curator.measuring import mechanism_of
 from discreet.curator.released import Released, learn
 from discreet.known.gaussian import GaussianLattice
 from discreet.model.mixture import Mixture
-from discreet.plan.build import Built, build, model_of, run
+from discreet.plan.build import Built, build, model_of
 from discreet.plan.forecast import Stream, model_units
 from discreet.plan.plan import measured
 from discreet.plan.probe import counted, probes
-from discreet.plan.request import Choose, Measure, Quantile
+from discreet.plan.request import Choose, Measure, Quantile, run
 from discreet.plan.target import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Product

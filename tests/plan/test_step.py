@@ -66,7 +66,9 @@ def state(known):
         columns: [(each.value, each.variance) for each in group.directs]
         for columns, group in known.directs.groups.items()
     }
-    told = {question: (each.values.tolist(), each.variance, each.sigma) for question, each in known.told.items()}
+    told = {
+        question: (each.values.tolist(), each.variance, each.sigma) for question, each in known.direct_answers.items()
+    }
     return deepcopy((blocks, groups, told, known.paid, known.lattice.used))
 
 

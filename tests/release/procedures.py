@@ -15,7 +15,7 @@ from discreet.curator.teller import Teller
 from discreet.known.laplace import estimator_for
 from discreet.ledger import Budget, Ledger
 from discreet.model.ensemble import fit_ensemble
-from discreet.plan.build import run
+from discreet.plan.request import run
 from discreet.privacy.loss import loss
 from discreet.release.brief import Brief
 from discreet.release.goal import goal_of

@@ -11,8 +11,7 @@ from discreet.errors import BadParameter
 from discreet.known.gaussian import GaussianLattice, selection_for
 from discreet.ledger import Budget
 from discreet.ledger.ledger import ANYONE
-from discreet.plan.build import run
-from discreet.plan.request import Farthest, Measure
+from discreet.plan.request import Farthest, Measure, run
 from discreet.privacy.gaussian import gaussian_limit
 from discreet.privacy.loss import loss
 from discreet.release.adaptive import adaptive, candidates_of

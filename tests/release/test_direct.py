@@ -11,9 +11,8 @@ from discreet.known.gaussian import GaussianLattice
 from discreet.known.laplace import LaplaceMarginals, estimator_for
 from discreet.known.steps import GaussianQuery, LaplaceMarginal, gaussian_noise, laplace_noise
 from discreet.model.looks import total_of
-from discreet.plan.build import run
 from discreet.plan.plan import Steps
-from discreet.plan.request import Measure
+from discreet.plan.request import Measure, run
 from discreet.query.linear import Marginal
 from discreet.release.allocate import allocate, as_steps
 from discreet.release.brief import Brief

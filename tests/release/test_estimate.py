@@ -15,7 +15,7 @@ from discreet.model.looks import noisy_marginals, total_of
 from discreet.model.mixture import Mixture
 from discreet.model.rows import Rows
 from discreet.model.tree import fit_tree
-from discreet.plan.build import run
+from discreet.plan.request import run
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.release.estimate import estimated_error_of, estimated_errors, members_of

@@ -9,8 +9,7 @@ from discreet.errors import BadParameter, TooLarge
 from discreet.known.gaussian import GaussianLattice
 from discreet.known.laplace import LaplaceMarginals
 from discreet.model.looks import total_of
-from discreet.plan.build import run
-from discreet.plan.request import Measure
+from discreet.plan.request import Measure, run
 from discreet.query.workload import ranges
 from discreet.release.allocate import allocate, as_steps
 from discreet.release.brief import Brief

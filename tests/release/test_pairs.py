@@ -9,8 +9,7 @@ import pytest
 
 from discreet.model.ensemble import fit_ensemble
 from discreet.model.looks import total_of
-from discreet.plan.build import run
-from discreet.plan.request import Distances, Measure
+from discreet.plan.request import Distances, Measure, run
 from discreet.query.axis import axis_of
 from discreet.release import fitting
 from discreet.release import pairs as module

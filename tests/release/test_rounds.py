@@ -86,7 +86,7 @@ def test_each_round_chooses_and_measures_what_was_chosen(tmp_path):
         for choose, measure in zip(desk.requests[::2], desk.requests[1::2], strict=True):
             (step,) = measure.steps.steps
             assert step.question in choose.questions
-            assert desk.known.told[step.question].variance > 0
+            assert desk.known.direct_answers[step.question].variance > 0
 
 
 def test_single_columns_that_are_known_are_where_it_starts(tmp_path):

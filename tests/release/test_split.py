@@ -10,8 +10,7 @@ from scipy.stats import binom, norm
 from discreet.known.gaussian import GaussianLattice
 from discreet.model.looks import total_of
 from discreet.model.mixture import Mixture
-from discreet.plan.build import run
-from discreet.plan.request import Measure
+from discreet.plan.request import Measure, run
 from discreet.query.residual import Residual
 from discreet.release import split as module
 from discreet.release.pairs import distances_of_pairs

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.known.laplace import estimator_for
-from discreet.plan.build import run
-from discreet.plan.request import Distances, Measure
+from discreet.plan.request import Distances, Measure, run
 from discreet.query.residual import Residual
 from discreet.release import methods
 from discreet.release.brief import NO_LIMITS, Brief

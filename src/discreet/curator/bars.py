@@ -33,7 +33,7 @@ def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, j
     if not known.jointly_gaussian:
         return _apart(part, counted, known, confidence, joint)
     fieller = _joint_mean_bars(part, counted, known, confidence, joint)
-    if part.total not in known.told and counted not in known.told:
+    if part.total not in known.direct_answers and counted not in known.direct_answers:
         return fieller
     apart = _apart(part, counted, known, confidence, joint)
     return apart if float(apart.errors.max()) < float(fieller.errors.max()) else fieller

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator.released import Prints, from_bytes, learn
-from discreet.known.known import Known, Told
+from discreet.known.known import DirectAnswer, Known
 from discreet.known.laplace import estimator_for
-from discreet.known.whole import Whole
+from discreet.known.whole import MeasuredMarginal
 from discreet.query.linear import Marginal
 from discreet.release.goal import Goal
 from discreet.schema.schema import Schema
@@ -35,8 +35,8 @@ class Fitted:
 
     accounting: str
     blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
-    told: tuple[tuple[Columns, Told], ...] = ()
-    wholes: tuple[Whole, ...] = ()
+    told: tuple[tuple[Columns, DirectAnswer], ...] = ()
+    wholes: tuple[MeasuredMarginal, ...] = ()
     own: tuple[bytes, ...] = ()
 
     def with_own(self, records: Iterable[bytes]) -> "Fitted":
@@ -51,8 +51,8 @@ class Fitted:
             block.precision, block.values = precision.copy(), values.copy()
             block.version += 1
             known.lattice.version += 1
-        known.told.update((Marginal(columns), told) for columns, told in self.told)
-        known.wholes.extend(self.wholes)
+        known.direct_answers.update((Marginal(columns), told) for columns, told in self.told)
+        known.marginals.extend(self.wholes)
         known.version += 1
         prints = Prints(schema.domain)
         for record in self.own:
@@ -72,11 +72,11 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
     ]
     told = [
         (question.columns, found)
-        for question, found in known.told.items()
+        for question, found in known.direct_answers.items()
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns)
     ]
     # Wider marginals too: blocks have learnt from them, and their noise is in every estimate.
-    wholes = [whole.within(names) for whole in known.wholes if whole.values is not None]
+    wholes = [whole.within(names) for whole in known.marginals if whole.values is not None]
     return Fitted(
         known.accounting,
         tuple(sorted(blocks, key=lambda block: block[0])),
@@ -109,11 +109,11 @@ def fitted_from_plain(
         for place, columns in enumerate(plain["blocks"])
     ]
     told = [
-        (tuple(columns), Told(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
+        (tuple(columns), DirectAnswer(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
         for place, (columns, variance, sigma, scale) in enumerate(plain["told"])
     ]
     wholes = [
-        Whole(
+        MeasuredMarginal(
             tuple(columns),
             Fraction(scale),
             arrays[f"whole{place}"],

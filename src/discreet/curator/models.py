@@ -21,11 +21,11 @@ from discreet.known.steps import GaussianQuery
 from discreet.mechanism.gaussian import half_width
 from discreet.model.mixture import Mixture
 from discreet.model.tree import Tree
-from discreet.plan.build import PROBE, Built, build, mend, model_of, run
+from discreet.plan.build import PROBE, Built, build, mend, model_of
 from discreet.plan.forecast import WORTH, Stream, lattice_units, model_units
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.probe import counted
-from discreet.plan.request import Done, Procedure, Quantile, Request
+from discreet.plan.request import Done, Procedure, Quantile, Request, run
 from discreet.plan.step import exact_sigma
 from discreet.plan.target import Target
 from discreet.privacy.event import Compose, Event, Gaussian, Nothing

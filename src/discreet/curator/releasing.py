@@ -24,8 +24,7 @@ from discreet.ledger.state import plus
 from discreet.ledger.transaction import Transacted
 from discreet.model.ensemble import Tell
 from discreet.parameter import Number, positive
-from discreet.plan.build import run
-from discreet.plan.request import Measure, Request
+from discreet.plan.request import Measure, Request, run
 from discreet.privacy.event import Event, Nothing
 from discreet.privacy.gate import Gate
 from discreet.privacy.gaussian import gaussian_limit

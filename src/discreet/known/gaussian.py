@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.known.bars import Bars, weighs_nothing
-from discreet.known.known import Estimate, Known, Told, better, combined, quantile
+from discreet.known.known import DirectAnswer, Estimate, Known, better, combined, quantile
 from discreet.known.steps import GaussianQuery, GaussianResiduals, Question, gaussian_noise
 from discreet.privacy.event import Event, Gaussian
 from discreet.privacy.gaussian import gaussian_limit
@@ -32,19 +32,21 @@ class GaussianLattice(Known):
 
     def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
         """Gaussian intervals; of one direct measurement by the exact law of its rounded noise."""
-        return self._intervals(question, self.estimate(question), self.told.get(question), confidence, joint)
+        return self._intervals(question, self.estimate(question), self.direct_answers.get(question), confidence, joint)
 
     def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
         """The largest error of the cells of a GROUP BY; the cells themselves are not computed."""
         family = None if weighs_nothing(question) else self.family(question)
         if family is None:
             return float(self.intervals(question, confidence).errors.max())
-        told = self.told.get(question)
+        told = self.direct_answers.get(question)
         first = None if told is None else replace(told, values=told.values[:1])
         found = Estimate(np.zeros(1), np.array([self.largest_variance(family)]))
         return float(self._intervals(question, found, first, confidence, 1).errors[0])
 
-    def _intervals(self, question: Question, found: Estimate, told: Told | None, confidence: float, joint: int) -> Bars:
+    def _intervals(
+        self, question: Question, found: Estimate, told: DirectAnswer | None, confidence: float, joint: int
+    ) -> Bars:
         z = quantile(confidence, joint)
         if told is None:
             return Bars(found.values, _half_widths(question, found.variances, z))

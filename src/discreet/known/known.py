@@ -31,7 +31,7 @@ from discreet.known.steps import (
     laplace_variance,
     variance_of,
 )
-from discreet.known.whole import Whole
+from discreet.known.whole import MeasuredMarginal
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
 from discreet.privacy.event import Event
@@ -56,8 +56,8 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What direct measurements of one question said, kept as it is.
+class DirectAnswer:
+    """The answer of the direct measurements of one question alone.
 
     `sigma` is set if there was one, with rounded Gaussian noise; `scale` if it had discrete Laplace noise.
     """
@@ -94,12 +94,13 @@ def quantile(confidence: float, joint: int = 1) -> float:
 class Known(ABC):
     """An estimator of one table: a lattice of residuals, direct measurements joined to it, and direct answers.
 
-    `told` has the direct answers as they were released, `wholes` the marginals that were measured with Laplace noise.
+    `direct_answers` are kept as they were released; `marginals` are those that were measured with Laplace noise. `paid`
+    is what was paid for questions on each set of columns, `cost` what was paid in all.
     """
 
     lattice: Lattice
-    told: dict[Hashable, Told] = field(default_factory=dict)
-    wholes: list[Whole] = field(default_factory=list)
+    direct_answers: dict[Hashable, DirectAnswer] = field(default_factory=dict)
+    marginals: list[MeasuredMarginal] = field(default_factory=list)
     paid: dict[Columns, float] = field(default_factory=dict)
     cost: float = 0.0
     version: int = 0
@@ -172,29 +173,30 @@ class Known(ABC):
         """Learn a direct answer with Gaussian noise: as it is, and joined to the lattice where that can be."""
         variance = variance_of(float(sigma))
         numbers = np.zeros(1) if values is None else values.astype(np.float64)
-        before = self.told.get(question)
+        before = self.direct_answers.get(question)
         if before is None:
-            self.told[question] = Told(numbers, variance, sigma)
+            self.direct_answers[question] = DirectAnswer(numbers, variance, sigma)
         else:
             weight = before.variance / (before.variance + variance)
-            self.told[question] = Told(before.values + weight * (numbers - before.values), variance * weight)
+            averaged = before.values + weight * (numbers - before.values)
+            self.direct_answers[question] = DirectAnswer(averaged, variance * weight)
         family = self.family(question) if isinstance(question, Linear) else None
         if family is not None:
             self.directs.join(question, family, float(numbers[0]), variance, version=self.version)
 
     def _learn_marginal(self, columns: Columns, scale: Fraction, values: Ints | None) -> None:
         """Learn a whole marginal with discrete Laplace noise in every cell: every residual of its columns at once."""
-        whole = Whole(columns, scale, values, tuple(self.domain[name].size for name in columns))
-        self.wholes.append(whole)
+        whole = MeasuredMarginal(columns, scale, values, tuple(self.domain[name].size for name in columns))
+        self.marginals.append(whole)
         for residual, variance, numbers in whole.pieces(self.domain):
             self.lattice.add(residual, variance=variance, values=numbers)
 
     def _learn_laplace(self, question: Question, scale: Fraction, values: Ints | None) -> None:
         """Learn a direct answer with discrete Laplace noise; the one with the least noise is kept."""
-        before = self.told.get(question)
+        before = self.direct_answers.get(question)
         if before is None or before.scale is None or scale < before.scale:
             numbers = np.zeros(1) if values is None else values.astype(np.float64)
-            self.told[question] = Told(numbers, laplace_variance(scale), scale=scale)
+            self.direct_answers[question] = DirectAnswer(numbers, laplace_variance(scale), scale=scale)
 
     # Estimates.
 
@@ -214,7 +216,12 @@ class Known(ABC):
         If this is false, it may still be unknown.
         """
         columns = question.scope
-        if len(question.products) != 1 or question in self.told or columns in self.directs.groups or not columns:
+        if (
+            len(question.products) != 1
+            or question in self.direct_answers
+            or columns in self.directs.groups
+            or not columns
+        ):
             return False
         block = self.lattice.blocks.get(columns)
         return block is None or not block.precision.any()
@@ -266,7 +273,7 @@ class Known(ABC):
 
     def with_direct(self, question: Question) -> tuple[Estimate, Numbers]:
         """The estimate together with a direct answer that it has not learnt from, and the weight the estimate keeps."""
-        found, told = self.estimate(question), self.told.get(question)
+        found, told = self.estimate(question), self.direct_answers.get(question)
         if told is None or self.directs.has(question, question.scope):
             return found, np.ones(found.values.shape)
         with np.errstate(invalid="ignore"):
@@ -327,14 +334,14 @@ class Known(ABC):
         """The number of rows, measured for at most so many units; None unless that has less than this variance."""
 
 
-def combined(found: Estimate, told: Told) -> Estimate:
+def combined(found: Estimate, told: DirectAnswer) -> Estimate:
     """An estimate and a direct answer whose noises are independent."""
     with np.errstate(invalid="ignore"):
         weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + told.variance))
     return Estimate(found.values + weights * (told.values - found.values), weights * told.variance)
 
 
-def better(bars: Bars, told: Told | None, confidence: float, joint: int) -> Bars:
+def better(bars: Bars, told: DirectAnswer | None, confidence: float, joint: int) -> Bars:
     """These, or the direct answer by the exact law of its noise, if that is better by itself."""
     if told is None:
         return bars

@@ -46,7 +46,7 @@ class LaplaceMarginals(Known):
         """Intervals from the tail of the sum of noises that an answer has."""
         found = self.estimate(question)
         values, errors = laplace_intervals(question, self, found, confidence, joint, among)
-        return better(Bars(values, errors), self.told.get(question), confidence, joint)
+        return better(Bars(values, errors), self.direct_answers.get(question), confidence, joint)
 
     def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
         """The largest error of the cells of a GROUP BY."""
@@ -109,7 +109,7 @@ def laplace_intervals(
     """Values and half-widths. Together they hold by adding up the probabilities that each fails."""
     values, variances = found.values, found.variances
     chance = 1 - (1 - confidence) / joint
-    if not known.wholes or not np.isfinite(variances).all():
+    if not known.marginals or not np.isfinite(variances).all():
         return values, np.where(variances == 0, 0.0, inf)
     places, size = _alike(question, known)
     family = known.family(question)
@@ -188,7 +188,7 @@ def _from_best(question: Question, known: Known, confidence: float) -> tuple[Num
     """Every cell from the one marginal that has all columns and the least noise in their cells."""
     scope = question.scope
     size = question.size(known.domain) if isinstance(question, Marginal) else 1
-    able = [whole for whole in known.wholes if set(scope) <= set(whole.columns)]
+    able = [whole for whole in known.marginals if set(scope) <= set(whole.columns)]
     if not able:
         return np.zeros(size), np.full(size, inf)
     best = max(able, key=lambda whole: whole.precision(scope))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
+class MeasuredMarginal:
     """A marginal that was measured: its columns (sorted), the scale of the noise, and its noisy counts.
 
     Each count has so many independent `noises`: more than one if the cells of further columns were added up.
@@ -40,14 +40,14 @@ class Whole:
     shape: tuple[int, ...]
     noises: int = 1
 
-    def within(self, names: Set[str]) -> "Whole":
+    def within(self, names: Set[str]) -> "MeasuredMarginal":
         """What it says of some columns alone: the cells of the others added up, and their noises with them."""
         others = tuple(axis for axis, name in enumerate(self.columns) if name not in names)
         kept = [axis for axis in range(len(self.columns)) if axis not in others]
         values = None if self.values is None else self.values.reshape(self.shape).sum(axis=others).ravel()
         noises = self.noises * prod(self.shape[axis] for axis in others)
         shape = tuple(self.shape[axis] for axis in kept)
-        return Whole(tuple(self.columns[axis] for axis in kept), self.scale, values, shape, noises)
+        return MeasuredMarginal(tuple(self.columns[axis] for axis in kept), self.scale, values, shape, noises)
 
     def pieces(self, domain: Domain) -> Iterator[tuple[Residual, float, NDArray[np.int64] | None]]:
         """Every piece of the marginal: the residual, the variance of its noise, and its numbers.
@@ -81,13 +81,13 @@ MOST_WEIGHED, STEP = 2**27, 2**15
 def are_few(family: Family, known: "Known", questions: int = 1) -> bool:
     """Whether the noises of so many questions of one form can be listed one by one, in a fraction of a second."""
     sizes = {name: known.domain[name].size for name in family.columns}
-    shared = {_shared(family, whole) for whole in known.wholes}
+    shared = {_shared(family, whole) for whole in known.marginals}
     cells = sum(STEP + prod(sizes[name] for name in each) for each in shared)
-    every = len(known.wholes) * max((STEP + prod(sizes[name] for name in each) for each in shared), default=0)
+    every = len(known.marginals) * max((STEP + prod(sizes[name] for name in each) for each in shared), default=0)
     return questions * (family.products * (1 + len(family.columns)) * cells + every) <= MOST_WEIGHED
 
 
-def _shared(family: Family, whole: Whole) -> tuple[str, ...]:
+def _shared(family: Family, whole: MeasuredMarginal) -> tuple[str, ...]:
     return tuple(name for name in family.columns if name in whole.columns)
 
 
@@ -95,7 +95,7 @@ def noises(family: Family, known: "Known") -> tuple[Numbers, Numbers, NDArray[np
     """The error of one question as a sum of noises: the weight and the scale of each, and how often it occurs."""
     weights, scales, counts = [], [], []
     tables: dict[tuple[str, ...], Numbers] = {}
-    for whole in known.wholes:
+    for whole in known.marginals:
         shared = _shared(family, whole)
         if shared not in tables:
             tables[shared] = _weights(family, shared, known)

@@ -3,12 +3,12 @@
 A procedure (`request.py`): it says what it wants measured, chosen or probed, and reads no row itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from discreet.plan.fill import fill_each
 from discreet.plan.forecast import PAIR, SINGLE, TOTAL, Stream
 from discreet.plan.plan import Steps
 from discreet.plan.probe import probes
-from discreet.plan.request import Choose, Done, Measure, Procedure, Quantile, Request
+from discreet.plan.request import Choose, Measure, Procedure, Quantile
 from discreet.plan.step import lattice_step
 from discreet.plan.structure import MOST_CELLS, fitted, joined, surprising
 from discreet.plan.target import Target
@@ -208,14 +208,3 @@ def _character(columns: Columns) -> Linear:
     """+1 for rows with an even number of second cells, −1 for the others."""
     signs = np.array([1, -1], dtype=np.int64)
     return Linear([Product(tuple(Factor((name,), signs) for name in columns))])
-
-
-def run(procedure: Procedure[Done], answer: Callable[[Request], Any]) -> Done:
-    """Run a procedure to its end, with someone who answers its requests."""
-    try:
-        request = next(procedure)
-        while True:
-            request = procedure.send(answer(request))
-    except StopIteration as done:
-        made: Done = done.value
-        return made

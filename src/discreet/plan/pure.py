@@ -25,6 +25,8 @@ from discreet.query.linear import Linear, Marginal
 from discreet.source.effect import sensitivity_of
 from discreet.types import Columns, Numbers
 
+LaplaceStep = LaplaceMarginal | LaplaceQuery
+
 # A marginal is bought if it costs no more than so many times what was spent on its columns plus the direct answer.
 PATIENCE = 2.0
 # Marginals of more cells than this are not bought ahead of need.
@@ -36,9 +38,23 @@ MOST_CELLS = 2**20
 MOST_LEARNT, MOST_TERMS = 2**11, 2**9
 
 
-def pure_step(
-    question: Question, target: Target, known: Known, *, ahead: bool = True
-) -> LaplaceMarginal | LaplaceQuery | None:
+def laplace_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool) -> tuple[LaplaceStep, ...]:
+    """One step for each question that is not known; questions that the same marginal serves share it."""
+    steps: dict[object, LaplaceStep] = {}
+    for question, target in asked:
+        if known.intervals(question, target.confidence, target.joint).errors.max() <= target.error:
+            continue
+        step = laplace_step(question, target, known, ahead=ahead)
+        if step is None:
+            continue
+        key = step.columns if isinstance(step, LaplaceMarginal) else step.question
+        before = steps.get(key)
+        if before is None or before.price < step.price:
+            steps[key] = step
+    return tuple(steps.values())
+
+
+def laplace_step(question: Question, target: Target, known: Known, *, ahead: bool = True) -> LaplaceStep | None:
     """The cheapest way in the long run to answer a question that is not known well enough, or now if not `ahead`."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l1
     if moves == 0:
@@ -110,7 +126,7 @@ def _topped_up(scale: Fraction, columns: Columns, known: Known) -> Fraction:
     """The scale with which, together with what was measured of the same columns, noise is as small as with this one."""
     if not scale:
         return scale
-    have = sum(float(whole.scale) ** -2 / whole.noises for whole in known.wholes if whole.columns == columns)
+    have = sum(float(whole.scale) ** -2 / whole.noises for whole in known.marginals if whole.columns == columns)
     wanted = float(scale) ** -2
     # A few per cent more, because the tails of a mixture are not quite those of one noise.
     return _short(max(1.03 * wanted - have, 0.05 * wanted) ** -0.5) if have else scale

@@ -1,6 +1,6 @@
 """What a procedure asks of the rows: it says what it wants, and somebody else pays, reads and releases."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -146,3 +146,14 @@ def marginal_moves(
 Request = Measure | Choose | Quantile | Distances | Farthest | SmallTable
 # A procedure yields requests, is sent what was released for each (for a Measure: 0), and returns what it has made.
 Procedure = Generator[Request, Any, Done]
+
+
+def run(procedure: Procedure[Done], answer: Callable[[Request], Any]) -> Done:
+    """Run a procedure to its end, with someone who answers its requests."""
+    try:
+        request = next(procedure)
+        while True:
+            request = procedure.send(answer(request))
+    except StopIteration as done:
+        made: Done = done.value
+        return made

@@ -1,23 +1,26 @@
-"""The ways to answer one question: it is known, pieces of the lattice are topped up, or it is measured by itself."""
+"""Plans with Gaussian noise: a question is known, residuals are topped up, or it is measured by itself."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
 from discreet.known.bars import weighs_nothing
 from discreet.known.family import TINY, Family, axes_of, energies_of
 from discreet.known.known import Known
-from discreet.known.lattice import numbers_in
+from discreet.known.lattice import among, numbers_in
 from discreet.known.steps import GaussianQuery, GaussianResiduals, Question
 from discreet.mechanism.gaussian import half_width
-from discreet.plan.fill import fill_to_target, fill_to_targets
-from discreet.plan.target import HAIR, Target, sigma_for
+from discreet.plan.fill import Sparse, fill_to_target, fill_to_targets
+from discreet.plan.target import ROUNDING_SLACK, Target, sigma_for
 from discreet.query.measurement import Measurement
 from discreet.query.residual import Residual
 from discreet.source.effect import sensitivity_of
 from discreet.types import Columns, Numbers
+
+GaussianStep = GaussianResiduals | GaussianQuery
 
 # The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
 # questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
@@ -31,14 +34,12 @@ MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
 MOST_KINDS = 16
 
 
-def step_for(
-    question: Question, target: Target, known: Known, *, ahead: bool = True
-) -> GaussianResiduals | GaussianQuery | None:
+def step_for(question: Question, target: Target, known: Known, *, ahead: bool = True) -> GaussianStep | None:
     """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
     if weighs_nothing(question):
         return None
     error = float(known.intervals(question, target.confidence, target.joint).errors.max())
-    if error <= target.error * (1 + HAIR):
+    if error <= target.error * (1 + ROUNDING_SLACK):
         return None
     direct = _directly(question, target, known, error)
     family = known.family(question)
@@ -81,8 +82,7 @@ def _lattice(family: Family, target: Target, known: Known) -> GaussianResiduals 
     aim = aimed(family, target)
     if not aim or not can_buy(family):
         return None
-    view = known.lattice.view(family.columns)
-    assert view is not None, "a family has a view"
+    view = known.lattice.viewed(family.columns)
     kinds = kinds_of(family, known)
     price, precision = view.price.ravel(), view.precision.ravel()
     if len(kinds) == 1:
@@ -137,8 +137,7 @@ def significant(energies: Numbers) -> Numbers:
 
 def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> GaussianResiduals | None:
     """The measurement that raises the pieces of some columns to these precisions; None if it needs too little noise."""
-    view = known.lattice.view(columns)
-    assert view is not None, "a family has a view"
+    view = known.lattice.viewed(columns)
     pieces = []
     with np.errstate(invalid="ignore"):
         missing = np.where(precisions > view.precision, precisions - view.precision, 0.0)
@@ -158,3 +157,117 @@ def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Gaussia
 def _gains(known: Known, residual: Residual) -> list[int]:
     axes = axes_of(known.domain, residual.columns)
     return [axis.gain(part) for axis, (_, part) in zip(axes, residual.parts, strict=True)]
+
+
+def gaussian_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool) -> tuple[GaussianStep, ...]:
+    """The cheapest way to answer some questions together: those that want the lattice share it."""
+    needed = []
+    for question, target in asked:
+        step = step_for(question, target, known, ahead=ahead)
+        if step is not None:
+            needed.append((question, target, step))
+    if len(needed) <= 1:
+        return tuple(step for _, _, step in needed)
+    return min(_ways(needed, known), key=lambda steps: sum(step.price for step in steps))
+
+
+def _ways(needed: Sequence[tuple[Question, Target, GaussianStep]], known: Known) -> Iterator[tuple[GaussianStep, ...]]:
+    """Ways to answer a batch: the lattice for all, for none, for those that want it, and where it is cheaper."""
+    wanting = [isinstance(step, GaussianResiduals) for _, _, step in needed]
+    able = [_on_lattice(question, target, known) for question, target, _ in needed]
+    totals: dict[Columns, float] = {}
+    alone = [direct_step(question, target, known) for question, target, _ in needed]
+    for (question, _, _), step in zip(needed, alone, strict=True):
+        totals[question.scope] = totals.get(question.scope, 0.0) + (inf if step is None else step.price)
+    cheaper = [
+        can and (each is None or step.price <= totals[question.scope])
+        for can, each, (question, _, step) in zip(able, alone, needed, strict=True)
+    ]
+    for choice in {tuple(able), tuple(wanting), tuple(cheaper), (False,) * len(needed)}:
+        shared = [(question, target) for (question, target, _), chosen in zip(needed, choice, strict=True) if chosen]
+        rest = [step for step, chosen in zip(alone, choice, strict=True) if not chosen]
+        together = _together(shared, known) if shared else []
+        if together is not None and all(step is not None for step in rest):
+            yield (*together, *(step for step in rest if step is not None))
+    yield tuple(step for _, _, step in needed)
+
+
+def _on_lattice(question: Question, target: Target, known: Known) -> bool:
+    family = known.family(question)
+    return family is not None and can_buy(family) and aimed(family, target) > 0
+
+
+def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[GaussianResiduals] | None:
+    """The measurements that serve several questions, each piece once; None if there are too many pieces."""
+    families = [known.family(question) for question, _ in shared]
+    places: dict[tuple[Columns, tuple[int, ...]], int] = {}
+    # Of each piece, in the order of their places: what a unit of precision costs, and how much there is.
+    market: list[tuple[float, float]] = []
+    rows: list[tuple[list[int], Numbers]] = []
+    aims: list[float] = []
+    for family, (_, target) in zip(families, shared, strict=True):
+        assert family is not None, "only what the lattice can answer is planned for it"
+        for kind in kinds_of(family, known):
+            rows.append(_energies(family, kind, known, places, market))
+            aims.append(aimed(family, target))
+    if len(rows) > 1 and not all(len(indices) for indices, _ in rows):
+        kept = [row for row, (indices, _) in enumerate(rows) if len(indices)]
+        rows, aims = [rows[row] for row in kept], [aims[row] for row in kept]
+    if not rows:
+        return []
+    lengths = [len(indices) for indices, _ in rows]
+    energies = Sparse(
+        np.concatenate([each for _, each in rows]),
+        np.concatenate([np.array(indices, dtype=np.int64) for indices, _ in rows]),
+        np.cumsum([0, *lengths[:-1]]),
+    )
+    price, precision = np.array(market).reshape(-1, 2).T
+    wanted = fill_to_targets(energies, price, precision, aims)
+    return _measurements(known, families, dict(zip(places, wanted.tolist(), strict=True)))
+
+
+def _energies(
+    family: Family,
+    kind: Numbers,
+    known: Known,
+    places: dict[tuple[Columns, tuple[int, ...]], int],
+    market: list[tuple[float, float]],
+) -> tuple[list[int], Numbers]:
+    """The energies of a kind of cell, and where its pieces stand among all."""
+    energies = kind.reshape(tuple(axis.parts for axis in family.axes))
+    view = known.lattice.viewed(family.columns)
+    indices, values = [], []
+    for place in np.argwhere(energies > 0).tolist():
+        columns = tuple(name for name, part in zip(family.columns, place, strict=True) if part)
+        parts = tuple(part - 1 for part in place if part)
+        if view.precision[tuple(place)] < inf:
+            if (columns, parts) not in places:
+                places[columns, parts] = len(places)
+                market.append((float(view.price[tuple(place)]), float(view.precision[tuple(place)])))
+            indices.append(places[columns, parts])
+            values.append(float(energies[tuple(place)]))
+    return indices, np.array(values)
+
+
+def _measurements(
+    known: Known, families: Sequence[Family | None], wanted: dict[tuple[Columns, tuple[int, ...]], float]
+) -> list[GaussianResiduals] | None:
+    """One measurement for each set of columns, the largest first; a piece goes to the first that has it."""
+    left: dict[Columns, dict[tuple[int, ...], float]] = {}
+    for (columns, parts), precision in wanted.items():
+        left.setdefault(columns, {})[parts] = precision
+    found: list[GaussianResiduals] = []
+    scopes = sorted({family.columns for family in families if family is not None}, key=lambda each: (-len(each), each))
+    for scope in scopes:
+        view = known.lattice.viewed(scope)
+        precisions = view.precision.copy()
+        for columns in among(left, scope):
+            for parts, precision in left.pop(columns).items():
+                by_name = dict(zip(columns, parts, strict=True))
+                precisions[tuple(by_name[name] + 1 if name in by_name else 0 for name in scope)] = precision
+        if np.any(precisions > view.precision):
+            step = lattice_step(known, scope, precisions)
+            if step is None:
+                return None
+            found.append(step)
+    return found

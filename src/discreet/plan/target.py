@@ -5,8 +5,8 @@ from fractions import Fraction
 
 from discreet.known.known import Known, quantile
 
-# A target is met a hair early, so that rounding does not turn what is known into what is not.
-HAIR = 1e-8
+# A target is met early by this part of it, so that rounding does not make a known answer unknown.
+ROUNDING_SLACK = 1e-8
 # No question is measured with more noise than so many times its sensitivity, whatever error is enough: that costs a
 # squared mu of 2^-48, and numbers that say next to nothing are not joined to good ones.
 MOST_NOISE = 2.0**24
@@ -27,7 +27,7 @@ class Target:
     @property
     def variance(self) -> float:
         """The largest variance of a Gaussian error that is within the half-width so often."""
-        return (self.error / quantile(self.confidence, self.joint)) ** 2 * (1 - HAIR)
+        return (self.error / quantile(self.confidence, self.joint)) ** 2 * (1 - ROUNDING_SLACK)
 
 
 def mean_targets(
@@ -48,7 +48,7 @@ def mean_targets(
 
 
 def sigma_for(variance: float, gain: float = 1.0, *, bits: int = 24) -> Fraction | None:
-    """The noise with which a piece of this gain is known to within a variance, as 2^j/k: rounded down by a hair.
+    """The noise with which a piece of this gain is known to within a variance, as 2^j/k: rounded down a little.
 
     Its inverse square is a whole number over a power of four, so prices of many pieces add up in short numbers. None
     if it would be below 1: then rounding matters, and a number is measured by itself.

@@ -111,7 +111,7 @@ def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], uni
 
 def known_variance(known: Known, scope: Columns) -> float:
     """The mean variance of the cells of a marginal as it is known: by the lattice, or because it was measured whole."""
-    told = known.told.get(Marginal(scope))
+    told = known.direct_answers.get(Marginal(scope))
     before = inf if told is None else told.variance
     blocks = known.lattice.blocks
     if any(chosen not in blocks or not blocks[chosen].precision.all() for chosen in subsets(scope)):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.known.family import axes_of
-from discreet.known.known import Known, Told
+from discreet.known.known import DirectAnswer, Known
 from discreet.known.lattice import MOST_PIECES, Lattice
 from discreet.model.blend import Blend
 from discreet.model.cliques import fits
@@ -244,14 +244,16 @@ def joined(known: Known, goal: Goal) -> Lattice:
         if block.values is not None and names.issuperset(columns)
     }
     found = Lattice(known.domain, known.lattice.unit, blocks)
-    for question, told in known.told.items():
+    for question, told in known.direct_answers.items():
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns):
             for residual, variance, numbers in _pieces(question, told, known):
                 found.add(residual, variance=variance, values=numbers)
     return found
 
 
-def _pieces(question: Marginal, told: Told, known: Known) -> Iterator[tuple[Residual, float, NDArray[np.int64]]]:
+def _pieces(
+    question: Marginal, told: DirectAnswer, known: Known
+) -> Iterator[tuple[Residual, float, NDArray[np.int64]]]:
     """Every piece of a marginal with the same noise in all cells, the variance of its noise, and its numbers."""
     columns: Columns = question.scope
     order = [question.columns.index(name) for name in columns]

@@ -123,7 +123,7 @@ def precisions_known(layers: Layers, known: Known) -> Numbers:
         if place is not None and block.precision.size and block.precision.all():
             variance = float((1 / block.precision).mean())
             found[place] = 1 / variance if variance else np.inf
-    for question, told in known.told.items():
+    for question, told in known.direct_answers.items():
         if isinstance(question, Marginal) and question.weight is None and told.variance:
             cells = prod(known.domain[name].size for name in question.scope)
             for columns in subsets(question.scope):

@@ -107,14 +107,14 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
         cost = paid(known, choose)
         question = counts[place]
         last = turn == number - 1
-        if last or known.averages_direct or question not in known.told:
+        if last or known.averages_direct or question not in known.direct_answers:
             measure = Measure(
                 Steps((known.query_step(question, share - cost),)), "where a model was wrong, for a release"
             )
             yield measure
             cost += paid(known, measure)
         left -= cost
-        learner.learn(place, round(float(known.told[question].values[0])))
+        learner.learn(place, round(float(known.direct_answers[question].values[0])))
         if tell is not None:
             tell((turn + 1) / number)
     return learner.result()
@@ -159,6 +159,6 @@ def started(known: Known, rows: float) -> Dense:
 def _learn_known(learner: Learner, known: Known, counts: Sequence[Linear], units: Fraction) -> None:
     """Learn counts that were measured before, as well as so many units would do."""
     for place, question in enumerate(counts):
-        told = known.told.get(question)
+        told = known.direct_answers.get(question)
         if told is not None and told.variance <= known.query_step(question, units).variance:
             learner.learn(place, round(float(told.values[0])))
