@@ -28,7 +28,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 def public_objects():
     for stage in discreet._ROOMS:
-        module = importlib.import_module(f"discreet.{stage}")
+        module = importlib.import_module(f"discreet.{discreet._ROOMS[stage]}")
         for name in getattr(module, "__all__", []):
             yield pytest.param(getattr(module, name), id=f"{stage}.{name}")
 
