@@ -87,6 +87,10 @@ def pytest_fixture_setup(fixturedef, request):
     return (yield from WORDS.under(name))
 
 
+# Files whose tests are long and share little: each test may go to another worker.
+APART = ("test_contributions.py", "test_hostile_requests.py", "test_kill.py", "test_mutants.py", "test_one_meaning.py")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """The tests of a file stay together, and so do those of Spark and of the page: what they share is started once."""
@@ -94,8 +98,11 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid):
+            file = nodeid.split("::", 1)[0]
             if "[Spark" in nodeid or "-Spark" in nodeid or "/test_spark.py" in nodeid:
                 return "Spark"
-            return "the page" if "tests/serve/page/" in nodeid else nodeid.split("::", 1)[0]
+            if file.endswith(APART):
+                return nodeid
+            return "the page" if "tests/serve/page/" in nodeid else file
 
     return Together(config, log)
