@@ -22,12 +22,12 @@ _SMOOTHING, _SHAPE = 0.0045, 14.0
 _FEW, _MOST = 16_384, 1_024
 # How many of the widest terms choose the line; and the blocks of terms between which small nodes are dropped.
 LEADING, _BLOCKS = 16, (0, 4, 32, 64, 128, 256, 512, 1024, 2048)
-# So many factors are computed at a time: about 30 MB.
+# The number of factors computed at a time: about 30 MB.
 _AT_ONCE = 2**19
 
 
 class Terms(NamedTuple):
-    """Independent noises c · X, X discrete Laplace of scale b, each so many times; the widest come first."""
+    """Independent noises c · X, X discrete Laplace of scale b, each with its count; the widest come first."""
 
     coefficients: Floats
     scales: Floats

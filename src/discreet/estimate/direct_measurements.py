@@ -1,10 +1,10 @@
 """Numbers that were measured directly, joined to the lattice: one underlying estimate for everything.
 
-A direct measurement of a query w on the columns T says something about all pieces of w. What it says is put into those
-pieces of all of T that were never measured: their estimate moves along w, as far as makes the answer to w what was
+A direct measurement of a query w on the columns T says something about all residuals of w. What it says is put into
+those residuals of all of T that were never measured: their estimate moves along w until the answer to w is what was
 released. So every answer is still the value of one estimate, nothing that was known becomes less so, and the error of
 an answer is one sum of independent noises, whose variance is computed exactly (lattice.md §4). Once the lattice has
-measured these pieces, the direct is parted with; what it said itself stays told.
+measured these residuals, the direct measurement is dropped; its own answer stays.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +22,7 @@ from discreet.estimate.separable import MOST_TABLE, Family, energies_of
 from discreet.estimate.transform import Listed, Reading, as_listed
 from discreet.types import Columns, Numbers
 
-# So many directs of one set of columns are joined to the lattice; further ones are remembered as they are.
+# The most direct measurements of one set of columns that are joined to the lattice; others only answer themselves.
 MOST_DIRECTS = 16
 # The precision of what was never measured, relative to the faintest direct: 0, but for rounding.
 UNKNOWN = 1e-9
@@ -30,9 +30,9 @@ UNKNOWN = 1e-9
 EXPLAINED = 3e-13
 # A direct that says less than this share of what the best one does is not joined: it would only cost digits.
 NEGLIGIBLE = 1e-10
-# What rounding may do to a variance, relative to the numbers of which it is the difference: it is added.
+# A variance is a difference of larger numbers. This part of them is added to it, for what rounding may have taken.
 ROUNDING = 2.0**-42
-# So many sets of columns with directs, and so many directs, are taken into one answer.
+# The most sets of columns with directs, and the most directs, that one answer uses.
 MOST_GROUPS, MOST_JOINED = 64, 512
 _CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
 
@@ -75,7 +75,7 @@ class Group:
 
 
 def keep(groups: dict[Columns, Group], chosen: Columns, wanted: Callable[[Direct], bool], *, version: int) -> None:
-    """Part with the directs of a group that are not wanted; what they said themselves stays told."""
+    """Drop the directs of a group that are not wanted; their own answers stay."""
     before = groups[chosen].directs
     kept = [direct for direct in before if wanted(direct)]
     if not kept:
@@ -85,9 +85,9 @@ def keep(groups: dict[Columns, Group], chosen: Columns, wanted: Callable[[Direct
 
 
 def make_room(groups: dict[Columns, Group], strength: float, *, version: int) -> bool:
-    """Whether a direct of this strength is joined; those that are negligible beside it are parted with.
+    """Whether a direct of this strength is joined; those that are negligible beside it are dropped.
 
-    Numbers of very different precision cannot be joined in so many digits, and the faint ones would add nothing.
+    Doubles have too few digits to join numbers of very different precision, and the faint ones would add nothing.
     """
     every = [direct.strength for group in groups.values() for direct in group.directs]
     if strength < NEGLIGIBLE * max(every, default=0.0):
@@ -262,7 +262,7 @@ def values_of(pile: Pile, vectors: Sequence[Numbers], values: Numbers) -> Number
 
 
 def unmeasured(pile: Pile, missing: Numbers) -> list[int]:
-    """Where, among the pieces of some columns, those lie in which no column is constant and which nobody measured."""
+    """The places, among the residuals of some columns, of those that vary in every column and were never measured."""
     return [place for place in _top_of(tuple(len(starts) for starts in pile.starts)) if missing[place] > 0]
 
 
@@ -355,7 +355,7 @@ class Directs:
         return reach @ solution.moves, variances.reshape(family.cells)
 
     def _new(self, family: Family) -> float:
-        """How much of a query lies in pieces of all its columns that were never measured."""
+        """The energy of a query in residuals of all its columns that were never measured."""
         top: Any = (slice(1, None),) * len(family.columns)
         energies = energies_of(family).reshape(tuple(axis.parts for axis in family.axes))
         return float((energies * self.lattice.viewed(family.columns).unknown)[top].sum())

@@ -30,10 +30,9 @@ from discreet.estimate.measurements import (
     Question,
     Step,
     laplace_variance,
-    weighs_nothing,
 )
 from discreet.estimate.residual_lattice import MOST_NUMBERS, Lattice, largest_variance, variance_of, variances_of
-from discreet.estimate.separable import Family, family_of, room_of
+from discreet.estimate.separable import Family, family_of, room_of, weighs_nothing
 from discreet.mechanism.gaussian import half_width
 from discreet.mechanism.laplace import half_width as laplace_half_width
 from discreet.query.linear import Linear, Marginal
@@ -211,7 +210,7 @@ class Known(ABC):
         return found[0]
 
     def surely_unknown(self, question: Linear) -> bool:
-        """Whether nothing can be known of a question, quickly: it has a piece of all its columns, never measured.
+        """Whether a question is surely unknown, by a quick test: no residual of all its columns was ever measured.
 
         If this is false, it may still be unknown.
         """
@@ -286,7 +285,7 @@ class Known(ABC):
     def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
         """The answer to one question, as good as it is known: infinite errors where it is not.
 
-        The work that may be done for it is shared by so many questions `among` which it is one.
+        `among` is the number of questions that share the work which may be done.
         """
 
     @abstractmethod
@@ -299,15 +298,15 @@ class Known(ABC):
 
     @abstractmethod
     def event_for(self, units: Fraction) -> Event:
-        """The event that costs so many units."""
+        """An event that costs these units."""
 
     @abstractmethod
     def variance_for(self, moves: Sensitivity, units: float) -> float:
-        """About the variance of noise that costs so many units, on numbers that a person moves so far."""
+        """About the variance of noise that costs these units, for numbers of this sensitivity."""
 
     @abstractmethod
     def scale_for(self, units: float) -> float:
-        """The scale parameter of the noise on a number that a person moves by 1, for so many units."""
+        """The scale parameter of noise that costs these units, for a number of sensitivity 1."""
 
     @abstractmethod
     def deviation_for(self, units: float) -> float:
@@ -315,23 +314,23 @@ class Known(ABC):
 
     @abstractmethod
     def squared_mu_for(self, units: Fraction, marginals: int) -> float:
-        """The squared mu whose Gaussian noise on so many marginals, measured alike, is that of the units."""
+        """The squared mu at which Gaussian noise on this number of marginals, measured alike, is as large."""
 
     @abstractmethod
     def selection_for(self, units: Fraction) -> Fraction:
-        """The epsilon of a selection that costs so many units."""
+        """The epsilon of a selection that costs these units."""
 
     @abstractmethod
     def query_step(self, question: Question, units: Fraction) -> GaussianQuery | LaplaceQuery:
-        """A question measured by itself, for at most so many units."""
+        """A question measured by itself, for at most these units."""
 
     @abstractmethod
     def marginal_step(self, columns: Columns, units: Fraction) -> GaussianQuery | LaplaceMarginal:
-        """All cells of some columns measured together, for at most so many units."""
+        """All cells of some columns measured together, for at most these units."""
 
     @abstractmethod
     def count_step(self, units: Fraction, variance: float) -> GaussianResiduals | LaplaceMarginal | None:
-        """The number of rows, measured for at most so many units; None unless that has less than this variance."""
+        """The number of rows, measured for at most these units; None if its variance would not be below this one."""
 
 
 def combined(found: Estimate, told: DirectAnswer) -> Estimate:

@@ -11,8 +11,9 @@ from discreet.accounting.event import Event, Gaussian
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.estimate.estimator import DirectAnswer, Estimate, Known, better, combined, quantile
-from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, Question, weighs_nothing
+from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import variance_of
+from discreet.estimate.separable import weighs_nothing
 from discreet.query.linear import Marginal
 from discreet.query.residual import Measurement, Residual
 from discreet.source.query_sensitivity import sensitivity_of
@@ -20,7 +21,7 @@ from discreet.types import Columns, Numbers
 
 # A selection for this much squared mu never errs. It costs a little less than it may: prices are rounded up.
 MOST_SELECTING, MARGIN = 100.0, 1e-9
-# Noise is written with so many bits, rounded up: it costs less than it may by one part in 2^28 at most.
+# The bits in which noise is written, rounded up: it costs less than it may by at most one part in 2^28.
 BITS = 30
 
 
@@ -122,7 +123,7 @@ def selection_for(units: float) -> Fraction:
 
 
 def gaussian_noise(squared_moves: Fraction, units: Fraction) -> Fraction:
-    """The smallest standard deviation, of few bits, whose squared mu is at most so many units.
+    """The smallest standard deviation, in few bits, whose squared mu is at most these units.
 
     >>> sigma = gaussian_noise(Fraction(2), Fraction(1, 100))
     >>> 2 / sigma**2 <= Fraction(1, 100) < 2 / (sigma * (1 - Fraction(1, 10**8))) ** 2

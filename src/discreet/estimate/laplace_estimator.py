@@ -28,8 +28,8 @@ from discreet.schema.unit import Unit
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 
-# The bars of so many cells of a GROUP BY are computed one by one from everything that is known. Beyond, the answer
-# comes from the one best marginal, in which all cells look alike.
+# Up to this number of cells of a GROUP BY, intervals are computed one by one from everything that is known. Beyond, the
+# answer comes from the one best marginal, in which all cells look alike.
 MOST_APART = 64
 
 
@@ -102,7 +102,7 @@ def estimator_for(accounting: str, domain: Domain, unit: Unit) -> Known:
 
 
 def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
-    """The smallest scale, of few bits, whose epsilon is at most so many units.
+    """The smallest scale, in few bits, whose epsilon is at most these units.
 
     >>> laplace_noise(Fraction(1), Fraction(1, 8)), 1 / laplace_noise(Fraction(1), Fraction(3, 10)) <= Fraction(3, 10)
     (Fraction(8, 1), True)
@@ -170,7 +170,7 @@ _WIDTHS: LruCache[tuple[bytes, float, int], float] = LruCache(2**20)
 
 
 def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], confidence: float, among: int) -> float:
-    """The half-width of one of so many sums, all of which together take the work of one."""
+    """The half-width of one sum; `among` is the number of sums that share the work of one."""
     if not weights.size:
         return 0.0
     key = sha256(b"".join(each.tobytes() for each in (weights, scales, counts))).digest(), confidence, among

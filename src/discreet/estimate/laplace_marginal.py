@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class MeasuredMarginal:
     """A marginal that was measured: its columns (sorted), the scale of the noise, and its noisy counts.
 
-    Each count has so many independent `noises`: more than one if the cells of further columns were added up.
+    `noises` is the number of independent noises in each count: more than one if further columns were added up.
     """
 
     columns: tuple[str, ...]
@@ -73,12 +73,12 @@ class MeasuredMarginal:
         return 1 / (laplace_variance(self.scale) * self.noises * others)
 
 
-# What the noises of one question may take, in multiplications; a step of numpy counts as so many of them.
+# The most multiplications for the noises of one question; and the multiplications that one step of numpy counts as.
 MOST_WEIGHED, STEP = 2**27, 2**15
 
 
 def are_few(family: Family, known: "Known", questions: int = 1) -> bool:
-    """Whether the noises of so many questions of one form can be listed one by one, in a fraction of a second."""
+    """Whether the noises of this number of questions of one form can be listed in a fraction of a second."""
     sizes = {name: known.domain[name].size for name in family.columns}
     shared = {_shared(family, whole) for whole in known.marginals}
     cells = sum(STEP + prod(sizes[name] for name in each) for each in shared)

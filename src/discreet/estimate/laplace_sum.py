@@ -19,7 +19,7 @@ from discreet.estimate.contour import EXACT, LEADING, NEAR, Inversion, Terms, li
 from discreet.parameter import LARGEST_PARAMETER, SMALLEST_PARAMETER, Number, probability, rational
 from discreet.types import Floats
 
-# The bound is tried at so many places, or at fewer where there are many terms: their product is about constant.
+# The number of places at which the bound is tried; fewer where there are many terms, so that the work is constant.
 _PLACES, _FEWEST, _WORK = 200, 20, 2**22
 
 
@@ -51,7 +51,7 @@ def chernoff_half_width(weights: Floats, scales: Floats, counts: NDArray[np.gene
 _LARGEST_WEIGHT = 2.0**20
 # Noises that all together move with this part of the failure that is allowed, or less, may move as they like.
 _RARE = 1e-3
-# So many factors are computed for a half-width; what takes more has a coarser bound. A quarter of a second.
+# The most factors computed for a half-width, in a quarter of a second; what takes more has a coarser bound.
 MOST_FACTORS = 2**22
 
 
@@ -115,7 +115,7 @@ def without_rare(terms: Terms, failure: float, share: float) -> tuple[Terms, flo
 
 
 def smoothed_half_width(terms: Terms, failure: float, most: int) -> tuple[float, bool]:
-    """The best half-width by smoothing with at most so many factors, and whether it is as near as it should be."""
+    """The best half-width by smoothing with at most `most` factors, and whether it is as near as it should be."""
     line = line_for(terms, NEAR, target=log(failure / 2))
     best, width, reach = inf, line.near, inf
     while reach > 1.05 * (nearer := reach_of(terms, width)):  # the line expected a half-width that was too wide
@@ -144,7 +144,7 @@ def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None 
     if place < 0 or not terms.counts.size:
         return float(place < 0)
     unit, whole = on_common_unit(terms)
-    # fmod is exact: a sum that stands exactly at `beyond` is not beyond it.
+    # fmod is exact: a sum that equals `beyond` is not beyond it.
     step = round((place - float(np.fmod(place, unit))) / unit) + 1
     if whole and whole.counts.sum() == 1:
         rate = 1 / float(whole.scales[0])

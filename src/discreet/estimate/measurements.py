@@ -86,9 +86,3 @@ class Bars:
 
     values: Numbers
     errors: Numbers
-
-
-def weighs_nothing(question: Question) -> bool:
-    """Whether no row can count: then the answer is 0, and everybody knows."""
-    weight = question.weight if isinstance(question, Marginal) else question
-    return weight is not None and not weight.products

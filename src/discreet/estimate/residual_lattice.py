@@ -27,13 +27,13 @@ from discreet.types import Columns, Numbers
 MOST_NUMBERS = 2**22
 # Views of more pieces or numbers than this are not made: such questions are measured directly.
 MOST_PIECES, MOST_CELLS = 2**13, 2**20
-# The subsets of up to so many columns are kept: they are at most 64.
+# The subsets of up to this number of columns are cached: there are at most 64.
 FEW = 6
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """What is known of the pieces of some columns in which none of them is constant.
+    """What is known of the residuals that vary in every one of some columns.
 
     `precision` has an axis for each column with an entry for each of its parts: 1/variance. `price` is what a unit of
     precision costs (in squared mu). `values` estimates the measuring matrices times the true marginal, all parts of a
@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class View:
-    """All pieces of some columns, constants included, as tensors with an axis for each column and an entry a part."""
+    """All residuals of some columns and of their subsets, as tensors: an axis for a column, an entry for a part."""
 
     columns: Columns
     stamp: int
@@ -67,8 +67,8 @@ class View:
 class Lattice:
     """Everything that was measured piece by piece. `domain` and `unit` say what a piece costs.
 
-    There is a block for what was measured, and for nothing else: a look at what is known leaves nothing behind. `used`
-    has how many questions on some columns were paid for.
+    Only what was measured has a block: an estimate leaves nothing behind. `used` counts the questions on some columns
+    that were paid for.
     """
 
     domain: Domain
@@ -85,7 +85,7 @@ class Lattice:
             axes = axes_of(self.domain, columns)
             every = price_of(axes, self.unit, droppable=self.domain.drops)
             price = np.asarray(every[(slice(1, None),) * len(axes)])
-            # What no person can move costs nothing; it is known once it is told.
+            # What no person can move costs nothing; it is known once it is public.
             found = Block(columns, axes, price, np.zeros(price.shape))
         return found
 
@@ -124,7 +124,7 @@ class Lattice:
         self.used[columns] += 1
 
     def view(self, columns: Columns) -> View | None:
-        """All pieces of some columns, or None if there are too many."""
+        """All residuals of some columns, or None if there are too many."""
         axes = axes_of(self.domain, columns)
         # Before anything else: what follows takes as long as there are pieces.
         if not is_viewed(axes):
@@ -146,7 +146,7 @@ class Lattice:
         view = View(
             columns, stamp, self.version, price, precision, inverse, (~known).astype(np.float64), not known.all()
         )
-        # Four tensors, and the values when somebody asks for them.
+        # Four tensors, and the values once they are needed.
         room = 4 * price.size + numbers_in(axes) + 64
         self.views.put(columns, view, size=room)
         return view
@@ -158,7 +158,7 @@ class Lattice:
         return view
 
     def uses_of(self, columns: Columns) -> Numbers:
-        """How many questions have paid for each piece of a view, now: those on all columns in which it varies."""
+        """How often each residual of a view was paid for: by questions on all columns in which it varies."""
         axes = axes_of(self.domain, columns)
         uses = np.zeros((2,) * len(axes))
         for scope, times in self.used.items():

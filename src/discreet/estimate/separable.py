@@ -17,7 +17,7 @@ from discreet.query.residual import Axis, axis_of
 from discreet.schema.domain import Domain
 from discreet.types import Numbers
 
-# A weight over several columns at once is taken apart into so many products at most.
+# The most products into which a weight over several columns is taken apart.
 MOST_PRODUCTS = 512
 # The largest table that is made for a family, and the most multiplications for one of its numbers (`is_small`).
 MOST_TABLE, MOST_WORK = 2**22, 2**29
@@ -63,7 +63,7 @@ class Family:
 
 
 def is_small(products: int, axes: Sequence[Axis], cells: Sequence[int]) -> bool:
-    """Whether a sum of so many products can be read: no table on the way may be too large.
+    """Whether a sum of this number of products can be read: no table on the way may be too large.
 
     Of one product nothing is listed but its weights. Of a sum, the weights of every product on every column, what each
     two products have in common in each piece of a column, and the energies of every piece of every cell.
@@ -159,7 +159,7 @@ def _separated(query: Linear, domain: Domain) -> tuple[Product, ...] | None:
     found: list[Product] = []
     products = query.products
     if _cancels(products):
-        # Large products of which little is left would leave little but rounding: they are added up first, exactly.
+        # If large products nearly cancel, doubles would keep little but rounding: they are added up first, exactly.
         if prod(domain[name].size for name in query.scope) > MOST_COMBINED:
             return None
         table = query.table(domain)
@@ -235,6 +235,12 @@ def _pairs(readings: Sequence[Reading], products: int) -> Numbers:
         tensor = tensor[:, None, :, None] * both[None, :, None, :]
         tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, products * products)
     return tensor
+
+
+def weighs_nothing(question: Linear | Marginal) -> bool:
+    """Whether no row can count: then the answer is 0, and everybody knows."""
+    weight = question.weight if isinstance(question, Marginal) else question
+    return weight is not None and not weight.products
 
 
 def room_of(question: Linear | Marginal) -> int:

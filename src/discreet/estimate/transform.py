@@ -19,11 +19,11 @@ from discreet.types import Numbers
 
 # The square of a relative error of a sum of doubles, with room to spare.
 ROUNDING = 1e-27
-# Up to so many cells the measuring matrix is kept; beyond, it is applied level by level.
+# Up to this number of cells the measuring matrix is cached; beyond, it is applied level by level.
 _MOST_KEPT = 256
 # Readings of weights that questions come back to: numbers of eight bytes, so 32 MB.
 _KEPT: "LruCache[tuple[Axis, Factor], Listed]" = LruCache(2**22)
-# The kinds of cells of a GROUP BY are told apart up to so many.
+# The most kinds of cells of a GROUP BY that are distinguished.
 _MOST_KINDS = 4096
 
 
@@ -192,7 +192,7 @@ Reading = Listed | Cells
 
 
 def as_listed(reading: Reading) -> Listed:
-    """A reading of which the rows are at hand: that of a column which is not grouped."""
+    """The reading of a column that is not grouped: its rows are listed."""
     assert isinstance(reading, Listed), "the cells of a group are not listed"
     return reading
 

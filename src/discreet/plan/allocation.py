@@ -24,7 +24,7 @@ from discreet.types import Numbers
 _ROUNDS, _TOLERANCE = 400, 1e-5
 # However little of a variance multipliers can lower, they are not moved by more than a fiftieth power.
 _LEAST_SHARE = 0.02
-# Up to so many numbers a dense table of questions and residuals is fastest. Larger problems get fewer rounds.
+# Up to this number of entries a dense table of questions and residuals is fastest. Larger problems get fewer rounds.
 MOST_DENSE, MOST_ROUNDS, LEAST_ROUNDS = 2**14, 2**22, 20
 
 
@@ -64,7 +64,7 @@ def fill_to_budget(
 ) -> Numbers:
     """The precisions max(p, min(t · share, most)) with the one t that spends the budget.
 
-    What costs nothing stays as it is: it is known once somebody says it.
+    What costs nothing stays as it is.
 
     >>> fill_to_budget(np.ones(2), np.ones(2), np.array([0.0, 3.0]), 2.0).tolist()
     [2.0, 3.0]
@@ -77,7 +77,7 @@ def fill_to_budget(
 
 
 def fill_each(price: Numbers, precision: Numbers, units: float, *, least_gain: float = 1.0) -> Numbers:
-    """The precision that so many units buy of each residual by itself, where it is known less well.
+    """The precision that `units` buy of each residual by itself, where it is known less well.
 
     A residual that would gain less than the factor `least_gain` stays as it is.
     """
@@ -160,7 +160,7 @@ def fill_to_targets(
 
 
 def _searched(reached: _Reached, multipliers: Numbers, rounds: int) -> Numbers:
-    """The precisions of the best multipliers that so many rounds find; every target holds in any case."""
+    """The precisions of the best multipliers found in some rounds; every target holds in any case."""
     multipliers = np.maximum(multipliers, 1e-300)
     for _ in range(rounds):
         wanted, ratio, share = reached(multipliers)

@@ -1,4 +1,4 @@
-"""How a model is built: look at single columns, at pairs, join what they do not explain, and ask how wrong it is.
+"""How a model is built: measure single columns and pairs, join pairs that are not explained, and probe its error.
 
 A procedure (`request.py`): it says what it wants measured, chosen or probed, and reads no row itself.
 """
@@ -34,7 +34,7 @@ Kind = Literal["tree", "mixture"]
 # Units for a piece of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
 # mixture: first, and if that is promising once more.
 TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 10.0, (1 / 24, 1 / 16)
-# A probe asks so many public questions, and looks at the error that so large a share of them stays below.
+# The number of public questions in a probe, and the quantile of their errors that it measures.
 PROBES, SHARE = 10_000, 0.999
 # In parts of the wanted error: a model that is this good opens, one this bad is given up.
 GOOD, HOPELESS = 0.7, 1.5
@@ -42,10 +42,10 @@ GOOD, HOPELESS = 0.7, 1.5
 MIXABLE = 4.0
 # A residual is measured again if its precision grows by at least this factor.
 LEAST_GAIN = 1.1
-# So many selections, then a probe decides. If the model is not good enough, everything in it is measured better, by
-# this factor, and there are more selections.
+# The number of selections in each cycle; then a probe decides. If the model is not good enough, the next cycle first
+# measures everything in it better, by this factor.
 SELECTIONS, BETTER = (40, 16, 16), 1.3
-# After a failed check so many pairs and triples of the question's columns are selected.
+# The number of pairs and triples of a question's columns that are selected after a failed check.
 MENDED = 4
 # No more candidates than this are compared at once, and no more triples measured.
 MOST_CANDIDATES = 20_000
@@ -65,7 +65,7 @@ class Built:
 
 
 def model_of(built: Built, known: Known) -> Tree | Mixture:
-    """The model: a function of what is known, so that whoever reads the same ledger has the same."""
+    """The model: a function of what is known, so that everyone who reads the same ledger has the same one."""
     if built.kind == "tree":
         return fitted(known, built.scopes, built.columns)
     total, _ = total_of(known.lattice)
@@ -140,7 +140,7 @@ def _mix(known: Known, target: Target, stream: Stream, columns: Columns) -> Proc
 
 
 def _look(known: Known, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
-    """Raise every piece of all columns of each scope to what so much buys, if it is not known as well."""
+    """Raise every residual of all columns of each scope to the precision that `units` buy, where it is lower."""
     steps = [step for scope in scopes if (step := _raise(known, scope, units)) is not None]
     if steps:
         yield Measure(Steps(tuple(steps)), why)
@@ -174,7 +174,7 @@ def _select(
     *,
     among: Columns | None = None,
 ) -> Procedure[tuple[list[Columns], Tree]]:
-    """Let the pairs and triples of which the tree is most wrong join it, one after the other, where they have room."""
+    """Let the pairs and triples about which the tree is most wrong join it, one by one, where they fit."""
     names = [name for name in among or columns if known.domain[name].size == 2]
     candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
     candidates = [each for each in candidates if each not in scopes]

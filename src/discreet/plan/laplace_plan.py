@@ -1,7 +1,8 @@
 """Plans where delta is 0: whole marginals with Laplace noise, or one number by itself.
 
-Prices add up, so many small marginals are dear; but one marginal answers everything about its columns. A marginal of
-more columns is bought as soon as it costs no more than a small multiple of what was spent on its parts (ski rental).
+Prices add up, so a large number of small marginals is expensive; but one marginal answers everything about its columns.
+A marginal of more columns is bought as soon as it costs no more than a small multiple of what was spent on its parts
+(ski rental).
 """
 
 from collections.abc import Sequence
@@ -27,14 +28,14 @@ from discreet.types import Columns, Numbers
 
 LaplaceStep = LaplaceMarginal | LaplaceQuery
 
-# A marginal is bought if it costs no more than so many times what was spent on its columns plus the direct answer.
+# A marginal is bought if it costs no more than this factor times what was spent on its columns plus the direct answer.
 PATIENCE = 2.0
 # Marginals of more cells than this are not bought ahead of need.
 MOST_AHEAD = 2**14
-# The weights of a question are looked at one by one up to so many cells.
+# The most cells of a question whose weights are read one by one.
 MOST_CELLS = 2**20
-# Marginals of more pieces than this are not bought: each piece is learnt by itself. And where a question has more
-# different weights than this, the tail of their noises is not computed.
+# Marginals of more residuals than the first are not bought: each is learnt by itself. Where a question has more
+# different weights than the second, the tail of their noises is not computed.
 MOST_LEARNT, MOST_TERMS = 2**11, 2**9
 
 

@@ -22,16 +22,16 @@ from discreet.types import Columns, Numbers
 # so much for the pairs that join; and for the rest, selections and probes. Measured on 40 columns (bench/wide.py).
 TOTAL, SINGLE, PAIR = 16.0, 4.0, 1 / 10
 JOINED, REST = 2.0, 90.0
-# A model is built if it promises to save so many times its price.
+# A model is built if the forecast says that it saves this factor times its price.
 WORTH = 2.0
-# A stream has shown its columns when so many questions in a row brought no new one.
+# A stream has shown its columns when this number of questions in a row brought no new one.
 SETTLED = 6
 # Questions on fewer columns than this are cheap for the lattice, and say nothing about a need for a model.
 WIDE = 3
 
 
 def lattice_units(columns: int, width: float, questions: float) -> float:
-    """About what the lattice pays for so many random questions, each on `width` of so many two-valued columns.
+    """About what the lattice pays for random questions, each on `width` of `columns` two-valued columns.
 
     L(Q) = 4^−k (Σ_j √(C(k, j) N_j))², N_j = C(d, j) (1 − (1 − C(k, j)/C(d, j))^Q): the optimum when every piece that is
     touched is measured once, as well as all questions need; online pays about a tenth more.
@@ -106,8 +106,8 @@ class Stream:
     def pays(self, domain: Domain, *, to_come: int | None, spent: float) -> bool:
         """Whether a model is likely to be cheaper than the lattice.
 
-        If somebody said how many questions are `to_come`: when the forecast for them exceeds twice the model's price.
-        If not: once so many units were `spent` as a model costs, for who has asked much will ask more (ski rental).
+        If the number of questions `to_come` is given: when the forecast for them exceeds twice the model's price.
+        If not: once as much was `spent` as a model costs, because a long stream is likely to go on (ski rental).
         """
         if not self.settled:
             return False
@@ -120,9 +120,9 @@ class Stream:
 
 
 def probes(stream: Stream, columns: Columns, model: Model, count: int) -> tuple[Linear, ...]:
-    """So many conjunctions, each on as many columns as a question has on average, with weights that were asked for.
+    """`count` conjunctions, each on as many columns as a question has on average, with weights that were asked for.
 
-    A column of which no weights were asked for is asked for its most common cell. Which columns go together follows
+    A column without such weights is asked for its most common cell. Which columns go together follows
     from a sequence that fills their space evenly; it depends on nothing but the arguments.
     """
     width = min(max(1, round(stream.width)), len(columns))

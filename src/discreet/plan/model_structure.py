@@ -14,14 +14,14 @@ from discreet.model.tree.tree_model import Tree, fit_tree
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 
-# The tables of a model have at most so many cells together: an answer takes a fraction of a millisecond.
+# The most cells of all tables of a model: an answer takes a fraction of a millisecond.
 MOST_CELLS = 2**16
-# Pairs that were only glanced at may take so many of them, so that there is room for what is found to be wrong later.
+# The most of them for pairs that were measured only roughly, so that there is room for what is found wrong later.
 GLANCED_CELLS = 2**14
 # A pair that chance would put so far off less often than this is not explained. It is cheaper to measure a pair that
 # needs none than to miss one.
 UNLIKELY = 0.003
-# So many pairs join before the model is fitted again: those that join explain others.
+# The number of pairs that join before the model is fitted again: those that join explain others.
 AT_ONCE = 8
 MOST_ROUNDS = 40
 
@@ -30,7 +30,7 @@ def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tre
     """The distribution of largest entropy that agrees with what is known of some scopes and of every single column."""
     every = [*scopes, *((name,) for name in columns)]
     total, _ = total_of(known.lattice)
-    # Pairs inside a triple that did not join themselves were only glanced at: their noise would be fitted.
+    # Pairs inside a triple that did not join themselves were measured only roughly: their noise would be fitted.
     chosen = set(every)
     looks = [look for look in noisy_marginals(known.lattice, every) if look.columns in chosen]
     return fit_tree(known.domain, looks, total=max(total, 1.0), scopes=every, start=start)

@@ -17,10 +17,9 @@ from discreet.estimate.measurements import (
     LaplaceMarginal,
     Question,
     Step,
-    weighs_nothing,
 )
 from discreet.estimate.residual_lattice import MOST_PIECES
-from discreet.estimate.separable import axes_of
+from discreet.estimate.separable import axes_of, weighs_nothing
 from discreet.plan.laplace_plan import laplace_steps
 from discreet.plan.steps import MOST_NOISE, Target, gaussian_steps
 from discreet.query.linear import Marginal
@@ -32,11 +31,10 @@ from discreet.source.query_sensitivity import sensitivity_of
 Origin = Literal["known", "measured", "direct", "mixed", "model"]
 Measured = Measurement | Question
 
-# So many equal events in a row are written as one.
+# From this number on, equal events in a row are written as one.
 LONG_RUN = 8
-# A batch is planned together up to so many pieces of its questions, counted with each of them, and up to so many
-# questions times sets of columns: each answer says what all of them cost. Where delta is 0 each answer has a noise of
-# each known marginal.
+# The most residuals of all questions of a batch that is planned together, and the most questions times sets of columns:
+# each answer says what all of them cost. Where delta is 0, an answer has noise from every known marginal, so fewer.
 MOST_TOGETHER, MOST_ANSWERED, MOST_NOISES = 2**12, 2**19, 2**11
 
 
@@ -122,7 +120,7 @@ def require_few(questions: Sequence[Question], known: Known) -> None:
 def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool = True) -> Steps:
     """The cheapest way to answer some questions together: those that want the lattice share it.
 
-    If it looks `ahead`, what is bought may be dearer and serve questions to come.
+    If it looks `ahead`, what is bought may cost more and serve questions to come.
     """
     asked = [
         (question, _within(question, target, known))

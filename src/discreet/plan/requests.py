@@ -1,4 +1,4 @@
-"""What a procedure asks of the rows: it says what it wants, and somebody else pays, reads and releases."""
+"""What a procedure asks of the rows: it yields a request, and its runner pays, reads and releases."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ class Farthest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallTable:
-    """Choose a table of so many rows that answers every question nearly as the true one does (SmallDB).
+    """Choose a table of a few rows that answers every question nearly as the true one does (SmallDB).
 
     The answer is the cell of each row, numbered with the columns sorted and the last one varying fastest.
     """

@@ -11,9 +11,9 @@ from math import inf, prod
 import numpy as np
 
 from discreet.estimate.estimator import Known, quantile
-from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Question, weighs_nothing
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import among, numbers_in
-from discreet.estimate.separable import TINY, Family, axes_of, energies_of
+from discreet.estimate.separable import TINY, Family, axes_of, energies_of, weighs_nothing
 from discreet.mechanism.gaussian import half_width
 from discreet.plan.allocation import Sparse, fill_to_target, fill_to_targets
 from discreet.query.residual import Measurement, Residual
@@ -22,7 +22,7 @@ from discreet.types import Columns, Numbers
 
 # A target is met early by this part of it, so that rounding does not make a known answer unknown.
 ROUNDING_SLACK = 1e-8
-# No question is measured with more noise than so many times its sensitivity, whatever error is enough: that costs a
+# No question is measured with more noise than this times its sensitivity, whatever error is enough: that costs a
 # squared mu of 2^-48, and numbers that say next to nothing are not joined to good ones.
 MOST_NOISE = 2.0**24
 
@@ -86,15 +86,15 @@ def _leading(number: float) -> int:
 
 GaussianStep = GaussianResiduals | GaussianQuery
 
-# The lattice is bought if it costs no more than so many times the direct answer, plus what was paid directly for
+# The lattice is bought if it costs no more than this factor times the direct answer, plus what was paid directly for
 # questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
 PATIENCE = 6.0
-# What is known helps a direct answer if its variance is less than so many times the wanted one.
+# What is known helps a direct answer if its variance is less than this factor times the wanted one.
 HELPFUL = 4.0
 # The lattice is not bought in more pieces than this at once, nor in more numbers than this or than four for each of the
 # answer: each is paid, drawn, written down and read again. Public, so such a question is measured by itself.
 MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
-# So many kinds of cells of a GROUP BY are planned for one by one.
+# The most kinds of cells of a GROUP BY that are planned for one by one.
 MOST_KINDS = 16
 
 
@@ -172,7 +172,7 @@ def aimed(family: Family, target: Target) -> float:
 def kinds_of(family: Family, known: Known) -> Numbers:
     """The energies of the pieces (columns) of each kind of cell of a GROUP BY (rows): mostly all cells look alike.
 
-    If there are many kinds, one that is at least as demanding in every piece stands for all.
+    If there are many kinds, one that is at least as demanding in every residual represents all.
     """
     if family.products > 1:
         energies = energies_of(family).reshape(family.size, -1)
