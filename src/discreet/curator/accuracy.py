@@ -1,6 +1,7 @@
-"""Means with error bars, from what is known of their parts.
+"""How accurate an answer must be, or what it may cost, and what that asks of each part of a question.
 
-What a wanted accuracy, or a price, asks of each part of a question.
+A mean is a ratio of two noisy numbers: its confidence interval follows from those of its sum and its count, and a
+wanted error of the mean is turned into wanted errors of both.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

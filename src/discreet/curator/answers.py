@@ -1,8 +1,7 @@
-"""From numbers with bars to what an analyst gets.
+"""The answer of a question: known numbers are free, missing ones are measured, and intervals become an `Answer`.
 
-How a question is answered: what is known is told, what is not is paid for; under a key, once and always the same.
-
-The whole way of an answer, from numbers to a reply, tried on made-up numbers before anything is paid.
+Under an idempotency key the first answer is recorded, and given again every time. Before anything is paid, the layout
+of an answer is tried on made-up numbers, so that a question that cannot be laid out costs nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence

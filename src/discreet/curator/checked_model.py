@@ -1,4 +1,7 @@
-"""When the lattice gets dear: a model answers, a coin checks it against the rows, and only failed checks cost."""
+"""A model answers, and the sparse vector technique checks it against the rows: only failed checks cost.
+
+The curator takes it where answers by measurement would cost too much. Proof: model_coin.md
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Plan, spend, evaluate, release, record, answer: many questions, one budget."""
+"""The curator: plans a question, spends, measures, records and answers. Many questions share one budget."""
 
 import os
 from collections.abc import Callable, Sequence

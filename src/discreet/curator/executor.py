@@ -1,8 +1,7 @@
-"""Whether a table still is the one that its ledger has: looked at before anything is known, told or paid.
+"""The executor: every effect of a curator, in this order: pay, read, add noise, record, and only then know.
 
-From a step of a plan to the mechanism that does it.
-
-Pay, read, release, record, and only then know: every effect of a curator is here, in its order.
+Before anything is known, answered or paid, the table is compared with the one that its ledger has. `mechanism_of` makes
+the mechanism that releases a step of a plan.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
-"""A plan as an analyst sees it: what a question would cost, and the error that it would give, before paying.
+"""A plan as an analyst sees it, before paying: its price, and the error that it would give.
 
-What can be answered for free: sets of columns of which everything is known, and how well.
+It also lists the coverage: sets of columns that are known in full and can be asked for free, and how accurately.
 """
 
 from dataclasses import dataclass

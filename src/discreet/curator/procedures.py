@@ -1,4 +1,4 @@
-"""The requests of procedures: what a method of releases, or the building of a model, asks of the rows."""
+"""Requests of procedures: what a release method, or the building of a model, asks of the rows."""
 
 from collections.abc import Callable
 from dataclasses import replace

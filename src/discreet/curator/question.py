@@ -1,6 +1,6 @@
-"""A question as it is passed on: what is asked, parsed once; how good the answer must be; who asks, under which key.
+"""A question, parsed once and passed on: the query, the accuracy that is wanted, the analyst and the idempotency key.
 
-Numbers as the answer shows them: one number, an array, or columns of a table.
+It also has the shape in which the answer is shown: one number, an array, or the columns of a table.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,13 +1,9 @@
-"""A model that is checked at every answer: what it is for, how it is made, and how many hits it may still have.
+"""Records of the curator, as bytes in the ledger: after a restart, what was released or answered is known to the bit.
 
-What was released, as bytes: enough to know it again after a restart, to the bit.
-
-What was answered to a request with a key, as bytes: to be given again, always the same.
-
-Kept are numbers, errors, where they come from, what they cost and what was left. How they are laid out follows from the
-question, which the key is bound to.
-
-What a ledger from before tables were bound tells of the unit for which it was paid: the prices of its answers.
+The kinds are released steps, checked models (what each is for, how it is made, how many failed checks it has left),
+and the answers given under a key. Of an answer the numbers, errors, origins, price and remaining budget are kept; the
+layout follows from the question, which the key is bound to. Ledgers from before tables were bound do not name their
+unit: it is inferred here from the prices of their answers.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A release: one model that answers everything, rows that look like the table, and a card that says what they are."""
+"""A release: a model that answers every query, synthetic rows, and a card that describes both."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""What a release was fitted to: merged numbers of its own columns, and nothing of who asked for them, when or how.
+"""What a release was fitted to: merged measurements of its own columns, and nothing of who asked for them, when or how.
 
-A ledger keeps every question with its answer. A release needs less: of the pieces of its columns an estimate and how
-well it is known, of marginals that were measured whole their counts, and what it measured itself. Which questions these
-numbers come from is not in it. Where delta is 0 the law of an error depends on every noise, so there each marginal that
-was measured is in it, added up over the columns that the release has not: its noise can be seen, and how many there
-were.
+A ledger keeps every question with its answer. A release needs less: an estimate and a precision of each residual of its
+columns, the counts of marginals that were measured whole, and what it measured itself. The questions behind these
+numbers are left out. Where delta is 0, the distribution of an error depends on every noise in it. There the release
+keeps each marginal that was measured, summed over the columns that the release does not have; so the noise of each, and
+how many there were, can be seen.
 """
 
 from collections.abc import Iterable

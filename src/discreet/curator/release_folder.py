@@ -1,4 +1,7 @@
-"""A release in a folder: everything that makes it, nothing that is not public, and nothing of what others asked."""
+"""A release as a folder of files: all that is needed to open it again, and only what is public.
+
+What other analysts asked is not in it.
+"""
 
 import json
 from base64 import b85decode, b85encode

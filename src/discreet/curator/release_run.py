@@ -1,4 +1,4 @@
-"""A whole workload at once: plan it, set its budget aside, make it, and give back what was not needed."""
+"""One run of a release: plan the workload, reserve its budget, run the method, and return what was not needed."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

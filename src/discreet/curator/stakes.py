@@ -1,4 +1,7 @@
-"""What is set aside before a coin is tossed, so that no hit is ever seen that was not paid. Proof: model_coin.md §3"""
+"""Stakes: the budget of the next failed check of a model, reserved before the check is run.
+
+So no failed check is ever seen that was not paid for. Proof: model_coin.md §3
+"""
 
 import os
 from dataclasses import dataclass, replace

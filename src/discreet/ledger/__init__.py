@@ -1,4 +1,4 @@
-"""What may be spent: budgets, caps, and the durable log that never overspends and never forgets."""
+"""The ledger: budgets, caps, and the durable log of what was spent and released."""
 
 from discreet.ledger.accounts import EACH, Balance, Budget, Scope
 from discreet.ledger.audit import Audit, verify

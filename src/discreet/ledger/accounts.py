@@ -1,12 +1,7 @@
-"""A budget: how much may be learned about one person, and which gate keeps count of it.
+"""Budgets, caps and balances: how much may be spent about one person, who is counted, and what is left.
 
-Which spends a cap counts: those about some tables, or all; those of one analyst, of each, or of all together.
-
-All caps of a ledger, and which of them a spend must fit.
-
-What is spent and what is left of a cap, as people read it.
-
-What an event costs an analyst, in the currency of each cap over a table.
+A `Budget` is a limit and the accounting (privacy filter) that holds it. A `Scope` says which spends a cap counts: some
+tables or all; one analyst, each analyst, or all together. Every spend must fit all caps whose scope holds it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Reading a whole ledger again and believing nothing: the chain, the caps, the answers, the prices."""
+"""An audit reads a whole ledger again and trusts none of it: it checks the hash chain, caps, answers and prices."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,11 +1,8 @@
-"""The tables of a ledger, and the steps from each version of them to the next.
+"""The database of a ledger: where it is, how to connect so that a commit is durable, its tables and their migrations.
 
-A step is a list of statements for each database, and is never changed once it was released. Two tables, one of which
-has one number in it, do not need a migration library.
-
-What a database says when it fails, in our words: what happened, that nothing was released, what to do.
-
-Finding the place of a ledger and connecting to it so that a commit is durable.
+A migration is a list of statements for each database, and is never changed once it was released. Two tables, one of
+which holds one number, do not need a migration library. Errors of a database are raised in our words: what happened,
+that nothing was released, what to do.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""What an owner declares: caps, of which none is ever lowered, and tables with their units and versions."""
+"""Declarations of an owner: caps, which are never lowered, and tables with their units and versions."""
 
 from collections.abc import Callable, Iterable
 from json import loads

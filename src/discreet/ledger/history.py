@@ -1,4 +1,4 @@
-"""What was paid for and what was revealed, in order, for people and other programs."""
+"""The history of a ledger: what was paid for and what was revealed, in order, for people and other programs."""
 
 import json
 from collections.abc import Iterable, Mapping

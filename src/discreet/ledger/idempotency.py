@@ -1,4 +1,4 @@
-"""What a key is bound to: one request of one analyst about one table."""
+"""Idempotency keys: each is bound to one request of one analyst about one table."""
 
 import re
 from collections.abc import Mapping, Sequence

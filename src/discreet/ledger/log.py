@@ -1,10 +1,11 @@
-"""The head of a ledger: one line that proves, kept elsewhere, that nothing before it was forgotten.
+"""The log of a ledger, shared by threads and processes, and its head.
 
-The log and what follows from it, for many threads and processes at once.
+Threads hand in what they want to append, and one of them writes for all that wait, so that one synchronisation of the
+disk serves many. Before it writes, it reads what other processes have appended: every decision is made on the whole
+log, and the store appends only after the entry on which the decision was made.
 
-Threads hand in what they want to append, and one of them writes for all who wait, so that one synchronisation of the
-disk serves many. Before it writes it folds what other processes have appended: every decision is made on the whole
-truth, and the store appends only to the entry that the decision was made on.
+The head is one line with the number and hash of the last entry. Kept elsewhere, it proves that no entry before it was
+lost. Proof: ledger.md
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Saying no: what was needed, what is left, and what would fit."""
+"""Refusals: what a spend would need, what is left, and what would fit."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,8 +1,8 @@
-"""What follows from the log: a pure fold over its entries. Nothing about money is stored anywhere else.
+"""The state of a ledger: a pure fold over the entries of its log. Nothing about budgets is stored anywhere else.
 
-Every process folds the entries that it has not seen yet before it appends one, and checks on the way that the chain
-holds, that no cap was ever passed, and that each table is the one that the log has (`require_same`): its unit never
-changes, its versions never come back. Why that keeps the promises: ledger.md.
+Before a process appends an entry, it folds those that it has not seen. On the way it checks that the hash chain holds,
+that no cap was ever passed, and that each table is the one in the log (`require_same`): its unit never changes, and its
+versions never come back. Why that keeps the promises: ledger.md
 """
 
 from collections.abc import Iterable, Iterator, Mapping

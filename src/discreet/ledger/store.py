@@ -1,12 +1,9 @@
-"""One entry of the log, and the chain that binds it to all entries before it.
+"""The store of a ledger: an append-only table in SQLite or Postgres; each entry is bound to the one before by a hash.
 
-The body is a JSON text; its member "is" says what happened: open, cap, raise, table, spend, record, hold, stake, close,
-or answer, which keeps what was said to a request with a key. What was released lies beside it as bytes. The hash of an
-entry covers the hash of the one before, so whoever knows the last hash knows that nothing before it was changed.
-
-The stamp on every entry: when, and by whose hand.
-
-Where the log lies: one append-only table in SQLite or Postgres, through SQLAlchemy.
+The body of an entry is a JSON text. Its member "is" says what happened: open, cap, raise, table, spend, record, hold,
+stake, close, or answer (the answer that was given under a key). Released bytes are stored beside it. The hash of an
+entry covers the hash of the one before, so the last hash proves that no earlier entry was changed. A stamp on every
+entry says when it was made, and by which process.
 
 The one write is a compare-and-append: an entry goes in only if the entry before it is there with the hash that we know,
 and its number is free. That is one statement, so a crash leaves all of it or nothing, and of two writers one loses.

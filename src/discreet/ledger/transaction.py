@@ -1,15 +1,15 @@
-"""What was released, as bytes in the ledger: one format for everything that is recorded.
+"""The transaction: pay, read, add noise, record, and only then know. Every release in Discreet goes through `transact`.
+
+Nothing else in Discreet spends from a ledger or records in it. So the order, what happens when a source or a process
+fails, and what a repeated key is given, are the same everywhere. Why this order keeps the promise: ledger.md
+
+Records have one format:
 
     discreet record 2            the format, and its version
     {"kind": "steps", …}         a line of JSON: what it is a record of, and what that needs
     …                            bytes that belong to it, say the numbers
 
 Records of the first version had a name of their own for each kind in the first line; `record_of` reads them too.
-
-Pay, read, add noise, record, and only then know: every release of every part of Discreet goes through `transact`.
-
-Nothing else in Discreet spends from a ledger or records in it. So the order, what happens when a source or a process
-fails, and what a repeated key is given, are the same for all of them. Why this order keeps the promise: ledger.md.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Releases: the questions are known in advance, and one model answers them all."""
+"""Releases: the workload is known in advance, and one model answers all of it."""

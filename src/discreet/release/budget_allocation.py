@@ -1,13 +1,7 @@
-"""Measurements that a budget buys: all residuals of some columns rise to one multiple of their shares.
+"""Steps of measurement that a budget buys: water-filling of residuals, noisy distances, and the count of rows.
 
-What is known already is not paid again. The level is `plan.fill.water_level`; here it becomes steps with noise that can
-be drawn, whose joint price is what the budget allows.
-
-What a share of a budget buys of a marginal: all its pieces rise to one level; those known better are left alone.
-
-How far marginals are from what is expected of them, for a part of a budget.
-
-Counting the rows before anything else is measured.
+Residuals rise to one level (`plan.allocation.water_level`) or to one multiple of their weights, and what is known
+already is not paid for again. The steps have noise that can be drawn exactly, and cost together at most the budget.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,8 @@
-"""How well each piece of a goal's marginals would be known after each method has spent its budget.
+"""The forecast of each release method: its error, seconds and memory, from public facts alone, before anything is paid.
 
-What each method of releases would do: its error, seconds and memory, from public facts alone, before it is paid.
-
-Errors come from the noise that a method would have in each piece of the goal's marginals (`bought.py`, `layers.py`).
-They are meant to put methods, tables and budgets in the right order, and are right within a factor of two or so: how
-much the columns of a table say of each other is not public. Constants were chosen on drawn tables, and times measured
-on one processor: bench/release_calibrate.py
+The error follows from the precision with which a method would know each block of residuals (`Bought`), by
+error/interactions.py. A forecast is meant to put methods, tables and budgets in the right order, and is right within a
+factor of two or so, because how much the columns of a table depend on each other is not public.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,9 @@
-"""Whether a tree of the strongest pairs is a better model of a table than mixtures: a small part of the budget tells.
+"""The methods of release, and the choice between them.
 
-On some tables few columns go together, and closely: a tree is right about them, and `adaptive` finds out where. On
-others everything goes together a little, and mixtures are right. No public fact says which: both are made of a first
-look at all pairs, and how far both are from the table is measured.
-
-The methods of release, the forecast of each, and the choice between them.
+A public forecast chooses between most methods. Between a tree and mixtures it cannot: on some tables a few pairs of
+columns depend strongly on each other, and a tree (`adaptive`) is the better model; on others all columns depend weakly
+on each other, and mixtures are. So a trial spends a small part of the budget: both models are fitted to a first
+measurement of all pairs, and their distances from the table are measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence

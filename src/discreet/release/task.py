@@ -1,7 +1,4 @@
-"""What a release is for: some marginals and how much each of them matters.
-
-A release as a task: what a method is given, what is forecast of it, and how methods compare.
-"""
+"""The task of a release: weighted marginals (`Goal`), a budget (`Brief`), methods, and their forecasts side by side."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

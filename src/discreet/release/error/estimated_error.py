@@ -1,9 +1,9 @@
-"""How far a finished release is thought to be from the truth, where no guarantee says so.
+"""The estimated error of a finished release, where no guarantee covers it.
 
-What is known of a marginal has noise of known size. What a model says beyond that is a guess, and how wrong it may be
-is judged by how much there is to guess: how far the model's columns are from independent (`layers.py`). An estimate is
-no guarantee: on drawn tables it was within a factor of 1.8 of the truth for eight of ten marginals
-(bench/release_calibrate.py). Everything here is public: the model and what was released.
+The noise of what was measured has a known size. Beyond that a model guesses, and its error is estimated by how much
+there is to guess: how far the model's columns are from independent (interactions.py). An estimate is no guarantee: on
+drawn tables it was within a factor of 1.8 of the truth for eight of ten marginals (bench/release_calibrate.py).
+Everything here is public: the model and what was released.
 """
 
 from collections.abc import Mapping

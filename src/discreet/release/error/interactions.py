@@ -1,9 +1,8 @@
-"""How far a model of a goal's marginals is from the truth, given how well each of their pieces is known.
+"""The expected error of a model of marginals, given the precision of their residuals.
 
-A marginal is made of layers: its single columns, what its pairs add to these, what its triples add, and so on. Of each
-layer a model that is fitted to noisy numbers learns what stands out of the noise, and misses the rest. How much there
-is to learn is not public, so it is guessed from sizes: the constants were chosen on drawn tables, by
-bench/release_calibrate.py.
+A marginal is a sum of interactions: its single columns, what its pairs add to these, what its triples add, and so on.
+Of each order of interaction, a model that is fitted to noisy numbers learns what exceeds the noise and misses the rest.
+How strong interactions are is not public, so it is guessed from the sizes of columns.
 """
 
 from collections.abc import Callable, Iterable

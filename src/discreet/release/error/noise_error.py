@@ -1,7 +1,7 @@
-"""How far noise alone takes marginals from the truth: a forecast from public facts, before anything is paid.
+"""The error of marginals by noise alone: a forecast from public facts, before anything is paid.
 
 Errors are Σ |answer − truth| over the cells of a marginal, over the number of rows: from 0 to 2 for tables, and without
-end for raw numbers. A model that knows more than one marginal at a time does better than any of these. Proofs:
+limit for raw numbers. A model that knows more than one marginal at a time has less error than any of these. Proofs:
 allocate.md §6
 """
 

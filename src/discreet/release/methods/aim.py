@@ -1,7 +1,7 @@
-"""Adaptive selection on a tree: ask which marginals a model is most wrong about, measure them, fit again [MMSM22].
+"""The method "adaptive" (AIM): select the marginals that a tree is most wrong about, measure them, fit again [MMSM22].
 
-A procedure (`plan/requests.py`): it says what it wants measured or chosen, and reads no row itself. Why it is private:
-adaptive.md
+A procedure (plan/requests.py): it yields what it wants measured or selected, and reads no row itself.
+Proof of privacy: adaptive.md
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Every marginal of a goal measured by itself, and one table-like model fitted to all of them."""
+"""The method "direct": each marginal of the goal is measured whole, and one model is fitted to all of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One model of everything that is known of a goal's columns: pieces of the lattice, and marginals measured whole."""
+"""Fits one model to all that is known of a goal's columns: residuals, and marginals that were measured whole."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,7 @@
-"""How much of a budget goes to pairs of columns and how much to single ones, and which pairs, once a look was taken.
+"""How a budget is split between single columns and pairs, and which pairs are measured.
 
-Whether pairs are worth measuring is not public, but something of it is known after a noisy look at how far each of them
-is from independent. Everything here is made from what was released.
+Whether pairs are worth measuring is not public. After their distances from independence were measured with noise,
+something of it is known. Everything here is computed from what was released.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,7 @@
-"""What the pieces of the lattice cost and give: their prices, one by one and together, and how well they are known.
+"""The method "lattice" (ResidualPlanner): the budget is split over residuals so that the workload's error is least.
 
-Proofs: allocate.md §2 and §4
-
-How a budget is split over the lattice: to the pieces by which the answers gain most for what they cost.
-
-Everything here is public arithmetic on the schema, the questions and what is known already. Proofs: allocate.md
-
-Pieces of the lattice, the budget split as is best for the noise of what is asked, and a model fitted to all.
+A `Market` has the price of each residual, the joint prices of residuals that cost less together, and what is known of
+each. All of it is public arithmetic on the schema, the workload and what is known. Proofs: allocate.md §2 to §4
 """
 
 from collections.abc import Mapping

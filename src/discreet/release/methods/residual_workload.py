@@ -1,9 +1,7 @@
-"""What a release is of: a table, and a list of queries.
+"""A workload as residuals: the energy of its queries in each, by which the residual's noise enters their variance.
 
-How much of what is asked lies in each piece of the lattice, and so what the noise of a piece adds to the answers.
-
-The variance of an answer is Σ over its pieces of energy/precision (estimate/lattice.md, Theorem 1); here the energies
-of many answers are added up, a row of a table for each marginal or question. Proofs: allocate.md
+The variance of an answer is Σ over its residuals of energy/precision (estimate/lattice.md, Theorem 1); here the
+energies of many answers are summed, in one row for each marginal or query. Proofs: allocate.md
 """
 
 from collections.abc import Iterator, Sequence

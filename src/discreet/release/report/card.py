@@ -1,4 +1,4 @@
-"""The card of a release: what it is, whom it protects and how much, how good it is thought to be. Plain facts only."""
+"""The card of a release: what it is, whom it protects and how much, and its estimated error. Plain facts only."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What the card of a release says in sentences: what is guaranteed, what is estimated, what is not promised."""
+"""The sentences on the card of a release: what is guaranteed, what is estimated, what is not promised."""
 
 from math import exp
 

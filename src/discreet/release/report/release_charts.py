@@ -1,7 +1,7 @@
 """The figures on the page of a release: bars, heat maps, a matrix and a curve, as SVG that a style sheet colours.
 
-Every text is escaped here and nowhere else: names and categories are somebody else's. A figure scales with the width
-that it is given, and its title is what those hear who cannot see it.
+Every text is escaped here and nowhere else, because names and categories come from outside. A figure scales with its
+width, and its title is what a screen reader reads.
 """
 
 from collections.abc import Callable, Sequence
