@@ -330,7 +330,7 @@ def test_an_export_is_json_lines_on_the_standard_output_or_in_a_new_file(file, t
     assert [json.loads(line)["is"] for line in printed.splitlines()] == ["cap"] * 3 + ["spend"] * 3
     assert call("export", file, "--output", tmp_path / "events.jsonl") == ""
     assert (tmp_path / "events.jsonl").read_text() == printed
-    with pytest.raises(BadParameter, match="is there already and is not overwritten"):
+    with pytest.raises(BadParameter, match="exists and is not overwritten"):
         call("export", file, "--output", tmp_path / "events.jsonl")
     call("export", file, "--output", tmp_path / "events.jsonl", "--force")
 

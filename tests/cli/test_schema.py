@@ -97,7 +97,7 @@ def test_a_draft_never_overwrites_a_file_unless_told_to(people):
     command = ["schema", "draft", str(people / "people.parquet"), "--output", str(people / "people.yaml")]
     refused = run(*command)
     assert refused.returncode == 2
-    assert "is there already and is not overwritten. Say --force" in refused.stderr
+    assert "exists and is not overwritten. Say --force" in refused.stderr
     assert (people / "people.yaml").read_text() == "mine"
     assert run(*command, "--force").returncode == 0
     assert "source: people.parquet" in (people / "people.yaml").read_text()

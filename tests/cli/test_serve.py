@@ -83,7 +83,7 @@ def test_a_server_starts_is_asked_and_stops(tmp_path):
         (["--host", "0.0.0.0"], "--certificate and --key"),
         (["--certificate", "c.pem"], "one of them is missing"),
         (["other.yaml"], "--ledger team.sqlite"),
-        (["--port", "taken"], "cannot be had"),
+        (["--port", "taken"], "cannot be opened"),
     ],
 )
 def test_a_start_that_makes_no_sense_is_refused(tmp_path, arguments, said):

@@ -460,7 +460,7 @@ def test_when_the_budget_is_gone_a_refusal_names_the_error_that_is_free(poor):
     with pytest.raises(BudgetExceeded, match="Nothing that follows from earlier answers"):
         poor.ask("age >= 60", error=5)
     assert paid(poor) == before
-    assert callable(getattr(poor, "known", None)), "the message says: see known()"
+    assert callable(getattr(poor, "known", None)), "what is known can be listed"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from discreet.cli.explain_command import explain as command
 from discreet.meaning import Study, explain, meaning_page
-from discreet.meaning.meaning_page import belief_figure, story, study_figure, tradeoff_figure
+from discreet.meaning.guarantee_page import belief_figure, story, study_figure, tradeoff_figure
 
 
 def run(*arguments):

@@ -141,7 +141,7 @@ def test_replies_leave_after_whole_quanta(monkeypatch):
     # In a thread of its own: where a browser was started, this one has a loop that runs.
     with ThreadPoolExecutor(1) as apart:
         for passed, left in ((1, 99), (30, 70), (120, 80), (570, 30)):
-            apart.submit(asyncio.run, door.until(monotonic() - passed, 100)).result(20)
+            apart.submit(asyncio.run, door.until_quantum(monotonic() - passed, 100)).result(20)
             assert left - 20 < slept.pop() <= left
 
 
@@ -150,7 +150,7 @@ def test_what_may_read_rows_waits_for_the_quantum_and_nothing_else_does(tmp_path
 
     async def noted(begun, quantum):
         waited.append(quantum)
-        await door.until(begun, quantum)
+        await door.until_quantum(begun, quantum)
 
     monkeypatch.setattr(asking, "until", noted)
     with Inside(tmp_path, quantum=0.01) as inside:

@@ -79,7 +79,7 @@ class Inside:
         self.log = StringIO()
         self.settings = settings(folder, **changes)
         self.app = make(self.settings, log=self.log)
-        self.desks = self.app._app.app.state.desks
+        self.desks = self.app._app.app.state.registry
         self.tokens = {role: self.desks.tokens.create(role, role) for role in ("owner", "analyst", "auditor")}
         self.web = TestClient(self.app, base_url="http://127.0.0.1:8711", raise_server_exceptions=False)
 

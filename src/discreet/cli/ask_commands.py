@@ -177,7 +177,7 @@ def history(
     schema: SchemaFile,
     ledger: At = None,
     analyst: Annotated[str | None, typer.Option(help="Only what this analyst asked.")] = None,
-    last: Annotated[int, typer.Option(min=1, help="So many, the newest.")] = 20,
+    last: Annotated[int, typer.Option(min=1, help="How many of the newest to show.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON lines, as in an export of the ledger.")] = False,
 ) -> None:
     """Show what was paid for on the table: who asked what, when, and what it cost. Free answers leave no trace."""
@@ -236,7 +236,7 @@ def _no_budget(address: str, declared: "Schema") -> BadParameter:
 def opened(
     schema: Path, ledger: str | None, given: "Budget | None", analyst: str | None, *, planning: bool = False
 ) -> Iterator["Curator"]:
-    """A curator on the table. The source is opened before a ledger is begun; whoever plans begins none."""
+    """A curator on the table. The source is opened before a ledger is created; a plan creates none."""
     from discreet.curator import Curator
     from discreet.ledger import Ledger
     from discreet.ledger.ledger import ANYONE
@@ -266,7 +266,7 @@ def _is_capped(book: "Ledger", table: "Table") -> bool:
 
 @contextmanager
 def _thought() -> Iterator["Ledger"]:
-    """A ledger for a plan on a table without a budget, of which nothing was ever told."""
+    """A temporary ledger, for a plan on a table that has no budget yet."""
     from tempfile import TemporaryDirectory
 
     from discreet.ledger import Ledger
@@ -276,7 +276,7 @@ def _thought() -> Iterator["Ledger"]:
 
 
 def _require_cap(book: "Ledger", table: "Table", given: "Budget") -> None:
-    """Whoever plans sets no cap, so one that is given must be there."""
+    """A plan sets no cap, so a budget given with it must be the one that is set."""
     if given not in (cap for scope, cap in book.caps.items() if scope.tables and table.name in scope.tables):
         raise BadParameter(
             f'table "{visible(table.name)}" has another budget already, and a plan sets none. Plan without --budget, '

@@ -10,7 +10,7 @@ from discreet.errors import BadParameter
 
 
 class Story(StrEnum):
-    """What can be told."""
+    """The stories there are."""
 
     smoking = "smoking"
 
@@ -55,7 +55,7 @@ def explain(
 def _smoking(epsilon: float) -> str:
     """The story, and a study that was just made up: told with Alice's row and without it."""
     from discreet.meaning import Study, largest_difference, learned, run_study
-    from discreet.meaning.meaning_page import percent, story
+    from discreet.meaning.guarantee_page import percent, story
 
     study = Study(epsilon=epsilon)
     told = run_study(study, harmful=True, alice_is_ill=True)

@@ -17,7 +17,7 @@ SHARED = "shared.ledger.sqlite"
 def ledger_of(schema: Path, given: str | None) -> str:
     """The address of a table's ledger: the one given, the table's own, or the one of all that share people.
 
-    Refuses to choose where a choice would begin at zero for people of whom something was told already.
+    Refuses to choose where a new ledger would forget what was spent on the same people before.
     """
     if given is not None:
         return given
@@ -63,7 +63,7 @@ def _used_before(table: str, people: frozenset[str], earlier: list[Path]) -> Bad
     together = (
         f'the people of table "{visible(table)}" have one budget, together with all tables that share them, and '
         f"{' and '.join(visible(each.name) for each in earlier)} {'was' if len(earlier) == 1 else 'were'} used before: "
-        "a new ledger would forget what was told."
+        "a new ledger would forget what was spent."
     )
     if len(earlier) == 1:
         old = visible(str(earlier[0]))
@@ -73,7 +73,7 @@ def _used_before(table: str, people: frozenset[str], earlier: list[Path]) -> Bad
         )
     new = visible(str(earlier[0].with_name(SHARED)))
     return BadParameter(
-        f"{together} None of them counts what the others told. See what each has spent (discreet ledger budget FILE), "
+        f"{together} None of them counts what the others spent. See what each has spent (discreet ledger budget FILE), "
         "and set what is left of the budget of these people, less all of that, in one ledger: discreet ledger cap "
         f"{new} --epsilon LEFT --delta LEFT {flags}. From then on it is theirs."
     )

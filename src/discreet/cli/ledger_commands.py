@@ -117,7 +117,7 @@ def show_history(
     address: Address,
     table: OneTable = None,
     analyst: OneAnalyst = None,
-    last: Annotated[int, typer.Option(min=1, help="So many, the newest.")] = 20,
+    last: Annotated[int, typer.Option(min=1, help="How many of the newest to show.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON lines, as in an export.")] = False,
 ) -> None:
     """Show who asked what of which table and why, what it cost, and whether an answer was kept."""
@@ -172,7 +172,7 @@ def raise_cap(
     analyst: Analyst = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Raise a cap. What was told cannot be taken back, so no cap is ever lowered; the ledger keeps who raised it."""
+    """Raise a cap. Caps are never lowered: what was released cannot be taken back. The ledger keeps who raised it."""
     from discreet.ledger import Budget
     from discreet.ledger.declarations import scope_of
 
@@ -233,7 +233,7 @@ def _kept_head(address: str, head: str | None) -> "Head | None":
 
 
 def user() -> str:
-    """The name of whoever runs this, as the system knows it and not as the environment says."""
+    """The user who runs this, by the system's records and not by the environment."""
     import os
     from getpass import getuser
 

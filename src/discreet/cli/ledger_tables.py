@@ -63,7 +63,7 @@ def _print_table(console: Console, accounts: Collection[Balance], error: float, 
 
 
 def _rank(scope: Scope) -> tuple[int, str]:
-    """All together first, then the analysts by name, then whoever is new."""
+    """Sort key: all analysts together, then single ones by name, then the rule for new ones."""
     return {None: 0, EACH: 2}.get(scope.analyst, 1), scope.analyst or ""
 
 
@@ -144,7 +144,7 @@ def print_audit(audit: Audit, kept: Head | None) -> None:
 
 @contextmanager
 def progress(what: str, about: int | None) -> Iterator[Callable[[int], None] | None]:
-    """Show on a terminal, and nowhere else, how far a long task is: out of about so many, if that is known."""
+    """Show the progress of a long task, on a terminal only. `about` is the expected total, if it is known."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)

@@ -31,7 +31,7 @@ def visible(text: str, *, longest: int | None = None) -> str:
 
 
 def write_new(pieces: Iterable[str], output: Path, *, force: bool) -> None:
-    """Write a text into a file that was not there, or over one that was if so told."""
+    """Write a text to a new file; with `force` an existing one is overwritten."""
     try:
         with output.open("w" if force else "x", encoding="utf-8") as file:
             try:
@@ -43,13 +43,13 @@ def write_new(pieces: Iterable[str], output: Path, *, force: bool) -> None:
                 raise
     except FileExistsError:
         raise BadParameter(
-            f'"{output}" is there already and is not overwritten. Say --force, or another --output.'
+            f'"{output}" exists and is not overwritten. Say --force, or give another --output.'
         ) from None
     except OSError as error:
         raise BadParameter(f'"{output}" cannot be written: {error.strerror}. Choose another --output.') from None
 
 
-# Whoever waits longer than so many seconds is told that something happens.
+# Seconds after which a spinner is shown.
 _PATIENCE = 0.7
 
 
@@ -112,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_known(columns: Mapping[str, Sequence[Any]], confidence: float) -> None:
-    """Say of which columns everything is free, and with what error a cell."""
+    """Print the marginals that are known in full, with the error of a cell."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.ledger import Budget
     from discreet.query import Marginal, Workload
 
-# Marginals of so many columns, if nothing else is said.
+# Columns of each marginal, by default.
 _COLUMNS_AT_ONCE = 3
 _UNITS = {"": 1, "B": 1} | {
     f"{letter}{unit}": base**power
@@ -45,7 +45,7 @@ def release(
         float | None, typer.Option(help="The probability that more leaks, say 1e-9. Without it, that of the table.")
     ] = None,
     marginals: Annotated[
-        int | None, typer.Option(min=1, help="Be good for all marginals of so many columns; 3 if nothing is said.")
+        int | None, typer.Option(min=1, help="Be accurate for all marginals of this many columns; 3 by default.")
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -56,7 +56,7 @@ def release(
         int | None,
         typer.Option(
             min=0,
-            help="So many synthetic rows; as many as there are, if not said. With --plan: about how many there are.",
+            help="How many synthetic rows; by default as many as the table has. With --plan: about how many it has.",
         ),
     ] = None,
     output: Annotated[
@@ -66,7 +66,7 @@ def release(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only show what each method is expected to do: free, and reads no row.")
     ] = False,
-    seconds: Annotated[float | None, typer.Option(help="It may take so many seconds of a processor.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="The most processor time it may take, in seconds.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="It may need so much memory: 2GB, say.")] = None,
     analyst: Analyst = None,
     key: Annotated[str | None, typer.Option(help="Makes it safe to repeat: the same key is paid once.")] = None,
@@ -124,7 +124,7 @@ def bytes_of(size: str) -> int:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float], None] | None]:
-    """Show on a terminal, and nowhere else, how far a release is: its parts from 0 to 1, once they are told."""
+    """Show progress from 0 to 1, on a terminal only."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -133,7 +133,7 @@ def progress(what: str) -> Iterator[Callable[[float], None] | None]:
 
     shown = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
-        # Until something is told, the bar only moves.
+        # Until progress is reported, the bar only moves.
         task = bar.add_task(what, total=None)
         yield lambda share: bar.update(task, total=1.0, completed=min(max(share, 0.0), 1.0))
 

@@ -41,9 +41,9 @@ def serve(
     delta: Annotated[float, typer.Option(help="With --budget: the probability that more leaks, say 1e-9.")] = 0.0,
     host: Annotated[str, typer.Option(help="The address to serve on; others than loopback need TLS.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8711,
-    workers: Annotated[int, typer.Option(min=1, help="So many processes answer, from one truth.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of worker processes; they share one ledger.")] = 1,
     quantum: Annotated[
-        float, typer.Option(min=0, help="Rows are read in so many milliseconds, or twice, four times as many.")
+        float, typer.Option(min=0, help="Paid replies leave after a multiple of this time, in milliseconds.")
     ] = 50,
     rate: Annotated[float, typer.Option(min=0, help="Requests a second of one token; 0 is no limit.")] = 100,
     in_memory: Annotated[bool, typer.Option("--in-memory", help="Read the rows once, at the start.")] = False,
@@ -89,7 +89,7 @@ def create_token(
     schema: Annotated[Path, typer.Argument(help="The schema file of a table of the server.")],
     name: Annotated[str, typer.Option(help="Whose it is; caps and the history go by this name.")],
     role: Annotated[str, typer.Option(help="owner, analyst or auditor.")] = "analyst",
-    days: Annotated[float | None, typer.Option(help="It expires after so many days; never, if not said.")] = None,
+    days: Annotated[float | None, typer.Option(help="Days until it expires; without it, never.")] = None,
     ledger: Ledger = None,
 ) -> None:
     """Make a token and show it, once."""
@@ -103,7 +103,7 @@ def create_token(
 def list_tokens(
     schema: Annotated[Path, typer.Argument(help="The schema file of a table of the server.")], ledger: Ledger = None
 ) -> None:
-    """List all tokens, without what opens the door."""
+    """List all tokens, without their secrets."""
     from discreet.serve.tokens import Tokens
 
     for each in Tokens(_there([schema], ledger)).list():

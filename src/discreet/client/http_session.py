@@ -12,11 +12,11 @@ from discreet.errors import AnswerLost, BadParameter, ServerFailed, TooMany
 from discreet.parameter import text
 from discreet.wire.problem import error_of
 
-# A reply may take so many seconds; between two tries there are so many.
+# Seconds that a reply may take, and between two tries.
 TIMEOUT, PAUSE = 120.0, 0.2
 
 
-class Line:
+class HttpSession:
     """Requests in the name of a token. Every one that may be paid for has a key, so that it can be repeated."""
 
     def __init__(self, url: str, token: str, certificate: str | None, patience: float) -> None:

@@ -1,4 +1,4 @@
-"""A desk that is elsewhere: the same methods and answers as a local curator, over HTTP."""
+"""A curator on a server: the same methods and answers as a local one, over HTTP."""
 
 import io
 import zipfile
@@ -12,7 +12,7 @@ from typing import Any, overload
 from urllib.parse import quote, urlsplit
 
 from discreet.answer import Answer
-from discreet.client.http_session import PAUSE, Line
+from discreet.client.http_session import PAUSE, HttpSession
 from discreet.curator.explanation import Free, Plan
 from discreet.curator.question import Askable, read_accuracy
 from discreet.curator.release import Release
@@ -29,10 +29,10 @@ from discreet.wire.problem import error_of
 from discreet.wire.question_json import question_to_plain
 from discreet.wire.workload_json import workload_to_plain
 
-# A request that found no server, or a busy one, is tried again for so many seconds.
+# Seconds for which a request is retried when the server is down or busy.
 PATIENCE = 30.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# So many spends come at once.
+# Spends fetched at once.
 _PAGE = 1000
 
 
@@ -59,7 +59,7 @@ def connect(
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         raise BadParameter(f'"{url}" is not protected on its way: the token would be read by others. Use https://.')
     wait = float(positive("patience", patience, next_step="Give seconds, say 30."))
-    line = Line(url, text("token", token), certificate, wait)
+    line = HttpSession(url, text("token", token), certificate, wait)
     try:
         return RemoteCurator(line, _chosen(line, table), line.get("/v1/me")["name"])
     except BaseException:
@@ -67,7 +67,7 @@ def connect(
         raise
 
 
-def _chosen(line: "Line", table: str | None) -> str:
+def _chosen(line: "HttpSession", table: str | None) -> str:
     names = [each["name"] for each in line.get("/v1/tables")]
     if table is None and len(names) == 1:
         return str(names[0])
@@ -83,7 +83,7 @@ def _chosen(line: "Line", table: str | None) -> str:
 class RemoteCurator:
     """What `connect` gives. Its `table` has the schema; the rows stay on the server."""
 
-    def __init__(self, line: "Line", table: str, analyst: str) -> None:
+    def __init__(self, line: "HttpSession", table: str, analyst: str) -> None:
         self._line, self.analyst = line, analyst
         self._path = f"/v1/tables/{quote(table, safe='')}"
         schema = parse_schema(line.get(self._path)["schema"], name=table)

@@ -281,7 +281,7 @@ class Asking:
         queries = [query for asked in batch if (query := single(asked.parsed)) is not None]
         if any(self._models.guess(query) is not None for query in queries):
             return "\n    A model answers it for free, without any guarantee: ask without an error."
-        return "\n    Nothing that follows from earlier answers says more about it; see known()."
+        return "\n    Nothing that follows from earlier answers says more about it. What is known is listed for free."
 
     def _guess(self, asked: PreparedQuestion, bars: Sequence[Bars]) -> UnlaidAnswer | None:
         """What a model says of a question of which nothing is known: its error is infinite, for it has no guarantee."""

@@ -11,7 +11,7 @@ from discreet.meaning.guarantee import Group, Meaning, best_power, explain
 
 if TYPE_CHECKING:
     from discreet.meaning.belief import Shift, Worlds, attained_shift, possible_worlds, posteriors, worst_shift
-    from discreet.meaning.meaning_page import meaning_page
+    from discreet.meaning.guarantee_page import meaning_page
     from discreet.meaning.secrecy import Exposure, additive_secrecy, name_and_shame_exposure
     from discreet.meaning.study import (
         Learned,
@@ -57,7 +57,7 @@ __all__ = [
 
 _HOMES = {
     "belief": "Shift Worlds attained_shift possible_worlds posteriors worst_shift",
-    "page": "meaning_page",
+    "guarantee_page": "meaning_page",
     "secrecy": "Exposure additive_secrecy name_and_shame_exposure",
     "study": "Learned Study largest_difference learned run_study typical_beliefs typical_difference",
     "tradeoff": "Tradeoff best_test gaussian_misses promised_misses",

@@ -16,10 +16,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, NotFound, ServerFailed, TableChanged
-from discreet.serve.middleware import App, Door, Receive, Scope, Send
+from discreet.serve.middleware import App, Middleware, Receive, Scope, Send
 from discreet.serve.pages import router as page
-from discreet.serve.registry import Desks
-from discreet.serve.request_log import Journal
+from discreet.serve.registry import Registry
+from discreet.serve.request_log import RequestLog
 from discreet.serve.routes import asking, owner, releases, tables
 from discreet.serve.settings import Settings
 from discreet.wire.problem import TYPE, problem_of
@@ -37,11 +37,11 @@ Every answer has an error bar that holds; what follows from earlier answers is f
 
 def make(settings: Settings, *, log: TextIO | None = None) -> App:
     """The application of a worker: opens the tables and the ledger now."""
-    desks, journal = Desks(settings), Journal(settings.scratch, log)
-    return Door(Questions(application(desks, journal)), settings, desks.tokens, journal)
+    registry, request_log = Registry(settings), RequestLog(settings.scratch, log)
+    return Middleware(AskDispatch(application(registry, request_log)), settings, registry.tokens, request_log)
 
 
-class Questions:
+class AskDispatch:
     """Calls the handler of `ask` directly; all other requests go through the routes of the framework.
 
     Nothing else differs: the routes would call the same handler. But on the way they take a quarter of the time of a
@@ -62,22 +62,22 @@ class Questions:
         try:
             reply = await asking.ask(request, asked[1])
         except DiscreetError as error:
-            reply = await _said(request, error)
+            reply = await _problem(request, error)
         except ValidationError as error:
-            reply = await _unreadable(request, error)
+            reply = await _invalid_request(request, error)
         except Exception as error:
-            reply = await _failed(request, error)
+            reply = await _server_error(request, error)
         await reply(scope, receive, send)
 
 
-def application(desks: Desks, journal: Journal) -> FastAPI:
+def application(registry: Registry, request_log: RequestLog) -> FastAPI:
     """The routes, without the door: what the OpenAPI document describes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        desks.jobs.resume()
-        several, supervisor = desks.settings.workers > 1, desks.settings.supervisor
-        watching = create_task(_end_with(supervisor)) if several and supervisor is not None else None
+        registry.jobs.resume()
+        several, supervisor = registry.settings.workers > 1, registry.settings.supervisor
+        watching = create_task(_exit_with(supervisor)) if several and supervisor is not None else None
         try:
             yield
         finally:
@@ -85,32 +85,32 @@ def application(desks: Desks, journal: Journal) -> FastAPI:
                 watching.cancel()
                 with suppress(CancelledError):
                     await watching
-            desks.close()
+            registry.close()
 
     facts = {"title": "Discreet", "version": version("discreet"), "description": _ABOUT}
     app = FastAPI(**facts, lifespan=lifespan, redoc_url=None, docs_url=None)  # type: ignore[arg-type]
-    app.state.desks, app.state.journal, app.state.warned = desks, journal, set()
-    # The first that fits is taken, and looking for it takes time: what is asked most comes first.
+    app.state.registry, app.state.request_log, app.state.warned = registry, request_log, set()
+    # Routes are tried in order, so the ones used most come first.
     for router in (asking.router, tables.router, releases.router, owner.router, page):
         app.include_router(router)
-    app.add_exception_handler(DiscreetError, _said)
-    app.add_exception_handler(RequestValidationError, _unreadable)
-    app.add_exception_handler(ValidationError, _unreadable)
-    app.add_exception_handler(HTTPException, _nowhere)
-    app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(DiscreetError, _problem)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(ValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _server_error)
     document = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            _complete(document(), list(desks.curators))
+            _describe_security(document(), list(registry.curators))
         return document()
 
     app.openapi = openapi  # type: ignore[method-assign]
     return app
 
 
-def _complete(document: dict[str, Any], tables: list[str]) -> None:
-    """Say in the OpenAPI document that a token is needed, and which tables there are."""
+def _describe_security(document: dict[str, Any], tables: list[str]) -> None:
+    """Add to the OpenAPI document that a token is needed, and the names of the tables."""
     for path in document["paths"].values():
         for operation in path.values():
             for given in operation.get("parameters", ()):
@@ -121,25 +121,25 @@ def _complete(document: dict[str, Any], tables: list[str]) -> None:
     document["paths"]["/v1/health"]["get"]["security"] = []
 
 
-async def _said(request: Request, error: Exception) -> JSONResponse:
+async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DiscreetError)
     if isinstance(error, TableChanged):
-        _warn(request, str(error))
+        _warn_owner(request, str(error))
     status, problem = problem_of(error)
     return JSONResponse(problem, status, media_type=TYPE)
 
 
-def _warn(request: Request, said: str) -> None:
-    """Tell the owner, once in each worker, that a table has changed: in the log, with where its rows are."""
-    desks, warned = request.app.state.desks, request.app.state.warned
+def _warn_owner(request: Request, said: str) -> None:
+    """Log once in each worker that a table has changed, with its source, for the owner."""
+    registry, warned = request.app.state.registry, request.app.state.warned
     if said not in warned:
         warned.add(said)
-        curator = desks.curators.get(request.path_params.get("table"))
+        curator = registry.curators.get(request.path_params.get("table"))
         source = None if curator is None else curator.table.schema.source
-        request.app.state.journal.say("table changed", source=source, detail=said)
+        request.app.state.request_log.say("table changed", source=source, detail=said)
 
 
-async def _unreadable(_: Request, error: Exception) -> JSONResponse:
+async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError | ValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body")[:80] or "the request"
@@ -148,7 +148,7 @@ async def _unreadable(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse(problem, status, media_type=TYPE)
 
 
-async def _nowhere(request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     match error.status_code:
         case 401 | 403:
@@ -165,9 +165,9 @@ async def _nowhere(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(problem, error.status_code, media_type=TYPE, headers=error.headers)
 
 
-async def _failed(request: Request, error: Exception) -> JSONResponse:
-    # What a library says may quote a row: only the kind of the error is told, and only in the log.
-    request.app.state.journal.say("failure", kind=type(error).__name__)
+async def _server_error(request: Request, error: Exception) -> JSONResponse:
+    # The message of a library may quote a row, so only the kind of the error is logged.
+    request.app.state.request_log.say("failure", kind=type(error).__name__)
     problem = problem_of(
         ServerFailed(
             "the server failed; the reason is kept from clients, because it may quote a row. A retry is safe."
@@ -177,8 +177,8 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(problem, 500, media_type=TYPE)
 
 
-async def _end_with(supervisor: int) -> None:
-    """A worker whose supervisor was killed would keep the port, so it ends too."""
+async def _exit_with(supervisor: int) -> None:
+    """Exit when the supervisor was killed; otherwise this worker would keep the port."""
     while os.getppid() == supervisor:
         await sleep(0.5)
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What all routes need: who asks, whether they may, and the thread in which whoever may wait does so."""
+"""What all routes share: whose request it is, what they may do, replies, and work on another thread."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,18 +12,18 @@ from starlette.responses import Response
 from discreet.answer import Answer
 from discreet.errors import BadParameter, NotAllowed
 from discreet.serve.forms import LONG, Problem
-from discreet.serve.registry import Desks
-from discreet.serve.request_log import Journal
+from discreet.serve.registry import Registry
+from discreet.serve.request_log import RequestLog
 from discreet.serve.tokens import Role, Token
 from discreet.wire.answer_json import Plain, answer_to_plain
 
 Made = TypeVar("Made")
 
-# What every route may say instead of a reply.
+# The problems that every route may reply with, for the OpenAPI document.
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem, "description": what, "content": {"application/problem+json": {}}}
     for code, what in (
-        (400, "Something to put right: uncharged."),
+        (400, "A mistake in the request: uncharged."),
         (401, "No token, or one that is not known, revoked or expired."),
         (402, "The budget is not enough: uncharged, unless the sentence says what was."),
         (403, "The token does not allow it."),
@@ -44,7 +44,7 @@ def body_of(form: type[BaseModel]) -> dict[str, Any]:
 
 
 def who_of(request: Request, *roles: Role) -> Token:
-    """Whose request it is; raises NotAllowed unless they have one of these roles."""
+    """The token of a request; raises NotAllowed unless it has one of these roles."""
     who: Token = request.state.who
     if roles and who.role not in roles:
         raise NotAllowed(f"this is for the {' or '.join(roles)}; your token is of an {who.role}. Ask the data owner.")
@@ -62,36 +62,36 @@ def may_see(who: Token, analyst: str) -> bool:
     return who.role != "analyst" or who.name == analyst
 
 
-def desks_of(request: Request) -> Desks:
-    """What this worker has open."""
-    desks: Desks = request.app.state.desks
-    return desks
+def registry_of(request: Request) -> Registry:
+    """The registry of this worker."""
+    registry: Registry = request.app.state.registry
+    return registry
 
 
-def journal_of(request: Request) -> Journal:
-    """Where this worker counts."""
-    journal: Journal = request.app.state.journal
-    return journal
+def log_of(request: Request) -> RequestLog:
+    """The request log of this worker."""
+    request_log: RequestLog = request.app.state.request_log
+    return request_log
 
 
 def key_of(request: Request) -> str | None:
     """The Idempotency-Key, if there is one."""
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= LONG and key.isprintable()):
-        raise BadParameter(f"Idempotency-Key has {len(key)} letters; it has 1 to {LONG} that can be seen.")
+        raise BadParameter(f"Idempotency-Key has {len(key)} characters; it must have 1 to {LONG} printable ones.")
     return key
 
 
 def reply(plain: Any, status: int = 200) -> Response:
-    """JSON that was made here and need not be checked again."""
+    """A JSON response, without validating it again."""
     return Response(to_json(plain, inf_nan_mode="null"), status, media_type="application/json")
 
 
-def said(answer: Answer) -> Plain:
-    """An answer as a server tells it: with what was paid for it."""
+def answer_json(answer: Answer) -> Plain:
+    """An answer as JSON, with its price."""
     return answer_to_plain(answer) | {"price": answer.price}
 
 
-async def elsewhere(work: Callable[..., Made], *arguments: Any, **named: Any) -> Made:
-    """Do work that may wait, while others are served."""
+async def in_thread(work: Callable[..., Made], *arguments: Any, **named: Any) -> Made:
+    """Run blocking work on a thread, so that the event loop goes on."""
     return await run_in_threadpool(work, *arguments, **named)

@@ -1,10 +1,10 @@
-"""What requests and replies look like, for the OpenAPI document and for checking what comes in."""
+"""The JSON of requests and replies: validates requests, and describes both in the OpenAPI document."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# What is too long for a name, a key or a text to search for.
+# The most characters of a name, a key or a text to search for.
 LONG = 200
 
 QuestionJson = Annotated[
@@ -20,13 +20,13 @@ QuestionJson = Annotated[
 
 
 class Form(BaseModel):
-    """A request says nothing that is not read."""
+    """A request. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Wish(Form):
-    """How good an answer must be, or what it may cost; with neither, nothing is paid."""
+class AccuracyForm(Form):
+    """The accuracy of an answer, or its price; with neither, nothing is paid."""
 
     error: float | None = Field(None, description="The half-width that the answer may have.")
     confidence: float = Field(0.95, description="How often the error must hold.")
@@ -34,7 +34,7 @@ class Wish(Form):
     joint: bool = Field(False, description="All errors of a GROUP BY hold together.")
 
 
-class PlanForm(Wish):
+class PlanForm(AccuracyForm):
     """A question, to be planned."""
 
     question: QuestionJson
@@ -95,7 +95,7 @@ class TokenForm(Form):
 
     name: str
     role: str
-    days: float | None = Field(None, description="After so many days it expires; never, if left out.")
+    days: float | None = Field(None, description="Days until it expires; without it, never.")
 
 
 class BudgetReply(BaseModel):

@@ -1,7 +1,7 @@
-"""Releases as jobs: each has a folder that all workers see, with what was asked, how far it is, and what was made.
+"""Releases as jobs. Each has a folder that all workers see, with the request, its progress and the result.
 
-A job is paid under a key of its own, so a worker that finds one whose maker has died makes it again from the ledger:
-nothing is paid twice. Who makes a job holds a lock on its folder; the system lets go of it when a process dies.
+A job is paid under a key of its own. If the worker that runs it dies, another one runs it again from the ledger, and
+nothing is paid twice. The running worker holds a lock on the folder, which the system releases when the process dies.
 """
 
 import json
@@ -33,17 +33,17 @@ from discreet.wire.workload_json import workload_from_plain
 
 State = Literal["waiting", "running", "done", "failed"]
 
-# So many marginals are made at once, and so many releases are kept in memory.
+# At most: marginals of one release, and releases kept in memory.
 MOST_MARGINALS, MOST_KEPT = 5000, 4
-# A server plans for no more pieces than this of one marginal, nor of all of them: a plan goes through each.
+# At most: residuals of one marginal, residuals of all, and work of a forecast. A plan goes through each residual.
 MOST_DEEP, MOST_PIECES, MOST_FORECAST = 2**12, 2**16, 3 * 2**19
-# A bar that moves by less than this is not written again.
+# Progress is written again when it has grown by this much.
 STEP = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A release that was asked for, and what has become of it."""
+    """The request for a release, and its state."""
 
     id: str
     table: str
@@ -69,7 +69,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a server. One is made at a time in each worker, so that answers do not wait for models."""
+    """The release jobs of a server. A worker runs one at a time, so that questions do not wait for models."""
 
     def __init__(self, folder: Path, desk: Callable[[str, str], Curator]) -> None:
         self._folder, self._desk = folder, desk
@@ -78,7 +78,7 @@ class Jobs:
         self.release = memoize(MOST_KEPT)(self._load)
 
     def start(self, job: Job) -> Job:
-        """Begin a job, if it could be paid; one that was begun under the same key is told as it is."""
+        """Start a job if its budget is there. If the same key started one before, return that one."""
         before = self.find(job.id)
         if before is not None:
             if asdict(_asked(before)) != asdict(_asked(job)):
@@ -101,7 +101,7 @@ class Jobs:
         return begun
 
     def resume(self) -> None:
-        """Go on with what others have left: their jobs wait, and nobody makes them."""
+        """Run the jobs that dead workers left unfinished."""
         for job in self.list():
             if job.state in ("waiting", "running"):
                 self._maker.submit(self._make, job.id)
@@ -122,11 +122,11 @@ class Jobs:
             return None
 
     def place(self, number: str) -> Path:
-        """The folder of what a job has made."""
+        """The folder with the result of a job."""
         return self._folder / number / "release"
 
     def close(self) -> None:
-        """Begin nothing more. What is being made ends with the process, and goes on when a server starts again."""
+        """Start no more jobs. The one that runs ends with the process, and runs again when a server starts."""
         self._closing.set()
         self._maker.shutdown(wait=False, cancel_futures=True)
 
@@ -149,13 +149,13 @@ class Jobs:
                 raise
 
     def _released(self, job: Job) -> Release:
-        desk, told = self._desk(job.table, job.analyst), [-inf]
+        desk, written = self._desk(job.table, job.analyst), [-inf]
 
         def tell(done: float) -> bool | None:
             if self._closing.is_set():
                 raise SystemExit
-            if done >= told[0] + STEP:
-                told[0] = done
+            if done >= written[0] + STEP:
+                written[0] = done
                 self._write(replace(job, state="running", progress=min(1.0, max(0.0, float(done)))))
             return None
 
@@ -170,7 +170,7 @@ class Jobs:
         )
 
     def _give_back(self, job: Job) -> None:
-        """What a maker that has died had set aside; we hold the lock, so it is no longer there."""
+        """Close the holds of a worker that died. We have its lock, so it does not run any more."""
         ledger = self._desk(job.table, job.analyst).ledger
         for hold in ledger.holds_for(held_for(job.describe, _key(job)), table=job.table, analyst=job.analyst):
             ledger.close_hold(hold)
@@ -186,7 +186,7 @@ class Jobs:
 
     @contextmanager
     def _locked(self, number: str) -> Iterator[bool]:
-        """Whether the job is ours to make."""
+        """Yields whether this worker has the lock of the job."""
         import fcntl
 
         with (self._folder / number / "lock").open("w") as lock:
@@ -199,7 +199,7 @@ class Jobs:
 
 
 def workload_of(plain: Any, desk: Curator) -> Wanted:
-    """What a release is asked for, if a server makes so much at once."""
+    """The workload of a request, if it is small enough for a server."""
     wanted = workload_from_plain(plain, desk.table.domain, table=desk.table.name)
     # All of a kind that are asked of one column are one marginal.
     family = isinstance(wanted, Workload) and wanted.family is not None
@@ -232,7 +232,7 @@ def _require_shallow(goal: Goal) -> None:
 
 
 def number_of(table: str, analyst: str, key: str | None) -> str:
-    """The number of a job: the same for the same key, so that a repeated request begins nothing."""
+    """The number of a job: the same for the same key, so that a repeated request starts nothing new."""
     return uuid4().hex if key is None else sha256(json.dumps([table, analyst, key]).encode()).hexdigest()[:32]
 
 
@@ -242,7 +242,7 @@ def now() -> str:
 
 
 def job_to_plain(job: Job) -> Plain:
-    """A job as the server tells it."""
+    """A job as JSON."""
     return asdict(job)
 
 
@@ -252,7 +252,7 @@ def _key(job: Job) -> str:
 
 
 def _asked(job: Job) -> Job:
-    """What was asked, without what has become of it."""
+    """The request of a job, without its state."""
     # How much "all that is left" was is not what was asked: it is less when the request is repeated.
     epsilon = 0.0 if job.all_left else job.epsilon
     return replace(job, made="", state="waiting", progress=0.0, describe="", problem=None, epsilon=epsilon)

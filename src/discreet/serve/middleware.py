@@ -16,13 +16,13 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, TooMany
-from discreet.serve.request_log import Journal
+from discreet.serve.request_log import RequestLog
 from discreet.serve.settings import MOST_BYTES, MOST_DEPTH, Settings
 from discreet.serve.tokens import Token, Tokens
 from discreet.wire.problem import TYPE, problem_of
 
 
-class Rate:
+class RateLimit:
     """Buckets by name; each begins full. A rate of 0 is no limit.
 
     >>> rate = Rate(per_second=2, burst=1)
@@ -53,9 +53,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "discreet"
 _SAFE = ("GET", "HEAD", "OPTIONS")
-# What everybody may see: whether the server lives, and what a browser needs to sign in.
+# Paths that need no token: health, and what a browser needs to sign in.
 _OPEN = ("/v1/health", "/sign-in", "/static/")
-# No script, style, picture or frame of anybody else's; nothing is remembered by what lies between.
+# Browsers load nothing from other sites, and no proxy caches a reply.
 HEADERS = (
     (
         b"content-security-policy",
@@ -71,12 +71,12 @@ _NO_STORE = ((b"cache-control", b"no-store"),)
 UNKNOWN = "this needs a token that is known here and neither revoked nor expired. Ask the data owner for one."
 
 
-class Door:
-    """The outermost layer of the application."""
+class Middleware:
+    """ASGI middleware: host check, token, rate limit, body limits, security headers, request log."""
 
-    def __init__(self, app: App, settings: Settings, tokens: Tokens, journal: Journal) -> None:
-        self._app, self._settings, self._tokens, self._journal = app, settings, tokens, journal
-        self._rate = Rate(settings.rate / settings.workers, settings.burst / settings.workers)
+    def __init__(self, app: App, settings: Settings, tokens: Tokens, request_log: RequestLog) -> None:
+        self._app, self._settings, self._tokens, self._request_log = app, settings, tokens, request_log
+        self._rate = RateLimit(settings.rate / settings.workers, settings.burst / settings.workers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -102,8 +102,8 @@ class Door:
             try:
                 self._require_name(scope)
                 who = await self._let_in(scope)
-                receive = await _whole(scope, receive)
-            except _Away as away:
+                receive = await _bounded_body(scope, receive)
+            except _Rejected as away:
                 await self._refuse(away.error, scope, leave, away.status)
                 return
             except DiscreetError as error:
@@ -111,29 +111,29 @@ class Door:
                 return
             await self._app(scope, receive, leave)
         finally:
-            self._journal.served(scope, number, status, monotonic() - begun, None if who is None else who.name)
+            self._request_log.served(scope, number, status, monotonic() - begun, None if who is None else who.name)
 
     def _require_name(self, scope: Scope) -> None:
-        """A page elsewhere may point its own name at this machine; it must not be served by it."""
+        """Reject a foreign Host header: another site may resolve its own name to this machine (DNS rebinding)."""
         host = _header(scope, b"host")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if not self._settings.is_called(name):
             raise NotAllowed(f'this server is not called "{name[:60]}". Use {self._settings.address}.')
 
     async def _let_in(self, scope: Scope) -> Token | None:
-        """Whose request it is; None where nobody has to say."""
+        """The token of a request; None on paths that need none. Raises if it is missing, unknown or over its rate."""
         path: str = scope["path"]
-        presented, by_cookie = _presented(scope)
+        presented, by_cookie = _token_of(scope)
         who = self._tokens.find(presented)
         scope["state"]["who"] = who
         if path == "/" or path.startswith(_OPEN):
             return who
         if who is None:
             if not path.startswith(("/v1", "/docs", "/openapi")):
-                # A person without a token is shown where to give one.
+                # The page itself redirects to the sign-in form.
                 return None
-            await until(scope["state"]["begun"], self._settings.quantum)
-            raise _Away(NotAllowed(UNKNOWN), 401)
+            await until_quantum(scope["state"]["begun"], self._settings.quantum)
+            raise _Rejected(NotAllowed(UNKNOWN), 401)
         if by_cookie and scope["method"] not in _SAFE and not _same_origin(scope):
             raise NotAllowed("this request comes from the page of another server. Use the page of this one.")
         wait = self._rate.take(who.prefix, monotonic())
@@ -158,14 +158,14 @@ class Door:
         await send({"type": "http.response.body", "body": body})
 
 
-class _Away(Exception):  # noqa: N818, it is a way and not an error
-    """Somebody is sent away, with another status than the error usually has."""
+class _Rejected(Exception):  # noqa: N818, it is a way and not an error
+    """A request is rejected with another status than the error usually has."""
 
     def __init__(self, error: DiscreetError, status: int | None = None) -> None:
         self.error, self.status = error, status
 
 
-async def until(begun: float, quantum: float) -> None:
+async def until_quantum(begun: float, quantum: float) -> None:
     """Let whole quanta pass since `begun`, while others are served.
 
     How many says how long somebody waited for a turn and for the ledger; how long rows were read was hidden before,
@@ -175,13 +175,13 @@ async def until(begun: float, quantum: float) -> None:
         await sleep(-(monotonic() - begun) % quantum)
 
 
-async def _whole(scope: Scope, receive: Receive) -> Receive:
-    """The body of a request, if it is neither too long nor too deep; then it is there to be received."""
+async def _bounded_body(scope: Scope, receive: Receive) -> Receive:
+    """Read the body, bounded in length and depth, and return a `receive` that gives it again."""
     if scope["method"] in _SAFE:
         return receive
     length = _header(scope, b"content-length")
     if length.isdecimal() and int(length) > MOST_BYTES:
-        raise _too_long()
+        raise _too_large()
     parts, size, more = [], 0, True
     while more:
         message = await receive()
@@ -191,24 +191,24 @@ async def _whole(scope: Scope, receive: Receive) -> Receive:
         parts.append(part)
         size, more = size + len(part), message.get("more_body", False)
         if size > MOST_BYTES:
-            raise _too_long()
+            raise _too_large()
     body = scope["state"]["body"] = b"".join(parts)
     if body.count(b"[") + body.count(b"{") > MOST_DEPTH and _depth(body) > MOST_DEPTH:
         raise BadParameter(f"the request has more than {MOST_DEPTH} brackets within brackets. Ask more simply.")
-    told = False
+    given = False
 
     async def again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal given
+        if given:
             return await receive()
-        told = True
+        given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
 
 
-def _too_long() -> _Away:
-    return _Away(BadParameter(f"the request has more than {MOST_BYTES:,} bytes. Ask for less at once."), 413)
+def _too_large() -> _Rejected:
+    return _Rejected(BadParameter(f"the request has more than {MOST_BYTES:,} bytes. Ask for less at once."), 413)
 
 
 def _depth(body: bytes) -> int:
@@ -228,8 +228,8 @@ def _depth(body: bytes) -> int:
     return deepest
 
 
-def _presented(scope: Scope) -> tuple[str | None, bool]:
-    """The token of a request, and whether a browser sent it by itself."""
+def _token_of(scope: Scope) -> tuple[str | None, bool]:
+    """The token of a request, and whether it came in a cookie, which browsers send by themselves."""
     said = _header(scope, b"authorization")
     if said[:7].lower() == "bearer ":
         return said[7:].strip(), False

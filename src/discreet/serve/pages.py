@@ -1,4 +1,4 @@
-"""The page for people: HTML with what a script needs to begin. The rest comes from the API that programs use too."""
+"""The web page: HTML in which scripts start. They get everything else from the API that programs use."""
 
 import gzip
 import re
@@ -18,51 +18,51 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from discreet.cache import memoize
 from discreet.errors import did_you_mean
 from discreet.report.document import STYLE
-from discreet.serve.common import desks_of, elsewhere
-from discreet.serve.middleware import COOKIE, UNKNOWN, until
+from discreet.serve.common import in_thread, registry_of
+from discreet.serve.middleware import COOKIE, UNKNOWN, until_quantum
 from discreet.serve.tokens import Token
 
 router = APIRouter(include_in_schema=False)
 
-# What there is to see of a table, and what it is called. Auditors look, and do not ask.
+# The pages of a table and their titles. Auditors see all but the one that asks.
 PAGES = {"ask": "Ask", "budget": "Budget", "history": "History", "release": "Release"}
 _FOR_AUDITORS = ("budget", "history", "release")
 
 _STATIC = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-# Where one may want to go after signing in: a page of ours, and nothing that a browser would take for another server.
+# Where a sign-in may redirect to: only pages of this server, and nothing a browser takes for another host.
 _WANTED = re.compile(r"/owner|/t/[\w.%~-]+/[a-z]+", re.ASCII)
-# A browser keeps what has a version in its address for a day.
-_KEPT = {"cache-control": "private, max-age=86400"}
+# Files whose address contains their version may be cached for a day.
+_CACHED = {"cache-control": "private, max-age=86400"}
 _making = Lock()
 _MAKE_VEGA = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
 
 
 @router.get("/")
 async def home(request: Request) -> Response:
-    """To the first table, or to the form for a token."""
+    """Redirect to the first table, or to the sign-in form."""
     who: Token | None = request.state.who
-    return _away("/sign-in") if who is None else _away(_first(request, who))
+    return _redirect("/sign-in") if who is None else _redirect(_first(request, who))
 
 
 @router.get("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """A form for a token. It remembers the page `to` which somebody wanted to go."""
+    """The sign-in form. It remembers in `to` the page that was asked for."""
     return _page(request, "sign-in", said="", to=request.query_params.get("to", ""))
 
 
 @router.post("/sign-in")
 async def signed_in(request: Request) -> Response:
-    """Keep a token in a cookie that no script can read, or say that it is not known, as late as for any other."""
+    """Keep a valid token in a cookie that scripts cannot read. A wrong one is refused on the quantum, as by the API."""
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
     token, to = (form.get(name, [""])[0].strip() for name in ("token", "to"))
-    desks = desks_of(request)
-    who = desks.tokens.find(token) if _is_ours(request) else None
+    registry = registry_of(request)
+    who = registry.tokens.find(token) if _is_ours(request) else None
     if who is None:
-        await until(request.state.begun, desks.settings.quantum)
+        await until_quantum(request.state.begun, registry.settings.quantum)
         return _page(request, "sign-in", 401, said=UNKNOWN, to=to)
-    reply = _away(to if _WANTED.fullmatch(to) else _first(request, who))
-    secure = desks.settings.is_secure or request.url.scheme == "https"
+    reply = _redirect(to if _WANTED.fullmatch(to) else _first(request, who))
+    secure = registry.settings.is_secure or request.url.scheme == "https"
     reply.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure, path="/")
     return reply
 
@@ -70,7 +70,7 @@ async def signed_in(request: Request) -> Response:
 @router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
     """Forget the token in this browser."""
-    reply = _away("/sign-in")
+    reply = _redirect("/sign-in")
     if _is_ours(request):
         reply.delete_cookie(COOKIE, path="/")
     return reply
@@ -78,9 +78,9 @@ async def sign_out(request: Request) -> Response:
 
 @router.get("/t/{table}")
 async def of_table_first(request: Request, table: str) -> Response:
-    """To the first page of a table."""
+    """Redirect to the first page of a table."""
     who: Token | None = request.state.who
-    return _sign_in_first(request) if who is None else _away(_place(table, who))
+    return _sign_in_first(request) if who is None else _redirect(_first_page(table, who))
 
 
 @router.get("/t/{table}/{page}")
@@ -89,13 +89,15 @@ async def of_table(request: Request, table: str, page: str) -> Response:
     who: Token | None = request.state.who
     if who is None:
         return _sign_in_first(request)
-    names = list(desks_of(request).curators)
+    names = list(registry_of(request).curators)
     if table not in names:
-        return _sorry(request, 404, "No such table", f'There is no table "{table[:60]}"; {did_you_mean(table, names)}')
+        return _error_page(
+            request, 404, "No such table", f'There is no table "{table[:60]}"; {did_you_mean(table, names)}'
+        )
     if page not in PAGES:
-        return _sorry(request, 404, "No such page", "Choose one of the pages above.", table)
+        return _error_page(request, 404, "No such page", "Choose one of the pages above.", table)
     if page not in _pages_of(who):
-        return _sorry(request, 403, "Not for auditors", "Auditors look at everything and ask nothing.", table)
+        return _error_page(request, 403, "Not for auditors", "Auditors look at everything and ask nothing.", table)
     return _page(request, page, table=table)
 
 
@@ -106,7 +108,7 @@ async def owner(request: Request) -> Response:
     if who is None:
         return _sign_in_first(request)
     if who.role == "analyst":
-        return _sorry(
+        return _error_page(
             request, 403, "For the data owner", "Ask the data owner for what you need: tokens, or more budget."
         )
     return _page(request, "owner")
@@ -114,9 +116,9 @@ async def owner(request: Request) -> Response:
 
 @router.get("/static/vega.js")
 async def vega(request: Request) -> Response:
-    """What draws charts. It is made once in each worker, when somebody has signed in."""
-    packed = await elsewhere(_vega)
-    headers = {**_KEPT, "vary": "accept-encoding"}
+    """Vega, which draws charts. It is bundled once in each worker, after somebody has signed in."""
+    packed = await in_thread(_vega)
+    headers = {**_CACHED, "vary": "accept-encoding"}
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(gzip.decompress(packed), media_type="text/javascript", headers=headers)
     return Response(packed, media_type="text/javascript", headers={**headers, "content-encoding": "gzip"})
@@ -124,11 +126,11 @@ async def vega(request: Request) -> Response:
 
 @router.get("/static/{made}/{name}")
 async def static(made: str, name: str) -> Response:
-    """A style sheet, a script or a picture. The version is in the path, so that modules import their own kind."""
+    """A style sheet, a script or an icon. The path has the version, so that scripts import their own version."""
     found = _files().get(name)
     if found is None:
         return Response("There is no such file.", 404, media_type="text/plain")
-    headers = _KEPT if made == _version() else {"cache-control": "no-cache"}
+    headers = _CACHED if made == _version() else {"cache-control": "no-cache"}
     return Response(found, media_type=_KINDS[Path(name).suffix], headers=headers)
 
 
@@ -136,7 +138,7 @@ def _page(request: Request, name: str, status: int = 200, *, table: str | None =
     who: Token | None = request.state.who
     if who is not None:
         _expect_charts()
-    tables = list(desks_of(request).curators) if who else []
+    tables = list(registry_of(request).curators) if who else []
     facts = {
         "page": name,
         "who": who,
@@ -150,7 +152,7 @@ def _page(request: Request, name: str, status: int = 200, *, table: str | None =
     return HTMLResponse(_templates().get_template(f"{name}.html").render(facts | more), status)
 
 
-def _sorry(request: Request, status: int, title: str, sentence: str, table: str | None = None) -> HTMLResponse:
+def _error_page(request: Request, status: int, title: str, sentence: str, table: str | None = None) -> HTMLResponse:
     return _page(request, "sorry", status, table=table, title=title, sentence=sentence)
 
 
@@ -159,23 +161,23 @@ def _pages_of(who: Token) -> tuple[str, ...]:
 
 
 def _first(request: Request, who: Token) -> str:
-    return _place(next(iter(desks_of(request).curators)), who)
+    return _first_page(next(iter(registry_of(request).curators)), who)
 
 
-def _place(table: str, who: Token) -> str:
+def _first_page(table: str, who: Token) -> str:
     return f"/t/{quote(table, safe='')}/{_pages_of(who)[0]}"
 
 
-def _away(place: str) -> RedirectResponse:
+def _redirect(place: str) -> RedirectResponse:
     return RedirectResponse(place, 303)
 
 
 def _sign_in_first(request: Request) -> RedirectResponse:
-    return _away(f"/sign-in?to={quote(quote(request.url.path), safe='')}")
+    return _redirect(f"/sign-in?to={quote(quote(request.url.path), safe='')}")
 
 
 def _is_ours(request: Request) -> bool:
-    """Whether a form was sent from a page of this server: nobody signs somebody else in or out."""
+    """Whether a form was sent from a page of this server: other sites can sign nobody in or out."""
     return request.headers.get("origin", "").split("://", 1)[-1] == request.headers.get("host")
 
 
@@ -209,7 +211,7 @@ def _vega_version() -> str:
 
 @memoize(1)
 def _expect_charts() -> None:
-    """Whoever opens a page will soon want a chart."""
+    """Start to bundle Vega: a page that was opened will soon draw a chart."""
     Thread(target=_vega, daemon=True).start()
 
 

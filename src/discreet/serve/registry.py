@@ -1,4 +1,4 @@
-"""What one worker has open: the ledger, the tokens, a curator for each table, and what follows from the log."""
+"""The registry of a worker: its ledger, its tokens, a curator for each table, the spending history and release jobs."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,21 +12,21 @@ from discreet.ledger import Ledger
 from discreet.ledger.accounts import covers
 from discreet.serve.jobs import Jobs
 from discreet.serve.settings import READING, Settings
-from discreet.serve.spending_history import Books
+from discreet.serve.spending_history import SpendingHistory
 from discreet.serve.tokens import Token, Tokens
 from discreet.source.table import Table
 from discreet.source.table import open as open_table
 
 # The bundled table, by its name instead of the path of a schema.
 BUNDLED = "adult"
-# So many analysts have a desk ready; for others it is made when they come.
+# Curators of analysts that are cached.
 _READY = 4096
-# So many threads of each table are for those who pay. One pays at a time; the others wait there, in nobody else's way.
+# Threads for paid questions, per table. One pays at a time; the others wait there, where they block nobody else.
 _PAYERS = 4
 
 
-class Desks:
-    """Everything that the routes of a server work on. The tables are opened before a ledger is begun."""
+class Registry:
+    """Everything that the routes work on. Tables are opened before a ledger is created."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -44,21 +44,21 @@ class Desks:
         except BaseException:
             self.ledger.close()
             raise
-        self.books = Books(self.ledger)
+        self.books = SpendingHistory(self.ledger)
         self.jobs = Jobs(settings.releases, self.desk)
         self.payers = {name: ThreadPoolExecutor(_PAYERS, thread_name_prefix="payer") for name in names}
         self._desk = memoize(_READY)(self._seen_by)
 
     def desk(self, table: str, analyst: str) -> Curator:
-        """The desk of a table for an analyst."""
+        """The curator of a table for an analyst."""
         return self._desk(table, analyst)
 
     def of(self, table: str, who: Token) -> Curator:
-        """The same for whoever has a token."""
+        """The curator of a table for the owner of a token."""
         return self._desk(table, who.name)
 
     def close(self) -> None:
-        """Wait for nobody; give back everything."""
+        """Close everything, without waiting for requests."""
         self.jobs.close()
         for payers in self.payers.values():
             payers.shutdown(wait=False, cancel_futures=True)

@@ -1,6 +1,6 @@
-"""What a server says of itself: a line for each request and counters for Prometheus. Nothing of a row, and no question.
+"""The log of a server, one JSON line for each request, and its Prometheus counters. Neither has rows or questions.
 
-Times are of the reply as it left, on its quantum where rows may have been read; how long the work took is not told.
+Times are those at which replies left, on the quantum where rows may have been read. How long the work took is secret.
 """
 
 import json
@@ -13,12 +13,12 @@ from typing import Any, TextIO
 
 from discreet.cache import memoize
 
-# Prometheus decides when it is first imported whether several processes count together.
+# Prometheus reads this when it is first imported, and then adds up the counters of all processes.
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
-class Journal:
+class RequestLog:
     """The log of a worker, and its counters."""
 
     def __init__(self, scratch: Path | None, out: TextIO | None = None) -> None:
@@ -40,7 +40,7 @@ class Journal:
             "discreet_answers", "Answers by where they come from.", ["table", "origin"], registry=own
         )
         self._together = scratch is not None
-        # There are few routes and statuses, and finding their counters takes longer than counting.
+        # There are few routes and statuses, and finding a counter takes longer than counting.
         self._of = memoize(1000)(self._counters)
         self._told = memoize(1000)(lambda table, origin: self._answers.labels(table, origin))
 
@@ -54,7 +54,7 @@ class Journal:
         counted, timed = self._of(route, method, status)
         counted.inc()
         timed.observe(seconds)
-        # The only line that is written often, so it is written out; there is nothing in it that JSON would escape.
+        # This line is written for every request, so it is formatted by hand; nothing in it needs escaping in JSON.
         name = "null" if who is None else f'"{who}"'
         self._write(
             f'{{"at": "{_now()}", "is": "request", "id": "{number}", "route": "{route}", "method": "{method}", '
@@ -69,7 +69,7 @@ class Journal:
         self._told(table, origin).inc()
 
     def say(self, what: str, **facts: Any) -> None:
-        """One line of JSON on the standard error, or where it was told to write."""
+        """Write one line of JSON to the log."""
         self._write(json.dumps({"at": _now(), "is": what, **facts}))
 
     def _write(self, line: str) -> None:
@@ -96,7 +96,7 @@ def _now() -> str:
 
 
 class _Budgets:
-    """What is left of budgets, when it is asked."""
+    """A Prometheus collector of what is left of each budget."""
 
     def __init__(self, budgets: list[tuple[str, float, float]]) -> None:
         self._budgets = budgets

@@ -1,4 +1,4 @@
-"""What a server is told when it starts; every worker process gets the same."""
+"""The settings of a server. Every worker process gets the same ones."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,13 +7,13 @@ from socket import gethostname
 from discreet.errors import BadParameter
 from discreet.ledger import Budget
 
-# Replies for which rows may be read leave after so many seconds, or twice, four times as many.
+# Replies for which rows may be read leave after a multiple of this time, in seconds.
 QUANTUM = 0.05
-# The part of a quantum in which rows are read: more than a GROUP BY of a usual table takes. The rest is for the ledger.
+# The share of a quantum for reading rows, more than a GROUP BY of a usual table takes. The rest is for the ledger.
 READING = 0.6
-# Requests of one token in a second, on the average and in a burst.
+# Requests per second of one token: on average, and in a burst.
 RATE, BURST = 100.0, 200.0
-# Bytes of a request, and brackets within brackets.
+# Limits of a request body: bytes, and depth of nested brackets.
 MOST_BYTES, MOST_DEPTH = 2**20, 40
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -65,7 +65,7 @@ class Settings:
 
     @property
     def address(self) -> str:
-        """Where the page is, as a person would type it."""
+        """The URL of the page, as a person would type it."""
         scheme = "https" if self.is_secure else "http"
         # Every address of this machine is none that a person would type.
         named = gethostname() if self.host in _EVERY else self.host
@@ -74,7 +74,7 @@ class Settings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach it by TLS, so that a cookie may ask for that."""
+        """Whether browsers reach it by TLS, so that cookies are sent over TLS only."""
         return self.certificate is not None
 
     def is_called(self, name: str) -> bool:

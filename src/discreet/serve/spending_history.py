@@ -1,4 +1,4 @@
-"""What follows from the ledger for whoever looks: history with receipts, what is spent over time and by whom."""
+"""Reports from the ledger: the history with receipts, and spending over time and by analyst."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,13 +17,13 @@ from discreet.meaning import explain
 from discreet.report.rendering import error_text
 from discreet.wire.answer_json import Plain, budget_to_plain, spend_to_plain
 
-# A picture of what was spent over time has so many points, and a page of history so many lines, at most.
+# At most: points of the chart of spending over time, and lines on a page of history.
 MOST_POINTS, MOST_LINES = 200, 1000
 
 
 @dataclass(slots=True)
 class Line:
-    """A spend as it stands in the ledger: with its hash, and what it was charged in each currency."""
+    """A spend in the ledger, with its hash, its charge in each currency, and the recorded answer."""
 
     spend: Spend
     receipt: Head
@@ -31,8 +31,8 @@ class Line:
     released: bytes | None = field(default=None, repr=False)
 
 
-class Books:
-    """The lines of a ledger, read once and then only what is new."""
+class SpendingHistory:
+    """The spends of a ledger. Each entry is read once; later calls read only new ones."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -49,7 +49,7 @@ class Books:
         return [line for line in found if analyst in (None, line.spend.analyst)]
 
     def balance(self, table: str, analyst: str) -> Balance:
-        """The account of the table itself, or the narrowest over it."""
+        """The balance of the table's own account, or of the narrowest that covers it."""
         return narrowest(self.ledger.balances(table=table, analyst=analyst))
 
     def _read(self, entry: Entry) -> None:
@@ -66,7 +66,7 @@ class Books:
 
 
 def line_to_plain(line: Line, gate: Gate, *, released: bool) -> Plain:
-    """A line of the history: the spend, what it alone costs, its receipt, and whether an answer was kept."""
+    """A line as JSON: the spend, its price by itself, its receipt, and whether an answer was recorded."""
     plain = spend_to_plain(replace(line.spend, released=line.released if released else None))
     plain["answered"] = line.released is not None
     plain["price"] = float(as_budget(gate, line.charge[gate.kind]).epsilon)
@@ -75,7 +75,7 @@ def line_to_plain(line: Line, gate: Gate, *, released: bool) -> Plain:
 
 
 def over_time(lines: Iterable[Line], gate: Gate) -> list[Plain]:
-    """What was spent after each spend: the epsilon, and the share of the cap in the currency that adds up."""
+    """The running total after each spend: as epsilon, and as a share of the cap in the additive currency."""
     total, sums = gate.nothing, []
     for line in lines:
         total = plus(total, line.charge[gate.kind])
@@ -135,7 +135,7 @@ def account_to_plain(account: Balance, *, error: float, contributions: int) -> P
 
 
 def in_words(accounts: Iterable[Balance], *, error: float, contributions: int) -> str:
-    """What is left, as a person would say it: by the account that has least."""
+    """What is left, in words, by the account that has least."""
     left = min(one.counts_left(error=error, contributions=contributions) for one in accounts)
     if not left:
         return f"not even one more count at ± {error_text(error)}; what is known is still answered for free"
@@ -162,11 +162,11 @@ def csv_of(rows: Iterable[Plain]) -> Iterator[str]:
 
 
 def _cell(value: Any) -> Any:
-    """A spreadsheet must show a text and not compute with it."""
+    """Quote a text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" else value
 
 
 def _round(count: int) -> int:
-    """Two significant digits are enough of an estimate."""
+    """An estimate, rounded down to two significant digits."""
     step: int = 10 ** max(0, len(str(count)) - 2)
     return count // step * step

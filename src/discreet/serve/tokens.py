@@ -1,4 +1,4 @@
-"""Who may: tokens of 256 random bits, of which only the hash is kept, in a table beside the ledger."""
+"""Access tokens of 256 random bits. Only their hashes are stored, in a table beside the ledger."""
 
 import re
 from base64 import urlsafe_b64encode
@@ -21,12 +21,12 @@ from discreet.parameter import text
 Role = Literal["owner", "analyst", "auditor"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
-# What every token begins with, so that people and scanners of code recognise one.
+# The prefix of every token, so that people and secret scanners recognise one.
 MARK = "discreet_"
-# So many letters after the mark name a token without giving it away.
+# Length of the part that names a token without revealing it.
 PREFIX = 8
-# What was looked up is believed for so many seconds: a token revoked elsewhere lives no longer than that. A token that
-# is not known is looked for after so many.
+# Seconds for which tokens are cached, so a token revoked elsewhere lives at most this long; and the least time between
+# two reads of the table for tokens that are not in the cache.
 FRESH, SOON = 1.0, 0.005
 LONGEST_NAME = 80
 _NAME = re.compile(r"[\w.@+\- ]+")
@@ -48,7 +48,7 @@ _TABLE = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token, which is everything but the token. Times are ISO texts in UTC."""
+    """A stored token: everything but the secret itself. Times are ISO texts in UTC."""
 
     prefix: str
     name: str
@@ -64,7 +64,7 @@ class Token:
         return self.revoked is None and (self.expires is None or now.isoformat() < self.expires)
 
 
-# Whoever comes with no token at all is compared with this one, so that it takes as long.
+# A request without a token is compared with this one, so that it takes as long.
 _NOBODY = Token("", "", "analyst", "", "", revoked="always")
 
 
@@ -80,7 +80,7 @@ class Tokens:
         self._run(lambda connection: _TABLE.create(connection, checkfirst=True))
 
     def create(self, name: str, role: str, *, by: str = "owner", days: float | None = None) -> str:
-        """A new token, which is told here and never again."""
+        """Create a token and return it; it cannot be read again."""
         if len(text("name", name)) > LONGEST_NAME or not _NAME.fullmatch(name) or name == EACH or name != name.strip():
             raise BadParameter(
                 f"name is {name[:LONGEST_NAME]!r}; it has up to {LONGEST_NAME} letters, digits and . @ + - _ in it, "
@@ -106,7 +106,7 @@ class Tokens:
         return token
 
     def revoke(self, prefix: str, *, by: str = "owner") -> Token:
-        """Revoke a token, at once here and within a second in other workers. One that was revoked stays so."""
+        """Revoke a token for good: at once here, within a second in other workers."""
         found = next((token for token in self.list() if token.prefix == prefix), None)
         if found is None:
             raise BadParameter(f"no token begins with {MARK}{prefix[:PREFIX]}. List them: discreet token list.")
@@ -121,11 +121,11 @@ class Tokens:
         return sorted(self._read().values(), key=lambda token: (token.created, token.prefix))
 
     def find(self, presented: str | None) -> Token | None:
-        """Whose token this is, if it stands. What fails is looked for again, whatever was wrong with it."""
+        """The token that was presented, if it is valid. Every failure reads the table again, whatever was wrong."""
         digest, now = _hash(presented or ""), datetime.now(UTC)
         with self._lock:
             age = monotonic() - self._read_at
-            # What is not known may be new; but whoever guesses does not keep the database busy.
+            # An unknown token may be new; but guesses must not keep the database busy.
             if age > FRESH or (age > SOON and not self._found.get(digest, _NOBODY).stands(now)):
                 self._found, self._read_at = self._read(), monotonic()
             found = self._found.get(digest, _NOBODY)

@@ -19,29 +19,29 @@ from uvicorn.supervisors import Multiprocess
 from discreet.errors import BadParameter
 from discreet.report.rendering import visible
 from discreet.serve.app import make
-from discreet.serve.registry import Desks
+from discreet.serve.registry import Registry
 from discreet.serve.settings import Settings
 
-# A connection that says nothing for so many seconds is closed; a worker that stops waits so long for its replies.
+# Seconds after which an idle connection is closed, and for which a stopping worker waits for its replies.
 IDLE, GRACE = 30, 5
 
 
 def prepare(settings: Settings) -> str | None:
-    """Open everything once, so that what is wrong is said before a worker starts; the owner's token, if it is new."""
-    desks = Desks(settings)
+    """Open everything once, so that errors show before a worker starts. Returns the owner's token if it is new."""
+    registry = Registry(settings)
     try:
-        if any(token.role == "owner" and token.stands(datetime.now(UTC)) for token in desks.tokens.list()):
+        if any(token.role == "owner" and token.stands(datetime.now(UTC)) for token in registry.tokens.list()):
             return None
-        return desks.tokens.create("owner", "owner", by="the start of the server")
+        return registry.tokens.create("owner", "owner", by="the start of the server")
     finally:
-        desks.close()
-        # Ibis keeps connections in cycles; whoever starts the workers would have the tables open as long as they do.
-        del desks
+        registry.close()
+        # Ibis keeps connections in reference cycles; without this the supervisor would keep the tables open.
+        del registry
         gc.collect()
 
 
 def run(settings: Settings, *, ready: Callable[[Settings], None]) -> None:
-    """Serve until interrupted. `ready` hears the settings, with the port, when connections are taken."""
+    """Serve until interrupted. `ready` is called with the final settings once the port is open."""
     listening = _socket(settings)
     with listening, TemporaryDirectory(prefix="discreet-") as folder:
         settings = replace(settings, port=listening.getsockname()[1], scratch=Path(folder), supervisor=os.getpid())
@@ -78,7 +78,7 @@ def _socket(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise BadParameter(
-            f"port {settings.port} of {settings.host} cannot be had: {error.strerror}. Give another --port."
+            f"port {settings.port} of {settings.host} cannot be opened: {error.strerror}. Give another --port."
         ) from None
     listening.set_inheritable(True)
     return listening

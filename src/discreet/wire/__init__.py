@@ -1,1 +1,1 @@
-"""The curator's words as JSON: one protocol for the server, its client and whoever writes another."""
+"""The JSON of the HTTP API: questions, answers, workloads and problems, for the server and its clients."""

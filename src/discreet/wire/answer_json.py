@@ -1,4 +1,4 @@
-"""What a curator says, as JSON, and the same Python values made of it again. What is infinite or unknown is null."""
+"""Answers, plans, budgets and spends as JSON, and back. Infinite and unknown numbers are null."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -147,7 +147,7 @@ def release_plan_from_plain(plain: Mapping[str, Any]) -> ReleasePlan:
 
 
 def free_to_plain(free: Free) -> Plain:
-    """Columns of which everything is known."""
+    """A marginal that is known in full."""
     error = _listed(free.error)
     return {"columns": list(free.columns), "cells": free.cells, "error": error, "confidence": free.confidence}
 

@@ -29,13 +29,13 @@ from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.values import shortened as _shown
 
 _OPERATORS = get_args(Operator)
-# Whoever comes from SQL writes these.
+# Operators as SQL writes them.
 _AS_IN_SQL = {"=": "==", "<>": "!="}
 _AGGREGATES = ("count", "sum", "avg")
 _STATEMENT = ("select", "table", "where", "group_by", "show_groups", "having", "order_by", "limit")
-# Numbers longer than this are no values of a column, and take long to read.
+# Numbers with more digits are not values of a column, and would take long to read.
 _DIGITS = 400
-# So many things may be in a condition and in a list of products, and so many be selected: SQL has a limit too.
+# At most: parts of a condition or of a list of products, and selected items. SQL has such limits too.
 MOST_PARTS, MOST_SELECTED = 5000, 100
 
 
@@ -90,7 +90,7 @@ def question_from_plain(plain: Any, *, table: str) -> Askable:
 
 
 def parts_of(plain: Mapping[str, Any]) -> int:
-    """How many conditions, products, factors and columns there are; not counted on far beyond MOST_PARTS."""
+    """How many conditions, products, factors and columns there are. Counting stops soon after MOST_PARTS."""
     parts, waiting = 0, [plain.get(name) for name in ("where", "having", "select", "order_by", "group_by", "columns")]
     queries = [plain, plain.get("numerator"), plain.get("denominator")]
     for products in [plain.get("weight"), *(query.get("products") for query in queries if isinstance(query, Mapping))]:

@@ -22,7 +22,7 @@ from discreet.wire.question_json import parts_of, question_from_plain
 
 # More questions than this are not sent one by one.
 MOST_SENT = 2000
-# All of them together have no more parts than so many of one product.
+# At most: parts of all questions together.
 MOST_PARTS_SENT = 10 * MOST_SENT
 _FAMILIES = {"prefixes": prefixes, "ranges": ranges, "subsets": all_subsets}
 _FORMS = ("marginals", *_FAMILIES, "questions", "weights")

@@ -12,18 +12,18 @@ from discreet.curator.explanation import Plan
 from discreet.curator.question import Askable, PreparedQuestion, Unpaid
 from discreet.serve.common import (
     PROBLEMS,
+    answer_json,
     body_of,
-    desks_of,
-    elsewhere,
-    journal_of,
+    in_thread,
     key_of,
+    log_of,
+    registry_of,
     reply,
     require_self,
-    said,
     who_of,
 )
 from discreet.serve.forms import AnswerReply, AskForm, AskManyForm, PlanForm, PlanReply
-from discreet.serve.middleware import until
+from discreet.serve.middleware import until_quantum
 from discreet.serve.spending_history import share_of
 from discreet.wire.answer_json import free_to_plain, plan_to_plain
 from discreet.wire.question_json import question_from_plain
@@ -40,7 +40,7 @@ async def ask(request: Request, table: str) -> Response:
     who = who_of(request, "owner", "analyst")
     form = AskForm.model_validate_json(request.state.body)
     require_self(who, form.analyst)
-    desk, key = desks_of(request).of(table, who), key_of(request)
+    desk, key = registry_of(request).of(table, who), key_of(request)
     # A text is short and was often read before, so this thread, which serves everybody, parses it and looks whether it
     # is known. What may take longer (JSON, many numbers, waiting for a lock) is left to another thread.
     asked = _prepared(desk, form, form.question, key) if isinstance(form.question, str) else None
@@ -52,7 +52,7 @@ async def ask(request: Request, table: str) -> Response:
         found = desk.look(asked or _prepared(desk, form, question_from_plain(form.question, table=table), key))
         return _answered(request, table, found) if isinstance(found, Answer) else found
 
-    unpaid = found if found is not None and found.looked else await elsewhere(look)
+    unpaid = found if found is not None and found.looked else await in_thread(look)
     if isinstance(unpaid, Response):
         return unpaid
     return await on_time(request, table, lambda: _answered(request, table, desk.pay(unpaid)))
@@ -71,21 +71,21 @@ def _prepared(desk: Curator, form: AskForm, question: Askable, key: str | None) 
 
 
 def _answered(request: Request, table: str, answer: Answer) -> Response:
-    journal_of(request).answered(table, answer.origin)
-    return reply(said(answer))
+    log_of(request).answered(table, answer.origin)
+    return reply(answer_json(answer))
 
 
 @router.post("/plan", response_model=PlanReply)
 async def plan(request: Request, table: str, form: PlanForm) -> Response:
     """What a question would cost, before paying: reads no row and spends nothing."""
-    desk = desks_of(request).of(table, who_of(request, "owner", "analyst"))
+    desk = registry_of(request).of(table, who_of(request, "owner", "analyst"))
 
     def planned() -> Plan:
         question, joint = question_from_plain(form.question, table=table), form.joint
         error, confidence, epsilon = form.error, form.confidence, form.epsilon
         return desk.plan(question, error=error, confidence=confidence, epsilon=epsilon, joint=joint)
 
-    found, gate = await elsewhere(planned), desks_of(request).books.balance(table, desk.analyst).gate
+    found, gate = await in_thread(planned), registry_of(request).books.balance(table, desk.analyst).gate
     return reply(plan_to_plain(found) | {"share": share_of(gate, gate.charge(found.cost))})
 
 
@@ -94,31 +94,31 @@ async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
     """The answers to several questions, planned together and paid at once: cheaper than one after the other."""
     who = who_of(request, "owner", "analyst")
     require_self(who, form.analyst)
-    desks, key = desks_of(request), key_of(request)
-    desk = desks.of(table, who)
+    registry, key = registry_of(request), key_of(request)
+    desk = registry.of(table, who)
 
     def asked() -> Response:
         questions = [question_from_plain(each, table=table) for each in form.questions]
         answers = desk.ask_many(questions, error=form.error, confidence=form.confidence, key=key)
         for answer in answers:
-            journal_of(request).answered(table, answer.origin)
-        return reply([said(answer) for answer in answers])
+            log_of(request).answered(table, answer.origin)
+        return reply([answer_json(answer) for answer in answers])
 
     return await on_time(request, table, asked)
 
 
 async def on_time(request: Request, table: str, asked: Callable[[], Response]) -> Response:
     """Make a reply for which rows may be read, on a thread of its own. It leaves on the quantum, also if it fails."""
-    desks = desks_of(request)
+    registry = registry_of(request)
     try:
-        return await get_running_loop().run_in_executor(desks.payers[table], asked)
+        return await get_running_loop().run_in_executor(registry.payers[table], asked)
     finally:
-        await until(request.state.begun, desks.settings.quantum)
+        await until_quantum(request.state.begun, registry.settings.quantum)
 
 
 @router.get("/known")
 async def known(request: Request, table: str, confidence: float = Query(0.95)) -> Response:
     """Of which columns every cell, range and subset can be answered for free now, and with what error a cell."""
-    desk = desks_of(request).of(table, who_of(request))
-    found = await elsewhere(desk.known, confidence=confidence)
+    desk = registry_of(request).of(table, who_of(request))
+    found = await in_thread(desk.known, confidence=confidence)
     return reply([free_to_plain(each) for each in found])

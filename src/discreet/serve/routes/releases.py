@@ -1,4 +1,4 @@
-"""Releases as jobs: begun, watched, looked into and downloaded, each by whoever began it and by owners and auditors."""
+"""Releases: start, watch and download them. Analysts see their own; owners and auditors see all."""
 
 import io
 import zipfile
@@ -14,7 +14,7 @@ from discreet.ledger import Budget
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
 from discreet.release.method_choice import require_method
-from discreet.serve.common import PROBLEMS, desks_of, elsewhere, key_of, may_see, reply, require_self, who_of
+from discreet.serve.common import PROBLEMS, in_thread, key_of, may_see, registry_of, reply, require_self, who_of
 from discreet.serve.forms import ReleaseForm, ReleasePlanForm
 from discreet.serve.jobs import Job, Jobs, job_to_plain, now, number_of, workload_of
 from discreet.wire.answer_json import Plain, answer_to_plain, release_plan_to_plain
@@ -28,14 +28,14 @@ MOST_CELLS, MOST_ROWS = 2**18, 10**7
 @router.post("/plan")
 async def plan(request: Request, table: str, form: ReleasePlanForm) -> Response:
     """What each method would do for a workload: its error, time and memory. Reads no row and spends nothing."""
-    desk = desks_of(request).of(table, who_of(request, "owner", "analyst"))
+    desk = registry_of(request).of(table, who_of(request, "owner", "analyst"))
 
     def planned() -> Response:
         wanted, budget = workload_of(form.workload, desk), _budget(form, desk)
         found = desk.plan(wanted, budget=budget, rows=form.rows, seconds=form.seconds, memory=form.memory)
         return reply(release_plan_to_plain(found))
 
-    return await elsewhere(planned)
+    return await in_thread(planned)
 
 
 @router.post("", status_code=202)
@@ -44,11 +44,11 @@ async def start(request: Request, table: str, form: ReleaseForm) -> Response:
 
     An `Idempotency-Key` makes the request safe to repeat: it begins one job.
     """
-    who, jobs = who_of(request, "owner", "analyst"), desks_of(request).jobs
+    who, jobs = who_of(request, "owner", "analyst"), registry_of(request).jobs
     require_self(who, form.analyst)
-    desk, key = desks_of(request).of(table, who), key_of(request)
+    desk, key = registry_of(request).of(table, who), key_of(request)
     require_method(form.method)
-    budget = await elsewhere(_budget, form, desk)
+    budget = await in_thread(_budget, form, desk)
     job = Job(
         id=number_of(table, who.name, key),
         table=table,
@@ -63,15 +63,15 @@ async def start(request: Request, table: str, form: ReleaseForm) -> Response:
         memory=form.memory,
         all_left=form.epsilon is None,
     )
-    return reply(job_to_plain(await elsewhere(jobs.start, job)), 202)
+    return reply(job_to_plain(await in_thread(jobs.start, job)), 202)
 
 
 @router.get("")
 async def every(request: Request, table: str) -> Response:
     """The releases of a table, the newest first: an analyst sees their own, owners and auditors all of them."""
     who = who_of(request)
-    _ = desks_of(request).of(table, who)
-    found = await elsewhere(desks_of(request).jobs.list, table)
+    _ = registry_of(request).of(table, who)
+    found = await in_thread(registry_of(request).jobs.list, table)
     return reply([job_to_plain(job) for job in found if may_see(who, job.analyst)])
 
 
@@ -85,7 +85,7 @@ async def one(request: Request, table: str, number: str) -> Response:
 async def card(request: Request, table: str, number: str, form: Literal["json", "html"] = Query("json")) -> Response:
     """The privacy statement: for programs, or as a page for people."""
     place = await _made(request, table, number)
-    text = await elsewhere((place / f"card.{form}").read_text, encoding="utf-8")
+    text = await in_thread((place / f"card.{form}").read_text, encoding="utf-8")
     return Response(text, media_type="application/json" if form == "json" else "text/html")
 
 
@@ -93,7 +93,7 @@ async def card(request: Request, table: str, number: str, form: Literal["json", 
 async def folder(request: Request, table: str, number: str) -> Response:
     """All of it as a zip file, for `dp.Release.load`."""
     place = await _made(request, table, number)
-    return _download(await elsewhere(_zipped, place), "application/zip", f"{table}-release.zip")
+    return _download(await in_thread(_zipped, place), "application/zip", f"{table}-release.zip")
 
 
 @router.get("/{number}/rows")
@@ -106,7 +106,7 @@ async def rows(
 ) -> Response:
     """Synthetic rows. Each call gives other rows."""
     _ = await _made(request, table, number)
-    made = await elsewhere(_rows, desks_of(request).jobs, number, form, rows)
+    made = await in_thread(_rows, registry_of(request).jobs, number, form, rows)
     kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
     return _download(made, kind, f"{table}-synthetic.{form}")
 
@@ -117,15 +117,15 @@ async def marginal(
 ) -> Response:
     """What the release says of some columns, beside what is known of them for free, with its error."""
     _ = await _made(request, table, number)
-    desk = desks_of(request).of(table, who_of(request))
-    return reply(await elsewhere(_marginal, desks_of(request).jobs, number, desk, columns.split(",")))
+    desk = registry_of(request).of(table, who_of(request))
+    return reply(await in_thread(_marginal, registry_of(request).jobs, number, desk, columns.split(",")))
 
 
 async def _job(request: Request, table: str, number: str) -> Job:
-    desks, who = desks_of(request), who_of(request)
-    _ = desks.of(table, who)
-    job = await elsewhere(desks.jobs.find, number)
-    # Of somebody else's it is not even said that it is there.
+    registry, who = registry_of(request), who_of(request)
+    _ = registry.of(table, who)
+    job = await in_thread(registry.jobs.find, number)
+    # Analysts do not learn that a release of somebody else exists.
     if job is None or job.table != table or not may_see(who, job.analyst):
         raise NotFound(f'no release "{number[:40]}" of table "{table}". List them: GET /v1/tables/{table}/releases.')
     return job
@@ -135,7 +135,7 @@ async def _made(request: Request, table: str, number: str) -> Path:
     job = await _job(request, table, number)
     if job.state != "done":
         raise BadParameter(f"this release is {job.state}; there is nothing to look at yet. Watch its state.")
-    return desks_of(request).jobs.place(number)
+    return registry_of(request).jobs.place(number)
 
 
 def _budget(form: ReleaseForm | ReleasePlanForm, desk: Curator) -> Budget:

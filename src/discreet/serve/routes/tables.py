@@ -17,29 +17,29 @@ from discreet.schema.column import Bins
 from discreet.schema.schema import Schema
 from discreet.schema.yaml.schema_file import schema_text
 from discreet.serve import spending_history as books
-from discreet.serve.common import PROBLEMS, desks_of, elsewhere, may_see, reply, who_of
+from discreet.serve.common import PROBLEMS, in_thread, may_see, registry_of, reply, who_of
 from discreet.serve.forms import LONG
 from discreet.serve.tokens import Token
 from discreet.wire.answer_json import Plain, budget_to_plain
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"], responses=PROBLEMS)
 
-# So many values of a column are listed for whoever chooses among them.
+# The most values of a column that are listed.
 MOST_LISTED = 500
 
 
 @router.get("")
 async def tables(request: Request) -> Response:
     """The tables that may be asked about, each with what is left."""
-    desks, who = desks_of(request), who_of(request)
-    names = list(desks.curators)
-    return reply([_summary(desks.of(name, who)) for name in names])
+    registry, who = registry_of(request), who_of(request)
+    names = list(registry.curators)
+    return reply([_summary(registry.of(name, who)) for name in names])
 
 
 @router.get("/{table}")
 async def table(request: Request, table: str) -> Response:
     """A table: its columns and their values, whom it protects, and its schema as a file."""
-    desk = desks_of(request).of(table, who_of(request))
+    desk = registry_of(request).of(table, who_of(request))
     schema = desk.table.schema
     return reply(_summary(desk) | {"columns": columns(schema), "schema": public_text(schema)})
 
@@ -53,10 +53,10 @@ async def budget(
     All see what is left of a cap that they share, which is what everybody together has not spent; an analyst sees over
     time and by whom only their own spends.
     """
-    who, desks = who_of(request), desks_of(request)
-    desk = desks.of(table, who)
+    who, registry = who_of(request), registry_of(request)
+    desk = registry.of(table, who)
     half = float(positive("error", error, next_step="Give a half-width, say 200."))
-    return reply(await elsewhere(_budget, desk, who, half, desks.books))
+    return reply(await in_thread(_budget, desk, who, half, registry.books))
 
 
 @router.get("/{table}/history")
@@ -73,11 +73,11 @@ async def history(
 
     An analyst sees their own; owners and auditors see all. Free answers leave no trace.
     """
-    who, desks = who_of(request), desks_of(request)
-    _ = desks.of(table, who)
-    found = await elsewhere(_lines, desks.books, table, who, analyst, text)
+    who, registry = who_of(request), registry_of(request)
+    _ = registry.of(table, who)
+    found = await in_thread(_lines, registry.books, table, who, analyst, text)
     newest = [line for line in reversed(found) if before is None or line.spend.sequence < before]
-    gate = desks.books.balance(table, who.name).gate
+    gate = registry.books.balance(table, who.name).gate
     rows = [books.line_to_plain(line, gate, released=released) for line in newest[:limit]]
     return reply({"spends": rows, "more": len(newest) > limit, "total": len(found)})
 
@@ -91,10 +91,10 @@ async def export(
     text: str | None = Query(None, max_length=LONG),
 ) -> Response:
     """The whole history as a file: CSV for a spreadsheet, JSON lines with the events for other accountants."""
-    who, desks = who_of(request), desks_of(request)
-    _ = desks.of(table, who)
-    found = await elsewhere(_lines, desks.books, table, who, analyst, text)
-    gate = desks.books.balance(table, who.name).gate
+    who, registry = who_of(request), registry_of(request)
+    _ = registry.of(table, who)
+    found = await in_thread(_lines, registry.books, table, who, analyst, text)
+    gate = registry.books.balance(table, who.name).gate
 
     def lines() -> Iterator[str]:
         plain = (books.line_to_plain(line, gate, released=form == "jsonl") for line in found)
@@ -106,7 +106,7 @@ async def export(
 
 
 def columns(schema: Schema) -> list[Plain]:
-    """The columns as somebody chooses among them: kind, cells, and their values or range."""
+    """The columns as JSON: kind, number of cells, and values or range."""
     kinds = {each.name: each.kind for each in columns_of(schema.domain)}
     found = []
     for name, column in schema.domain.columns:
@@ -125,7 +125,7 @@ def columns(schema: Schema) -> list[Plain]:
 
 
 def public_text(schema: Schema) -> str:
-    """The schema file without its source: where the rows are is the owner's business."""
+    """The schema file without its source, which only the owner may see."""
     from dataclasses import replace
 
     return schema_text(replace(schema, source=None))
@@ -151,7 +151,7 @@ def _summary(desk: Curator) -> Plain:
     }
 
 
-def _budget(desk: Curator, who: Token, error: float, found: books.Books) -> Plain:
+def _budget(desk: Curator, who: Token, error: float, found: books.SpendingHistory) -> Plain:
     name, contributions = desk.table.name, desk.table.unit.contributions
     mine = found.ledger.balances(table=name, analyst=who.name)
     whole = found.balance(name, who.name)
@@ -181,7 +181,9 @@ def _errors(error: float) -> list[float]:
     return [error / 4, error / 2, error, 2 * error, 5 * error]
 
 
-def _lines(found: books.Books, table: str, who: Token, analyst: str | None, text: str | None) -> list[books.Line]:
+def _lines(
+    found: books.SpendingHistory, table: str, who: Token, analyst: str | None, text: str | None
+) -> list[books.Line]:
     mine = who.name if who.role == "analyst" else analyst
     lines = found.lines(table, mine)
     if who.role == "analyst" and analyst not in (None, who.name):

@@ -2,7 +2,7 @@
 
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.meaning import Study, learned, typical_beliefs
-from discreet.meaning.meaning_page import study_figure
+from discreet.meaning.guarantee_page import study_figure
 
 STUDY = Study(epsilon=1)
 
