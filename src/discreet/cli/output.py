@@ -1,6 +1,5 @@
-"""What all commands need: safe texts on a terminal, and files that are not overwritten by accident.
-
-Answers as they are written: for people who wait at a terminal, and as CSV and JSON for programs.
+"""Output of the commands: safe texts on a terminal, answers as tables, CSV and JSON, and files that are not overwritten
+by accident.
 """
 
 import csv

@@ -1,8 +1,8 @@
-"""What has been released of one table, and what follows from it: an estimate and an interval for any query.
+"""The estimator of one table: from everything that was released, an estimate and a confidence interval for any query.
 
-`Known` is the estimator. What it has learnt is the same whatever the noise was; there is one kind of estimator for
-Gaussian noise (`gaussian.py`) and one for discrete Laplace noise (`laplace.py`), which differ in how errors are
-distributed, in what a budget buys, and in how questions are planned.
+`Known` holds what has been learnt, in the same form whatever the noise was. One estimator for Gaussian noise
+(`gaussian_estimator.py`) and one for discrete Laplace noise (`laplace_estimator.py`) differ in how errors are
+distributed, in what a budget buys, and in how queries are planned.
 """
 
 from abc import ABC, abstractmethod

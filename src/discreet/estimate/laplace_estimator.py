@@ -1,7 +1,7 @@
-"""The estimator for discrete Laplace noise, where delta is 0: a budget is counted in epsilon.
+"""The estimator for discrete Laplace noise (pure DP, delta = 0), whose budget is counted in epsilon.
 
-Estimates come from the same lattice. The error of an answer is a weighted sum of Laplace noises, of which every weight
-is known, and intervals come from the tail of that very sum.
+Estimates come from the same lattice as with Gaussian noise. The error of an answer is a weighted sum of Laplace noises
+with known weights, and intervals come from the tail of that sum.
 """
 
 from fractions import Fraction

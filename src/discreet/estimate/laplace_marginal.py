@@ -1,8 +1,8 @@
-"""Whole marginals with discrete Laplace noise: what is known where delta is 0.
+"""Whole marginals with discrete Laplace noise: what is measured under pure DP (delta = 0).
 
-A marginal of the columns S with independent noise of variance v in every cell tells each piece V of S with the
-precision 1/(v · cells of the other columns). So it joins the same lattice, and there is one estimate for everything.
-Only the tails differ: the error of an answer is a weighted sum of Laplace noises, of which we know every weight.
+A marginal of the columns S with independent noise of variance v in every cell gives each piece V of S the precision
+1/(v · cells of the other columns). So it joins the same lattice, and there is one estimate for everything. Only the
+tails differ: the error of an answer is a weighted sum of Laplace noises with known weights.
 """
 
 from collections.abc import Iterator, Sequence, Set

@@ -1,10 +1,9 @@
-"""Chernoff's bound on a weighted sum of discrete Laplace noises: valid for any number of them, and cheap.
-
-How far a weighted sum of discrete Laplace noises strays: computed from its transform, and never too small.
+"""Confidence intervals for weighted sums of discrete Laplace noises: half-widths that are never too small.
 
 The moment generating function of a sum is a product of closed forms. Its tail is an integral of that product along a
-vertical line in the complex plane, and the trapezoidal rule on that line gives the tail *plus* positive terms. So what
-is computed is a bound; tail.md says why, and how near it is.
+vertical line in the complex plane (`contour.py`); the trapezoidal rule on that line gives the tail *plus* positive
+terms, so the result is a bound. For a very large number of noises Chernoff's bound is used, which is quick and
+coarser. Proofs, and how near the bounds are: tail.md
 """
 
 from fractions import Fraction

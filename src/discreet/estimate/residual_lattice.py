@@ -1,8 +1,8 @@
-"""The lattice of residuals: for every few columns, how well each of their parts is known, and what is known of it.
+"""The lattice of residuals: for every few columns, an estimate and a precision of each orthogonal piece.
 
-Functions on the cells of some columns S fall apart into orthogonal pieces, one for each choice of a part in each column
-(lattice.md). Measurements of one piece add up their precisions; a query is the sum of its pieces; its variance is the
-sum of theirs. The pieces of one set of columns, all of them not constant, lie together in a `Block`.
+Functions on the cells of some columns S are sums of orthogonal pieces, one for each choice of a part in each column
+(lattice.md). Precisions of measurements of one piece add up; a query is the sum of its pieces, and its variance the
+sum of theirs. All pieces that belong to one set of columns lie together in a `ResidualBlock`.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A family of questions of one form: a sum of products of weights; one question, or one for each cell of a GROUP BY.
+"""Separable queries, sums of products of weights of single columns: one query, or one for each cell of a GROUP BY.
 
 For each column there is a table of weights with an axis for the cells of the group (one, if the column is not grouped)
 and one for the products. Nothing is ever multiplied out over the cells of several columns.

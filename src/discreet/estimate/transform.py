@@ -1,8 +1,7 @@
-"""A weight on the cells of one column, taken apart: its mean, and what it says to each part of the column.
+"""The transform of weights on one column: their mean, and their coefficient in each part of the column.
 
-A reading is of rows of weights that somebody has listed (`Listed`), or of the cells of a GROUP BY, one after the other
-(`Cells`). The second kind is never written down as rows: of n cells they would be n × n numbers, and all that is asked
-of them follows from n.
+The weights are rows that somebody has listed (`Listed`), or the cells of a GROUP BY, one after the other (`EachCell`).
+The second kind is never written down as rows: n cells would need n × n numbers, and everything follows from n.
 """
 
 from dataclasses import dataclass

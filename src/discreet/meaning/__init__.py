@@ -1,7 +1,7 @@
 """What a guarantee means to a person: odds, beliefs, utility, the best possible test, families, and what is left open.
 
-`promise` reads it off (epsilon, delta) alone; the others compute it exactly from what a mechanism does on small tables.
-They load when first used, so that explaining a number is quick.
+`explain` reads it off (epsilon, delta) alone; the others compute it exactly from the law of a mechanism on small
+tables. They load when first used, so that explaining a number is quick.
 """
 
 from importlib import import_module

@@ -1,7 +1,4 @@
-"""Pictures of a guarantee: what is believed, the best test, and Alice.
-
-A guarantee on one page, in words and pictures.
-"""
+"""A guarantee on one HTML page, in words and charts: beliefs, the best test, and Alice's insurance."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""Several sealed values one after the other: each keeps its own seal, and is opened for how far a person moves it.
+"""Noisy distances between true counts and a model's expectation: how wrong a model is, and where it is most wrong.
 
-Where a model is most wrong, and how wrong: surprises, the distances between true integers and expected ones.
-
-How far marginals are from what is expected of them: all distances with noise, or the place of a large one.
+A surprise is the absolute difference of two integers; the distance of a marginal is the sum of its surprises. Either
+all distances of some marginals are released with noise, or the place of a large one is chosen. The sealed values of
+several marginals are opened one after the other, each with its own sensitivity.
 """
 
 from collections.abc import Sequence

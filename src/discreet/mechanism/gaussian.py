@@ -1,6 +1,5 @@
-"""The Gaussian mechanism on integers: rounded and discrete.
-
-The Gaussian mechanism on pieces of a lattice: each piece with its own noise, all with one price.
+"""The Gaussian mechanism on integers, rounded or discrete; and on pieces of a lattice, each with its own noise, at one
+joint price.
 """
 
 from collections.abc import Callable, Mapping, Sequence

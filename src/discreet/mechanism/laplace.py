@@ -1,7 +1,4 @@
-"""The Laplace mechanism on integers.
-
-The histogram: all cells in one joint release.
-"""
+"""The Laplace mechanism on integers, and the histogram: all cells in one joint release."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What a mechanism is: the one door between exact values and the world.
+"""The interface of mechanisms: the only way from exact values to released ones.
 
 A mechanism is a value with four parts: what it did (`event`), how it does it (`release`), how good the result is
 (`error`), and the exact probability of every output (`law`), from which `discreet.verify` recomputes its privacy

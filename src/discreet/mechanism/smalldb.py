@@ -1,9 +1,8 @@
-"""All multisets of m cells, walked through in order without ever being stored.
+"""SmallDB: the exponential mechanism over all small tables, drawn exactly.
 
-Cells that no query tells apart are of one kind. A walk goes through the multisets of kinds, which are fewer, and knows
-of each how many multisets of cells it stands for. How long it takes depends on these numbers alone, never on a table.
-
-SmallDB: the exponential mechanism over all small tables, drawn exactly.
+A small table is a multiset of m cells. Cells that no query distinguishes are of one kind, so the walk goes through the
+multisets of kinds, which are fewer and are never stored, and counts how many multisets of cells each represents. Its
+running time depends on these numbers alone, never on a table.
 """
 
 from collections.abc import Callable, Sequence

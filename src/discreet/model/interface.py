@@ -1,6 +1,7 @@
-"""What a model is: something that answers every question as a table would, in expected numbers of rows.
+"""The interface of models, and the noisy marginals that they are fitted to.
 
-The noisy marginals (looks) that a lattice of residuals holds, for models to be fitted to.
+A model answers every query as a table would, in expected numbers of rows. A lattice of residuals lists what it has
+measured as noisy marginals ("looks").
 """
 
 from collections.abc import Iterable, Sequence

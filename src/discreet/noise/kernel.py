@@ -1,19 +1,17 @@
-"""What runs once for each draw: from random words to floats with a proved error, and to integers decided by them.
+"""The float kernels of the sampler: from random words to a tail quantile with a proved error, and to an integer.
 
-These are plain functions on ints and floats. For a few draws they run as they are, on lists; for many they are
-compiled by numba, on arrays (compiled.py). Both give the same integers, because a draw is decided here only where the
-proved error cannot matter; the rest is left `UNDECIDED` and settled exactly on the same words (inversion.py).
+They are plain functions on ints and floats. For a few draws they run as they are, on lists; for many, numba compiles
+them, on arrays: a handful of draws must not wait for a compiler. Both give the same integers, because a draw is decided
+here only where the proved error cannot matter; the rest is left `UNDECIDED` and decided exactly from the same words
+(`sample.py`).
 
 A draw uses two words: one bit for the sign and 2 × 62 digits of a tail probability T in (0, 1/2),
 
     T = (high + (low + u)/2^62)/2^63, with high and low of 62 bits and u in [0, 1] the digits not yet drawn.
 
-The tables behind `kernel.quantile`: in each cell the Taylor polynomial of degree 6 about the cell's centre.
-
-Cell c of octave o holds T = (64 + c + 1/2 + x)·2^−(8+o) for x in [−1/2, 1/2); the coefficients are in x.
-Nothing here needs to be trusted: tests/noise/test_table.py checks every coefficient against rigorous intervals.
-
-The kernels, compiled when many draws are wanted and plain when few: a handful must not wait for a compiler.
+The quantile is a Taylor polynomial of degree 6 about the centre of a cell. Cell c of octave o holds
+T = (64 + c + 1/2 + x)·2^−(8+o) for x in [−1/2, 1/2); the coefficients are in x. The table of coefficients need not be
+trusted: tests/noise/test_table.py checks every one against rigorous intervals.
 """
 
 from array import array

@@ -1,11 +1,10 @@
-"""Symmetric integer noise by filtered inversion: one fixed map from an infinite stream of digits to an integer.
+"""Integer noise by filtered inversion: discrete Laplace, rounded Gaussian, discrete Gaussian.
 
-A sign bit and the digits of a uniform T in (0, 1/2) decide the draw: ±k for the largest k ≥ 0 whose tail Pr[X ≥ k]
-exceeds T. That map gives each integer exactly its probability. A float kernel decides almost every draw, with a
-proved margin; for the rest, exact intervals go on with *the same* digits and append more until the comparison is
-certain. Redrawing instead would bias the noise. Proof: inversion.md
-
-Integer noise for numbers: discrete Laplace, rounded Gaussian, discrete Gaussian. Scales are exact rationals.
+Scales are exact rationals. One fixed map takes an infinite stream of digits to an integer. A sign bit and the digits of
+a uniform T in (0, 1/2) decide the draw: ±k for the largest k ≥ 0 whose tail Pr[X ≥ k] exceeds T. That map gives each
+integer exactly its probability. A float kernel decides almost every draw, with a proved margin; for the rest, exact
+intervals go on with *the same* digits and append more until the comparison is certain. Redrawing instead would bias the
+noise. Proof: inversion.md
 """
 
 from collections.abc import Callable

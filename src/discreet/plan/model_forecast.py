@@ -1,8 +1,7 @@
-"""What questions to come will cost, and whether a model would be cheaper: public arithmetic, before anything is paid.
+"""A forecast of what future questions will cost, and whether a model would be cheaper: arithmetic on public values.
 
-A unit is the price of one direct answer of the wanted error. All prices here are in units.
-
-Public questions like those that were asked: how wrong a model is on them tells how wrong it will be.
+A unit is the price of one direct answer with the wanted error, and all prices here are in units. The error of a model
+on public questions like those that were asked predicts its error on those to come.
 """
 
 from dataclasses import dataclass, field

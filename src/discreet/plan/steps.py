@@ -1,6 +1,6 @@
-"""What is asked for: an error that holds with some probability, and the variance that gives it.
+"""Plans with Gaussian noise: the answer is known, residuals are topped up, or the query is measured by itself.
 
-Plans with Gaussian noise: a question is known, residuals are topped up, or it is measured by itself.
+A target is an error that holds with some probability; it is turned into the variance that gives it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,9 @@
-"""How many requests of one token are served: a bucket fills at a steady rate, and each request takes one.
+"""ASGI middleware: host check, limits of size and depth, authentication, rate limit, security headers.
 
-Who comes in: every request passes here first, and every reply leaves here. Plain ASGI, because it is on every way.
-
-In this order: the name by which the server was called, the size and the depth of the request, the token, the rate.
-What is refused here has touched no table and costs nothing. A failed token is answered on the quantum, whatever was
-wrong with it.
+Every request passes through it first, in this order, and every reply leaves through it. A request that is refused here
+has touched no table and costs nothing. A refused token is answered after a fixed time (the quantum), so the time does
+not tell what was wrong with it. The rate limit is a token bucket: it fills at a steady rate, and each request takes
+one.
 """
 
 import json

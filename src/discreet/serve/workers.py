@@ -1,7 +1,4 @@
-"""Start the workers of a server and keep them alive.
-
-Start a server and say where it is, on a terminal.
-"""
+"""Start a server: its worker processes, which are restarted when they die, and the lines that say where it is."""
 
 import gc
 import os

@@ -1,7 +1,4 @@
-"""All tables of a small domain, and all pairs of neighbours among them.
-
-Is the claim true? The worst pair of neighbours, exactly.
-"""
+"""Check a claim of privacy on all neighbouring tables of a small domain, exactly, and report the worst pair."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

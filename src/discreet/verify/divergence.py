@@ -1,6 +1,6 @@
-"""How far apart two exact laws are: intervals that provably contain the divergence.
+"""Divergences between two exact laws, as intervals that provably contain them.
 
-An outcome that neither law lists is covered by their `rest`; bounds from above count it against the mechanism.
+An outcome that neither law lists is covered by their `rest`; upper bounds count it against the mechanism.
 """
 
 from fractions import Fraction

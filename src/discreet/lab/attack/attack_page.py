@@ -1,6 +1,5 @@
-"""The pictures of attacks: how much was learnt from whom, and the curves of the tests.
-
-The page of the attacks: one HTML file that needs nothing else, no network and no script.
+"""The HTML page of the attacks: how much was learnt from each curator, and the curves of the tests. It needs no network
+and no script.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The pictures of the report, each drawn from the outcome of a stream.
-
-The report: one HTML file that needs nothing else, no network and no script.
-"""
+"""The report of the demo, one HTML file with charts of the outcome of a stream. It needs no network and no script."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

@@ -1,7 +1,4 @@
-"""A model's answers to many queries at once.
-
-MWEM: find the question on which a model is most wrong, measure it, mend the model, and again.
-"""
+"""MWEM: find the query on which a model is most wrong, measure it, correct the model, and repeat [HLM12]."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""The model of a session: what it answers, and how it learns from a question that it got wrong.
+"""The model of a session of private multiplicative weights: its answers, its updates, and its records in the ledger.
 
-What a session has released, as records in the ledger: enough to rebuild its model, and nothing of its threshold.
-
-What somebody asks a session: a count, in whatever form.
+A session is asked counts, in any form. The records are enough to rebuild the model, and hold nothing of the threshold.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""The cells of a goal's marginals, as counts that can be asked one by one.
+"""SmallDB as users call it: a synthetic table of a few rows that answers a list of queries like the true one.
 
-SmallDB for people: a table of a few rows that stands for the true one on a list of questions.
-
-SmallDB as a procedure: a table of a few rows, chosen so that good ones are likely.
+The queries are counts, or the cells of a workload's marginals one by one. The exponential mechanism chooses the table,
+so that good ones are likely.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,9 @@
-"""From the held rows to the population: what an answer says about rows that nobody has seen. Proofs: transfer.md
+"""Generalization from held rows to the population: bounds on the error of answers to adaptive questions.
 
 An analyst who sees answers computed from n held rows, drawn independently from a population, and then chooses the next
 question, can find one on which those rows are not like the population. Each bound here says how far off an answer may
-be nevertheless, for all answers together. All of them are functions of what is public, so that the smallest may be
-taken before anything is read, and nothing is lost by having looked at several.
-
-What is said of the population: by which bound, and how far off; decided before a row is read. Proofs: transfer.md
+be nevertheless, for all answers together. They are functions of public values, so the smallest is chosen before a row
+is read, and comparing several costs nothing. Proofs: transfer.md
 """
 
 from collections.abc import Callable

@@ -1,10 +1,9 @@
-"""Tells what a signal raises (Ctrl-C, a timer), which stops a question, from what a statistic raises at a row.
+"""Scores of held rows: a statistic judges each row by itself with a number from 0 to 1. Proof: holdout.md, Lemma 1
 
-Rows, and a statistic that judges each of them by itself with a number from 0 to 1. Proof: holdout.md, Lemma 1
-
-A held row is judged where no other can change its number: by arithmetic that is exact (opaque.py), or in a call of its
-own. Numbers are rounded to a grid row by row, so that sums are exact integers and one row moves them by at most `GRID`.
-What an analyst may see of a statistic (errors, warnings) is decided by the training rows alone.
+A row is judged where no other row can change its number: by exact arithmetic (`opaque.py`), or in a call of its own.
+Numbers are rounded to a grid row by row, so sums are exact integers and one row moves them by at most `GRID`. The
+training rows alone decide what an analyst may see of a statistic (errors, warnings). An exception that a signal raises
+(Ctrl-C, a timer) stops the question; it is told apart from one that a statistic raises at a row.
 """
 
 import signal

@@ -1,6 +1,7 @@
-"""Points that can be measured: the rows of an array, or columns of a table.
+"""Points for k-means, and the budget with which they are measured.
 
-A budget that is split over several measurements: which noise each part buys, and how much of it.
+Points are the rows of an array, or columns of a table. A budget is split over several measurements: this module says
+which noise each part buys.
 """
 
 from contextlib import AbstractContextManager, nullcontext

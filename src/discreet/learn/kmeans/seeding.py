@@ -1,6 +1,7 @@
-"""k-means of a few weighted places: what is done with released numbers, the same way every time.
+"""Where k-means begins: at the clusters of a noisy grid of counts, or, if no grid helps, at points far from each other.
 
-Where to begin: at the clusters of a noisy grid of counts, or, where no grid helps, at points far from each other.
+The clusters of the grid come from a greedy k-means of its weighted cells, with swaps; it reads released numbers only,
+and nothing in it is random.
 """
 
 from dataclasses import dataclass

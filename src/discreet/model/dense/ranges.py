@@ -1,11 +1,9 @@
-"""What runs once for each cell of a box: plain loops, compiled by numba when they are first wanted.
+"""The cells of a box in a flat array: where they lie, and compiled loops that sum or scale them.
 
-Each kernel goes over the cells of a box in a flat array of weights and returns their sum as it was before. A box is a
-list of blocks, each of the same form and beginning at one of `offsets`; within a block its cells are long runs, single
-cells, or the places of a mask (`runs.py` chooses). Sums within a piece are taken in whatever order is fastest; the sums
-of the pieces are added up with compensation, so that the error does not grow with the number of cells.
-
-Where the cells of a box lie in a flat array: blocks of the same form, each of long runs, single cells or a mask.
+A box is a list of blocks of one form, each beginning at one of `offsets`. Within a block the cells are long runs,
+single cells, or the places of a mask; `runs_of` chooses. Each kernel returns the sum of the box as it was before.
+Sums within a piece are taken in whatever order is fastest; the sums of the pieces are added up with compensation, so
+that the error does not grow with the number of cells. numba compiles the loops when they are first called.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,14 +1,13 @@
-"""Data thinning: whether what a model learned from noisy marginals is more than their noise.
+"""An ensemble of small mixtures, and data thinning, which tells what an ensemble learned from what is noise.
 
-A look with normal noise is split into two that are independent of each other given the table: noise is added to one,
-and subtracted from the other, so that their covariance is 0 [NDGW24]. A model that is fitted to one of them is judged
-by the other. This is post-processing of what was released, so it costs no budget.
+Each member is fitted from its own starting point until its residuals are as large as the noise; the model is their
+mean. A single mixture that fits what was measured is one guess among many: they agree on pairs and differ on three
+columns. The mean is a mixture too, so it is consistent and never negative, and it is much nearer to the table than its
+members: on a census table with all pairs measured, the mean of thirty is a third nearer than one of them.
 
-Many small mixtures, each fitted from another start until it is off by the noise alone; their mean is the model.
-
-One mixture that fits what was measured is one guess among many: they agree on the pairs and differ on three columns.
-Their mean is a mixture too, so it is consistent and never negative, and it is much nearer to the table than any of
-them: on a census table of which all pairs were measured, the mean of thirty is a third nearer than one of them.
+Data thinning splits a look with normal noise into two that are independent given the table: noise is added to one and
+subtracted from the other, so that their covariance is 0 [NDGW24]. A model that is fitted to the first is judged by the
+second. This is post-processing, so it costs no budget.
 """
 
 from collections import deque

@@ -1,12 +1,10 @@
-"""Many small looks at three columns each, evaluated by one matrix product.
+"""Noisy marginals as means of products of features, evaluated by matrix products.
 
-What looks measure, in the terms of products: every number is the mean of a product of features.
-
-A feature is a function of one column: a row of a measuring matrix (`query.axis`), or a cell of a whole marginal. In a
-mixture of products the mean of a product of features on different columns is Σ_k w_k Π f_k, where f_k is the mean of
-the feature in component k. So all numbers that were measured on pairs of columns come from one matrix product, and with
-a feature that is always 1 those on single columns too. Those on three columns are products of three matrices
-(`cube`) or of parts of them (`blocks`), or multiplied one by one, as those on more are.
+A feature is a function of one column: a row of a measuring matrix (`query.residual`), or a cell of a whole marginal. In
+a mixture of products the mean of a product of features on different columns is Σ_k w_k Π f_k, where f_k is the mean of
+the feature in component k. So one matrix product gives all numbers that were measured on pairs of columns, and those
+on single columns too, with a feature that is always 1. Many small looks at three columns share one product (`Cube`),
+a large look has products of its own (`block_features.py`), and the rest are multiplied one by one (`Higher`).
 """
 
 from collections.abc import Iterable, Sequence

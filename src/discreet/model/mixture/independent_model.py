@@ -1,6 +1,7 @@
-"""Fixed pseudo-random numbers (splitmix64 of a counter), for starting points and for thinning: the same every time.
+"""The independent model, the product of the distributions of single columns, and fixed pseudo-random numbers.
 
-The independent model: the product of the distributions of the single columns.
+The numbers are splitmix64 of a counter. Starting points and data thinning use them, so that a fit is the same every
+time.
 """
 
 from collections.abc import Iterable

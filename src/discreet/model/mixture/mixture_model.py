@@ -1,9 +1,7 @@
-"""A mixture of product distributions: in each component the columns are independent. It has no limit of width.
+"""Mixtures of product distributions: within a component the columns are independent. Any number of columns is possible.
 
-Pairs of columns do not determine a mixture: many agree on them and differ on eight columns. So several are fitted from
-different starting points, and their mean is the model: it is a mixture too, and less wrong than they are.
-
-Several models as one: p = Σ share · model. It is less wrong than each where their errors differ.
+Marginals of pairs do not determine a mixture: many agree on them and differ on eight columns. The mean of several
+fits, or of several models p = Σ share · model, is less wrong than each of them where their errors differ.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,11 +1,10 @@
-"""The marginals of many scopes of two or three columns, at once: of a mixture or a dense model faster than in turn.
-
-Synthetic rows whose counts are much nearer to what a model expects than those of independent draws.
+"""Synthetic rows whose counts are much nearer to a model's expectation than those of independent draws.
 
 Independent draws give a count of n rows the sampling noise √n, which is often more than the noise that privacy needs.
 So rows are drawn by stratified sampling, values are moved until the single columns are right, and then values are
 exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples come nearer to the
-model's (`swaps`). This is post-processing: it reads the model and nothing else.
+model's (`local_search.py`). The marginals of all these scopes are computed together where the model allows it. This is
+post-processing: it reads the model and nothing else.
 """
 
 from collections.abc import Iterator, Sequence

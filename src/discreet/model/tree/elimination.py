@@ -1,13 +1,10 @@
-"""Marginals of columns that lie in no clique together: sums along the tree, with their size known beforehand.
+"""Variable elimination on a junction tree: marginals of columns that no clique holds together, and means of products.
 
-A message from a clique to its parent is a table over the separator and over the asked columns found so far. All that
-is not asked about adds up to 1 and is not visited.
-
-The kernel that answers products of weights of single columns, visiting only the cliques between their columns.
-
-Below every clique, all that is not asked about adds up to 1. So the walk starts at the lowest cliques that bring a
-column of the query, sends upward the mean of the weights given the separator, and ends at the first clique that holds
-the rest together, with its marginal.
+A message from a clique to its parent is a table over their separator and over the wanted columns found so far. The
+columns that nobody asks about sum to 1 below every clique and are not visited. `marginal` knows the size of every
+table before it makes one. `contract` is a kernel for products of weights of single columns: it starts at the lowest
+cliques that hold a column of the query, sends upward the mean of the weights given the separator, and ends at the
+first clique that holds the rest together, with its marginal.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,15 +1,14 @@
-"""Looks gathered by scope, in units of their noise: B μ − b, where μ holds the marginals of all scopes.
+"""The maximum-entropy fit to noisy marginals, by Gauss–Newton steps with a penalty on the relative entropy.
 
-Each number is divided by the standard deviation of its noise, so noise explains a residual of 1, and the loss is
-½‖Bμ − b‖². Looks at the same thing are first made one: precisions add.
-
-The maximum-entropy fit: Gauss–Newton steps on the loss, held back by the relative entropy.
+Looks are gathered by scope and divided by the standard deviation of their noise: noise explains a residual of 1, and
+the loss is ½‖Bμ − b‖², where μ holds the marginals of all scopes. Several looks at one thing become one; their
+precisions add.
 
 The log-potentials are Bᵀν, so of all distributions with its marginals the model has the largest entropy. A step solves
 
     (n B C Bᵀ + δ) ν = −(B μ − b)
 
-by conjugate gradients, where C is the covariance of the cells under the model (one walk of `passes.differentiate`).
+by conjugate gradients, where C is the covariance of the cells under the model (`message_passing.differentiate`).
 It minimises the linearised loss plus δ times the relative entropy to the present model: for large δ it is mirror
 descent, for small δ Newton's method, and δ follows what the last step achieved (Levenberg–Marquardt).
 """

@@ -1,15 +1,13 @@
-"""Where everything lies: tables of cliques and of parts of them in one array, so that one kernel walks the whole tree.
+"""Message passing on a junction tree whose tables lie in one array: the layout, and the kernels that walk it.
 
-A node is a table over some columns: those it shares with its parent first (its separator), then the others. So all
+A node is a table over some columns: its separator (those it shares with its parent) first, then the others. So all
 cells with one state of the separator lie together. Besides the cliques there is a node for each measured scope, below
 the smallest table that holds it, and tables in between where several scopes can be summed from one smaller table.
 
-The kernels: walks over the flattened tree (`layout`), compiled when first called.
-
 A table in *directed* form holds, for each state of the separator, the distribution of the other columns. One walk from
-the leaves to the root makes it from log-potentials with one exponential for each cell, and never overflows; the way
-back multiplies. Derivatives walk the same way with products alone. Sums are taken as they are written, so that the same
-tables have the same bits in every process and on every machine.
+the leaves to the root makes it from log-potentials with one exponential for each cell, and never overflows; the walk
+back multiplies. Derivatives walk the same way with products alone. Sums are taken in the order of the code, so the
+same tables have the same bits in every process and on every machine.
 """
 
 from collections.abc import Callable, Iterable, Sequence

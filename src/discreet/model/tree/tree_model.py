@@ -1,13 +1,12 @@
-"""Rows from a tree: clique by clique from the root, each row's new cells given those it shares with the clique above.
+"""The junction-tree model: the distribution of largest entropy with the marginals that were measured.
 
-The rows that share a state are spread over the cells in proportion, by one random start for all (systematic sampling),
-and the starts of different states are spread over [0, 1) too. Each row has exactly the model's distribution; the counts
-vary much less than those of independent rows.
+It is a product of tables over the cliques of a tree (`junction_tree.py`), so its marginals, answers and rows are
+exact, and cost what the cliques on the way cost, however many columns there are.
 
-A distribution over a domain too large to list: the one of largest entropy with the marginals that were measured.
-
-It is a product of tables over the cliques of a tree (`cliques`), so its marginals, its answers and its rows are exact,
-and cost what the cliques on the way cost, however many columns there are.
+Rows are drawn clique by clique from the root: the new cells of each row given those it shares with the clique above.
+The rows that share a state are spread over the cells in proportion, with one random start for all (systematic
+sampling), and the starts of different states are spread over [0, 1) too. Each row has exactly the model's
+distribution; the counts vary much less than those of independent rows.
 """
 
 from collections.abc import Iterable, Sequence
