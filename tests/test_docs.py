@@ -1,5 +1,6 @@
-"""README, the documentation and the examples are executed; their links lead somewhere."""
+"""README, the documentation and the examples are executed; their links lead somewhere; what they name exists."""
 
+import ast
 import re
 import runpy
 import tokenize
@@ -68,6 +69,78 @@ def test_links_inside_the_repository_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (path.parent / target).exists(), f"{name(path)} links to {target}"
+
+
+# Pages that say what something was called before.
+HISTORY = {"CHANGELOG.md", "docs/decisions/13-rooms-and-names.md"}
+WRITTEN = [*PAGES, *PROOFS, *ROOT.glob("*.md"), ROOT / "tests/support/README.md"]
+HOUSE = ROOT / "src/discreet"
+ROOMS = {path.parent.name for path in HOUSE.glob("*/__init__.py")}
+
+
+def defined(path):
+    """The names that a module defines or imports, and the members of its classes as `Class.member`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef):
+            parts = [part for part in ast.walk(node) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+            yield from (f"{node.name}.{part.name}" for part in parts)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+def is_file(said, page):
+    """Whether a path leads somewhere: from the repository, from the package, or from the page that names it."""
+    if "NAME" in said or "*" in said:
+        return True
+    places = [place / said for place in (ROOT, HOUSE, page.parent)]
+    return any(place.exists() or place.with_suffix(".py").exists() for place in places)
+
+
+def is_python(said):
+    """Whether `discreet.room.module.name` exists, to its last part."""
+    place, parts = HOUSE, said.split(".")[1:]
+    while parts and (place / parts[0]).is_dir():
+        place /= parts.pop(0)
+    if parts and (place / f"{parts[0]}.py").exists():
+        names, parts = set(defined(place / f"{parts[0]}.py")), parts[1:]
+    else:
+        names = set(defined(place / "__init__.py")) | set(re.findall(r'"(\w+)"', (place / "__init__.py").read_text()))
+    return not parts or ".".join(parts[:2]) in names or parts[0] in names
+
+
+def missing(text, page):
+    """The paths, modules and functions that a text names between backticks and that are not there."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for said in re.findall(r"`([^`\s]+)`", prose):
+        first = said.split("/")[0]
+        path = re.fullmatch(r"[\w.-]+(/[\w.*-]+)+/?", said) and (first in ROOMS | {"src", "tests", "docs", "bench"})
+        if path and not is_file(said, page):
+            yield said
+        if re.fullmatch(r"discreet(\.\w+)+", said) and not is_python(said):
+            yield said
+    for where, what in re.findall(r"`([\w/]+\.py)` `([A-Za-z_.]+)`", prose):
+        if not (HOUSE / where).exists() or what not in set(defined(HOUSE / where)):
+            yield f"{where} {what}"
+
+
+@pytest.mark.parametrize("path", [path for path in WRITTEN if name(path) not in HISTORY], ids=name)
+def test_the_modules_and_functions_that_a_page_names_exist(path):
+    assert list(missing(path.read_text(), path)) == []
+
+
+def test_the_check_of_names_sees_what_is_not_there():
+    page = ROOT / "docs/architecture.md"
+    assert list(missing("`ledger/gone.py` and `discreet.privacy.event`, `ledger/ledger.py` `Ledger.gone`", page)) == [
+        "ledger/gone.py",
+        "discreet.privacy.event",
+        "ledger/ledger.py Ledger.gone",
+    ]
+    there = "`ledger/ledger.py` `Ledger.spend`, `discreet.ledger.transaction.transact`, `discreet.noise`, `dp/x`"
+    assert list(missing(there, page)) == []
 
 
 def prose(path):
