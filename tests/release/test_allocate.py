@@ -21,7 +21,7 @@ from discreet.estimate.separable import axes_of
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
 from discreet.query.workload import conjunctions, marginals
-from discreet.release.methods.residual_planner import ENOUGH, allocate, as_steps, market_of, terms
+from discreet.release.methods.residual_planner import PLANNER, allocate, as_steps, market_of, terms
 from discreet.release.methods.residual_workload import asked_marginals, asked_prefixes, asked_questions, asked_ranges
 from discreet.release.task import goal_of
 
@@ -262,7 +262,7 @@ def test_steps_cost_the_budget_and_never_more(seed):
     steps = as_steps(known, allocate(goal, known, budget=budget, norm=("l2", "l1")[rng.integers(2)]), budget=budget)
     spent = total_loss(steps.event(domain, unit), GAUSSIAN)
     assert spent <= budget, "in exact arithmetic"
-    assert spent >= budget * ENOUGH
+    assert spent >= budget * PLANNER.spent_share
     assert len(steps.steps) == len({step.measurement.columns for step in steps.steps}), "one for each block"
 
 
@@ -333,7 +333,7 @@ def test_noise_is_never_below_one_and_what_cannot_be_spent_is_left(unit):
     some = as_steps(known, allocate(goal, known, budget=budget), budget=budget)
     sigmas = [sigma for step in some.steps for _, sigma in step.measurement.pieces]
     assert min(sigmas) >= 1
-    assert budget * ENOUGH <= total_loss(some.event(domain, unit), GAUSSIAN) <= budget
+    assert budget * PLANNER.spent_share <= total_loss(some.event(domain, unit), GAUSSIAN) <= budget
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])

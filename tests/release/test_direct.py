@@ -16,7 +16,7 @@ from discreet.plan.requests import Measure, run
 from discreet.query.linear import Marginal
 from discreet.release.budget_allocation import counted
 from discreet.release.methods.direct import best_depth, depths, direct, direct_steps, known_variance
-from discreet.release.methods.fitting import MOST_CELLS, joined, too_large
+from discreet.release.methods.fitting import MOST_FITTED_CELLS, joined, too_large
 from discreet.release.methods.residual_planner import allocate, as_steps
 from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Domain, Integers
@@ -208,7 +208,7 @@ def test_too_many_cells_are_refused_before_anything_is_asked():
     wide = Domain({name: Integers(1, 1500, outside="drop", missing="drop") for name in "abc"})
     goal = goal_of([["a", "b"], ["a", "c"]], wide)
     assert str(2 * 1500**2) in too_large(goal)
-    assert 2 * 1500**2 > MOST_CELLS >= 1500**2
+    assert 2 * 1500**2 > MOST_FITTED_CELLS >= 1500**2
     error = refused(direct(Brief(GaussianLattice.nothing(wide, ADD), goal, SOME)))
     assert isinstance(error, TooLarge)
     assert str(error) == too_large(goal)

@@ -15,7 +15,7 @@ from discreet.query.residual import Residual
 from discreet.release.budget_allocation import steps_within
 from discreet.release.methods import pair_split as module
 from discreet.release.methods.mixture import distances_of_pairs
-from discreet.release.methods.pair_split import PARTS, Apart, Seen, apart_of, best_split
+from discreet.release.methods.pair_split import PAIR_SPLIT, Apart, Seen, apart_of, best_split
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
 
@@ -190,9 +190,9 @@ def test_parts_are_parts_whatever_is_seen():
                     parts.add(split.part)
                     assert set(split.weights) <= set(PAIRS)
                     assert (split.part > 0) == (len(split.weights) > 0)
-    assert parts <= set(PARTS)
-    assert min(PARTS) == 0
-    assert max(PARTS) == 1
+    assert parts <= set(PAIR_SPLIT.candidate_shares)
+    assert min(PAIR_SPLIT.candidate_shares) == 0
+    assert max(PAIR_SPLIT.candidate_shares) == 1
     assert len(parts) > 3
 
 

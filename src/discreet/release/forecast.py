@@ -19,26 +19,48 @@ from discreet.model.interface import total_of
 from discreet.model.mixture.features import MOST_FEATURES, MOST_TURNS
 from discreet.plan.allocation import fill_to_budget
 from discreet.query.residual import axis_of
-from discreet.release.error.interactions import (
-    DEVIATIONS,
-    WORST,
-    Layers,
-    clarity,
-    error_of,
-    layers_of,
-    precisions_known,
-)
-from discreet.release.methods import aim as adaptive
-from discreet.release.methods.fitting import FIT, components_of, members_for, too_large
-from discreet.release.methods.mixture import MIXTURE, shares_of, size_power
+from discreet.release.error.interactions import INTERACTION, Layers, clarity, error_of, layers_of, precisions_known
+from discreet.release.methods.aim import AIM
+from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of, members_for, too_large
+from discreet.release.methods.mixture import MIXTURE_METHOD, shares_of, size_power
 from discreet.release.task import Brief, Forecast, Goal
 from discreet.types import Columns, Numbers
 
-# Rounds in which the split of the lattice is mended for absolute errors.
-_ROUNDS = 6
-# `adaptive` selects so many different marginals for each column, and they are the ones that say most: the part of what
-# all say that is in them is their part of all to this power.
-SELECTED, BY_CHOICE = 2.0, 0.3
+NEEDS_DELTA = "delta is 0, and this method needs Gaussian noise. Give a budget with a delta above 0."
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastTuning:
+    """Constants of forecasts. Chosen on drawn tables, times measured on one processor: bench/release_calibrate.py."""
+
+    # Rounds of reweighting by which the split of "lattice" approaches the least absolute error.
+    reweighting_rounds: int = 6
+    # Different marginals that "adaptive" selects for each column. They are those with most structure: they hold the
+    # part of all structure that is their part of all marginals, to this power.
+    selected_per_column: float = 2.0
+    selected_structure_power: float = 0.3
+    # Cells of pairs that a mixture is fitted to, at most: they are held as a square of features.
+    most_pair_cells: int = 2**26
+    # Bytes and seconds of a process that has loaded and compiled all it needs and made a first tiny release.
+    base_memory: float = 250e6
+    base_seconds: float = 2.0
+    # Bytes for each measured number: as it is read, released, recorded, known and fitted to.
+    bytes_per_number: int = 60
+    # Seconds for a step of a member of an ensemble, and in it for each component and number of pairs, of triples; and
+    # the part of the planned steps that is taken.
+    seconds_per_step: float = 1e-4
+    seconds_per_pair_number: float = 1.2e-10
+    seconds_per_triple_number: float = 4e-9
+    steps_taken: float = 0.15
+    # Seconds to measure a number, and to plan, pay for and record a block.
+    seconds_per_number: float = 1e-6
+    seconds_per_block: float = 1e-3
+    # Seconds for a round of "adaptive", and for each cell of the marginals that it selects from.
+    seconds_per_round: float = 3e-2
+    seconds_per_candidate_cell: float = 1e-8
+
+
+FORECAST = ForecastTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,16 +80,16 @@ def mixture(brief: Brief, rows: float) -> Bought:
     """Singles, pairs and small triples, as `pairs` splits its budget; all pairs are taken for equally far apart."""
     layers, units, goal = layers_of(brief.goal), float(brief.units), brief.goal
     shares = shares_of(goal, rows, units, public=is_public(brief.known))
-    unclear = clarity(goal, rows, units) < FIT.clear_from
-    importance = layers.summed(layers.weights[layers.rows]) ** MIXTURE.weight_power
+    unclear = clarity(goal, rows, units) < ENSEMBLE_FIT.clear_from
+    importance = layers.summed(layers.weights[layers.rows]) ** MIXTURE_METHOD.weight_power
     depth, found = layers.depth, precisions_known(layers, brief.known)
     pays = prices(layers, brief.known)
     alone, small = depth == 1, (depth == 3) & (layers.cells <= shares.room)
     for part, where, power in (
         (shares.total, depth == 0, 0.0),
         (shares.singles, alone, size_power(clarity(goal, rows, units))),
-        (shares.pairs, depth == 2, MIXTURE.freedom_powers[unclear]),
-        (shares.triples, small, MIXTURE.triple_freedom_power),
+        (shares.pairs, depth == 2, MIXTURE_METHOD.freedom_powers[unclear]),
+        (shares.triples, small, MIXTURE_METHOD.triple_freedom_power),
     ):
         if part > 0 and where.any():
             size = layers.cells if where is alone else layers.freedom
@@ -83,21 +105,26 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
     sizes = layers.cells[deep == 1]
     clear = max(rows, 1.0) * units**0.5 / sizes.sum()
     possible = (deep == depth) & (deep > 1)
-    single = min(1.0, adaptive.SINGLES * (1 + adaptive.SCARCE / clear)) if possible.any() else 1.0
-    total = 0.0 if is_public(brief.known) else adaptive.TOTAL
-    if total and (total * units) ** -0.5 > adaptive.WELL_KNOWN * rows:
-        total += adaptive.MORE_TOTAL
+    single = min(1.0, AIM.singles * (1 + AIM.clarity_of_double_singles / clear)) if possible.any() else 1.0
+    total = 0.0 if is_public(brief.known) else AIM.first_count
+    if total and (total * units) ** -0.5 > AIM.count_deviation * rows:
+        total += AIM.second_count
     for part, where in ((total, deep == 0), (min(single, 1 - total), deep == 1)):
         if part > 0:
             found[where] = fill_to_budget(np.sqrt(layers.cells[where]), pays[where], found[where], part * units)
-    left = (1 - adaptive.SELECTING) * (1 - min(1.0, single + total)) * units
+    left = (1 - AIM.selection) * (1 - min(1.0, single + total)) * units
     if left <= 0:
         return Bought(found)
     # As `adaptive` paces itself: more selections where a look has little noise.
-    look = DEVIATIONS * np.median(layers.cells[deep == 2]) * (adaptive.ROUNDS * len(sizes) / left) ** 0.5 / rows
-    finer = float(np.clip(adaptive.FINE / look, 1.0, adaptive.MOST_FINER))
+    look = (
+        INTERACTION.error_per_deviation
+        * np.median(layers.cells[deep == 2])
+        * (AIM.selections_per_column * len(sizes) / left) ** 0.5
+        / rows
+    )
+    finer = float(np.clip(AIM.low_noise / look, 1.0, AIM.most_refinement))
     many = int(possible.sum())
-    chosen = min(1.0, SELECTED * finer * len(sizes) / many)
+    chosen = min(1.0, FORECAST.selected_per_column * finer * len(sizes) / many)
     top = left / (many * chosen * float(moves_of(brief.known).l2_squared))
     # What a look at a marginal says of fewer of its columns; of its own ones, where it was selected.
     asked = np.array([len(scope) for scope in brief.goal.scopes])[layers.rows]
@@ -105,7 +132,7 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
     lower = (deep > 1) & (deep < depth)
     found[lower] += told[lower]
     found[possible] = np.maximum(found[possible], top)
-    part = chosen**BY_CHOICE
+    part = chosen**FORECAST.selected_structure_power
     return Bought(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0, finer)
 
 
@@ -131,7 +158,7 @@ def pieces(brief: Brief) -> Bought:
     energy = layers.freedom[layers.places] / layers.others
     weights, found = layers.weights, before
     cells = np.array([float(layers.goal.cells(scope)) for scope in layers.goal.scopes])
-    for _ in range(_ROUNDS):
+    for _ in range(FORECAST.reweighting_rounds):
         demand = layers.summed(energy * weights[layers.rows])
         wanted = np.sqrt(np.divide(demand, pays, out=np.zeros_like(demand), where=pays > 0))
         found = fill_to_budget(wanted, pays, before, float(brief.units))
@@ -161,22 +188,6 @@ def is_public(known: Known) -> bool:
     return total_of(known.lattice)[1] == 0
 
 
-# Numbers of pairs that a mixture is fitted to, at most: they are held as a square of features.
-MOST_NUMBERS = 2**26
-NEEDS_DELTA = "delta is 0, and this method needs Gaussian noise. Give a budget with a delta above 0."
-# A process that has loaded what it needs, compiled it, and made its first release of next to nothing: bytes, seconds.
-BASE_MEMORY, BASE_SECONDS = 250e6, 2.0
-# Bytes for each number that was measured: as it is read, released, recorded, known and looked at.
-A_HELD = 60
-# Seconds for a step of a member of an ensemble, and for each number and component in it, of pairs and of triples; the
-# part of all steps that is taken.
-A_STEP, A_PAIR, A_TRIPLE, TAKEN = 1e-4, 1.2e-10, 4e-9, 0.15
-# Seconds to measure a number, and to plan, pay and record a block.
-A_NUMBER, A_BLOCK = 1e-6, 1e-3
-# Seconds for a round of `adaptive`, and for each cell of all marginals that it chooses among.
-A_ROUND, A_CANDIDATE = 3e-2, 1e-8
-
-
 def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     """The main method, which is called "mixture"."""
     goal, many = brief.goal, max(rows, 1.0)
@@ -184,11 +195,12 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     if not brief.known.measures_residuals:
         return impossible("mixture", NEEDS_DELTA)
     features, numbers = features_of(goal), float(layers.cells[layers.depth == 2].sum())
-    if features > MOST_FEATURES or numbers > MOST_NUMBERS:
+    if features > MOST_FEATURES or numbers > FORECAST.most_pair_cells:
         return impossible(
             "mixture",
             f"the single columns have {features} features and the pairs {numbers:.0f} cells; the limits are "
-            f"{MOST_FEATURES} and {MOST_NUMBERS}. Leave out columns with many cells, or declare coarser ones.",
+            f"{MOST_FEATURES} and {FORECAST.most_pair_cells}. "
+            "Leave out columns with many cells, or declare coarser ones.",
         )
     units = float(brief.units)
     shares = shares_of(goal, many, units, public=is_public(brief.known))
@@ -247,9 +259,11 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     depths = sorted({2, min(3, max(map(len, goal.scopes)))})
     found = [selected(brief, many, depth) for depth in depths]
     error = min(error_of(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
-    planned = adaptive.ROUNDS * names * max(known.finer for known in found)
-    seconds = BASE_SECONDS + planned * (A_ROUND + A_CANDIDATE * candidates)
-    return Forecast("adaptive", error, seconds, BASE_MEMORY + A_HELD * candidates)
+    planned = AIM.selections_per_column * names * max(known.finer for known in found)
+    seconds = FORECAST.base_seconds + planned * (
+        FORECAST.seconds_per_round + FORECAST.seconds_per_candidate_cell * candidates
+    )
+    return Forecast("adaptive", error, seconds, FORECAST.base_memory + FORECAST.bytes_per_number * candidates)
 
 
 def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
@@ -291,11 +305,19 @@ def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -
     members = members_for(components, work.measured)
     # A step goes through a part of the triples, about as many as there are pairs.
     turns = max(1.0, min(MOST_TURNS, work.triples // features**2))
-    step = A_STEP + components * (A_PAIR * features**2 + A_TRIPLE * work.triples / turns)
-    seconds = TAKEN * members * FIT.steps * step + A_NUMBER * work.numbers + A_BLOCK * work.blocks
-    held = A_HELD * work.numbers + 48 * features**2 + 16 * members * components * features
+    step = FORECAST.seconds_per_step + components * (
+        FORECAST.seconds_per_pair_number * features**2 + FORECAST.seconds_per_triple_number * work.triples / turns
+    )
+    seconds = (
+        FORECAST.steps_taken * members * ENSEMBLE_FIT.steps * step
+        + FORECAST.seconds_per_number * work.numbers
+        + FORECAST.seconds_per_block * work.blocks
+    )
+    held = FORECAST.bytes_per_number * work.numbers + 48 * features**2 + 16 * members * components * features
     error = error_of(layers_of(goal), known.precision, rows, (known.pairs, known.deeper))
-    return Forecast(method, min(error, WORST), BASE_SECONDS + seconds, BASE_MEMORY + held)
+    return Forecast(
+        method, min(error, INTERACTION.largest_error), FORECAST.base_seconds + seconds, FORECAST.base_memory + held
+    )
 
 
 def impossible(method: str, why: str) -> Forecast:

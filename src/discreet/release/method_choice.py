@@ -31,7 +31,7 @@ from discreet.release.budget_allocation import FIRST, counted, deviation_for, di
 from discreet.release.error.interactions import clarity, sampled
 from discreet.release.methods.aim import adaptive
 from discreet.release.methods.direct import direct
-from discreet.release.methods.fitting import FIT, components_of
+from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of
 from discreet.release.methods.mixture import mixture
 from discreet.release.methods.residual_planner import lattice
 from discreet.release.methods.residual_workload import (
@@ -63,8 +63,8 @@ from discreet.types import Columns, Numbers
 class TrialTuning:
     """Constants of the trial, chosen on drawn tables: with few strong pairs, and many weak ones (bench/release.py)."""
 
-    # The first measurement makes rows stand out of the noise by this much (`layers.clarity`), for shares of the budget
-    # within these limits; single columns get so much of it, and pairs more by this power of their freedom.
+    # The first measurement reaches this clarity (`interactions.clarity`), for a share of the budget within these
+    # limits. Single columns get this part of it, and a pair gets more by this power of its degrees of freedom.
     clarity: float = 7.0
     least_share: float = 0.002
     most_share: float = 0.02
@@ -82,7 +82,7 @@ class TrialTuning:
     tree_cells: int = 2**14
     strong_deviations: float = 3.0
     most_strong: float = 0.8
-    most_in_tree: float = FIT.most_pairs_in_tree
+    most_in_tree: float = ENSEMBLE_FIT.most_pairs_in_tree
     # The ensemble that is compared with it: quicker than that of a release.
     members: int = 6
     components_in_all: int = 400

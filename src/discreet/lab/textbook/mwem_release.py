@@ -18,8 +18,8 @@ from discreet.plan.plan import Steps
 from discreet.plan.requests import Choose, Measure, Procedure
 from discreet.query.linear import Linear
 from discreet.release.budget_allocation import counted, paid
-from discreet.release.error.interactions import DEVIATIONS, WORST, guessed, layers_of, sampled, unevenness
-from discreet.release.forecast import BASE_MEMORY, BASE_SECONDS, impossible
+from discreet.release.error.interactions import INTERACTION, guessed, layers_of, sampled, unevenness
+from discreet.release.forecast import FORECAST, impossible
 from discreet.release.task import Brief, Forecast, Goal
 from discreet.source.query_sensitivity import sensitivity_of
 
@@ -133,12 +133,17 @@ def mwem_forecast(brief: Brief, rows: float) -> Forecast:
     left, noise, whole, supposed = 0.0, 0.0, 0.0, guessed(goal.domain)
     for scope, weight in sampled(goal):
         left += weight * unevenness(supposed.spread(scope))
-        noise += weight * DEVIATIONS * goal.cells(scope) ** 0.5 * deviation / many
+        noise += weight * INTERACTION.error_per_deviation * goal.cells(scope) ** 0.5 * deviation / many
         whole += weight
     error = hypot(left / (1 + number / singles) ** 2, noise) / whole
     mending = SWEEPS * number * SECONDS_A_CELL * goal.domain.size / 2
-    seconds = BASE_SECONDS + number * (SECONDS_A_COUNT * counts + mending)
-    return Forecast("mwem", min(error, WORST), seconds, BASE_MEMORY + 40.0 * goal.domain.size + 4000.0 * counts)
+    seconds = FORECAST.base_seconds + number * (SECONDS_A_COUNT * counts + mending)
+    return Forecast(
+        "mwem",
+        min(error, INTERACTION.largest_error),
+        seconds,
+        FORECAST.base_memory + 40.0 * goal.domain.size + 4000.0 * counts,
+    )
 
 
 def started(known: Known, rows: float) -> Dense:

@@ -29,8 +29,8 @@ from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.query.workload import Workload
 from discreet.release.budget_allocation import counted
-from discreet.release.error.interactions import WORST, guessed, sampled, scatter
-from discreet.release.forecast import BASE_MEMORY, BASE_SECONDS, impossible
+from discreet.release.error.interactions import INTERACTION, guessed, sampled, scatter
+from discreet.release.forecast import FORECAST, impossible
 from discreet.release.methods.residual_workload import listed, require_table
 from discreet.release.small_table import MOST_EFFECTS, MOST_IMBALANCES, choosing, require_held
 from discreet.release.task import Brief, Forecast, Goal
@@ -271,8 +271,13 @@ def small_db_forecast(brief: Brief, rows: float) -> Forecast:
         error += weight * hypot(scatter(supposed.spread(scope), few), choice)
         whole += weight
     counts = number_of_cells(goal)
-    seconds = BASE_SECONDS + SECONDS_A_TABLE * counts * tables
-    return Forecast("small_db", min(error / whole, WORST), seconds, BASE_MEMORY + 16.0 * counts * goal.domain.size)
+    seconds = FORECAST.base_seconds + SECONDS_A_TABLE * counts * tables
+    return Forecast(
+        "small_db",
+        min(error / whole, INTERACTION.largest_error),
+        seconds,
+        FORECAST.base_memory + 16.0 * counts * goal.domain.size,
+    )
 
 
 def _possible(goal: Goal, few: int) -> bool:

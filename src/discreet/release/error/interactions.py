@@ -24,19 +24,34 @@ from discreet.types import Columns, Ints, Numbers
 # Parts of all rows, and how many cells have each.
 Shares = tuple[Numbers, Numbers]
 
-# So many marginals stand for all of a goal, evenly spread by the number of their cells.
-SAMPLE = 24
-# A cell is off by this part of its rows if it drowns in noise, and otherwise by this many deviations.
-DROWNED, DEVIATIONS = 2.6, 0.7
-# How far pairs of large columns are from independent, as a part of the rows, and how that falls with their sizes; what
-# each further column adds to that; and how much of the scatter of the rows themselves is there to be learnt.
-STRUCTURE, BY_SIZES, DEEPER, SCATTER = 0.3, 1.0, 0.25, 0.7
-# A fit has this much of the noise of what it is fitted to: it averages some of it away, and adds some of its own.
-KEPT = 1.1
-# More cells than this are told apart in groups, so many for each factor of e, and none below this part of the rows.
-MOST_APART, _FINE, _SMALLEST = 256, 3, 1e-12
-# No model is further than this from a table for long.
-WORST = 1.8
+
+@dataclass(frozen=True, slots=True)
+class InteractionTuning:
+    """How strong interactions are supposed to be. Chosen on drawn tables: bench/release_calibrate.py."""
+
+    # Marginals that represent all of a goal, evenly spread by their number of cells.
+    sampled_marginals: int = 24
+    # The error of a cell: this part of its rows if they are lost in the noise, else this many deviations of the noise.
+    lost_cell_error: float = 2.6
+    error_per_deviation: float = 0.7
+    # The distance of pairs of large columns from independence, as a part of the rows, and the power by which it falls
+    # for smaller columns.
+    pair_distance: float = 0.3
+    size_power: float = 1.0
+    # What each further column adds to that distance; and how much of the sampling error of the rows can be learnt.
+    interaction_decay: float = 0.25
+    learnable_sampling: float = 0.7
+    # The noise of a fit over the noise of what it is fitted to: it averages some noise away, and adds some of its own.
+    fit_noise: float = 1.1
+    # More cells than this are put into groups: this many for each factor of e, down to this part of the rows.
+    most_ungrouped_cells: int = 256
+    groups_per_factor: int = 3
+    smallest_share: float = 1e-12
+    # The largest error that is forecast.
+    largest_error: float = 1.8
+
+
+INTERACTION = InteractionTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,18 +178,21 @@ def error_of_marginal(
         for columns in combinations(scope, depth):
             spread = supposed.spread(columns)
             noise += noise_of(layers, columns, precision, rows, spread) ** 2
-            told = sum(supposed.distance(*pair) ** 2 for pair in combinations(columns, 2))
-            there += DEEPER ** (2 * (depth - 2)) * told + (SCATTER * scatter(spread, rows)) ** 2
+            distance = sum(supposed.distance(*pair) ** 2 for pair in combinations(columns, 2))
+            sampling = (INTERACTION.learnable_sampling * scatter(spread, rows)) ** 2
+            there += INTERACTION.interaction_decay ** (2 * (depth - 2)) * distance + sampling
         part = chosen[depth > 2]
         squares += noise if depth < 2 else part * missed(there, noise) + (1 - part) * there
-    return float(min(WORST, squares**0.5))
+    return float(min(INTERACTION.largest_error, squares**0.5))
 
 
 def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: Shares) -> float:
     """The noise of what some columns add to fewer of them, as a part of the rows; infinite if that is unknown."""
     place = layers.index[columns]
     known = float(precision[place])
-    return KEPT * noise_share(spread, (float(layers.price[place]) / known) ** 0.5 / rows) if known else float("inf")
+    if not known:
+        return float("inf")
+    return INTERACTION.fit_noise * noise_share(spread, (float(layers.price[place]) / known) ** 0.5 / rows)
 
 
 def guessed(domain: Domain) -> Supposed:
@@ -192,19 +210,21 @@ def missed(there: float, noise: float) -> float:
     >>> missed(1.0, 1.0), missed(1.0, float("inf"))
     (0.5, 1.0)
     """
-    return there if noise == np.inf else there * noise / (there + noise) if there else 0.0
+    if noise == np.inf:
+        return there
+    return there * noise / (there + noise) if there else 0.0
 
 
 def guessed_distance(one: int, other: int) -> float:
     """How far two columns of these sizes are from independent, about: the L1 distance, as a part of the rows."""
-    rest: float = ((1 - 1 / one) * (1 - 1 / other)) ** BY_SIZES
-    return STRUCTURE * rest
+    rest: float = ((1 - 1 / one) * (1 - 1 / other)) ** INTERACTION.size_power
+    return INTERACTION.pair_distance * rest
 
 
 def scatter(spread: Shares, rows: float) -> float:
     """How far so many rows are from the law that they were drawn from, about, as a part of them."""
     shares, cells = spread
-    return float(cells @ np.minimum(2 * shares, DEVIATIONS * np.sqrt(shares / rows)))
+    return float(cells @ np.minimum(2 * shares, INTERACTION.error_per_deviation * np.sqrt(shares / rows)))
 
 
 def unevenness(spread: Shares) -> float:
@@ -219,7 +239,8 @@ def noise_share(spread: Shares, deviation: float) -> float:
     Cells that drown in noise, whose deviation is a part of the rows too, are lost with what is in them.
     """
     shares, cells = spread
-    return min(2.0, float(cells @ np.minimum(DROWNED * shares, DEVIATIONS * deviation)))
+    lost, noisy = INTERACTION.lost_cell_error * shares, INTERACTION.error_per_deviation * deviation
+    return min(2.0, float(cells @ np.minimum(lost, noisy)))
 
 
 @memoize(1 << 14)
@@ -239,16 +260,17 @@ def crossed(columns: Iterable[Numbers]) -> Shares:
     for column in columns:
         shares = np.multiply.outer(shares, column).ravel()
         cells = np.repeat(cells, len(column))
-        if len(shares) > MOST_APART:
+        if len(shares) > INTERACTION.most_ungrouped_cells:
             # Cells with about as many rows are one group.
-            group = np.round(np.log(np.maximum(shares, _SMALLEST)) * _FINE).astype(np.int64)
+            logarithms = np.log(np.maximum(shares, INTERACTION.smallest_share))
+            group = np.round(logarithms * INTERACTION.groups_per_factor).astype(np.int64)
             _, place = np.unique(group, return_inverse=True)
             many = np.bincount(place, weights=cells).astype(np.float64)
             shares, cells = np.bincount(place, weights=cells * shares) / many, many
     return shares, cells
 
 
-def sampled(goal: Goal, number: int = SAMPLE) -> list[tuple[Columns, float]]:
+def sampled(goal: Goal, number: int = INTERACTION.sampled_marginals) -> list[tuple[Columns, float]]:
     """Marginals that stand for all of a goal, with a weight for each."""
     if len(goal.weights) <= number:
         return list(goal.weights)

@@ -5,6 +5,7 @@ Proof of privacy: adaptive.md
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, sqrt
 from statistics import median
@@ -28,28 +29,48 @@ from discreet.release.budget_allocation import noise_after, rising_step, steps_w
 from discreet.release.task import Goal
 from discreet.types import Columns, Ints
 
-# The number of rows is counted with this part of the budget, and with the larger one if it is not known to a hundredth.
-TOTAL, MORE_TOTAL, WELL_KNOWN = 0.002, 0.03, 0.01
-# Single columns get this part of the budget; more where there are few rows for each cell and unit of noise.
-SINGLES, SCARCE = 0.1, 2.5
-# Of what a selection and its look cost, so much is for selecting.
-SELECTING = 0.1
-# So many selections for each column are planned for, one at once. If a look at a pair then has less noise than this
-# part of the rows, in L1, they are finer, up to so many times as many, and several at once.
-ROUNDS, FINE, MOST_FINER = 4, 0.045, 4.0
-# A round that taught less than its noise makes the next ones better by this factor at most, and so many must be left.
-LARGEST_FACTOR, ROUNDS_LEFT = 4.0, 6.0
-# Steps of a fit within the rounds and of the last, and how near to rest they come, in deviations of the noise.
-FEW_STEPS, MANY_STEPS = 30, 200
-NEAR, CLOSE = 0.05, 0.01
-# What is planned stays below what is left by this part: prices are rounded up.
-HAIR = 1e-9
-# Less than this part of the budget is not worth another round.
-CRUMB = 1e-4
-# A tree this many times smaller than it may be has room for any pair, though its cliques are found greedily.
-SLACK = 4
-# No more candidates than this are compared in one selection.
-MOST_CANDIDATES = 5_000
+
+@dataclass(frozen=True, slots=True)
+class AimTuning:
+    """How the budget is paced. Set by hand; bench/release.py measures the result on public tables.
+
+    A share is a part of the budget.
+    """
+
+    # The count of rows; a second one where the deviation of the first is more than this part of the rows.
+    first_count: float = 0.002
+    second_count: float = 0.03
+    count_deviation: float = 0.01
+    # Single columns; twice as much at this clarity: rows for each cell and unit of noise.
+    singles: float = 0.1
+    clarity_of_double_singles: float = 2.5
+    # The part of a round that pays for selecting; the rest pays for measuring what was selected.
+    selection: float = 0.1
+    # Planned selections for each column, one in a round. Where the noise of a measured pair is less than `low_noise`
+    # (in L1, as a part of the rows), more are planned, up to this factor, and several in a round.
+    selections_per_column: int = 4
+    low_noise: float = 0.045
+    most_refinement: float = 4.0
+    # A round that taught less than its noise makes the share of the next larger, by this factor at most, and so that
+    # at least this number of rounds is left.
+    largest_growth: float = 4.0
+    fewest_rounds_left: float = 6.0
+    # Steps of the fit in each round and of the last fit, and their tolerances in deviations of the noise.
+    round_steps: int = 30
+    final_steps: int = 200
+    round_tolerance: float = 0.05
+    final_tolerance: float = 0.01
+    # Plans stay below what is left by this part, because prices are rounded up.
+    rounding_margin: float = 1e-9
+    # A smaller part of the budget is not worth another round.
+    least_share: float = 1e-4
+    # A tree this many times smaller than its limit has room for any pair, though its cliques are found greedily.
+    clique_slack: int = 4
+    # Candidates that one selection compares, at most.
+    most_candidates: int = 5_000
+
+
+AIM = AimTuning()
 
 
 def adaptive(
@@ -83,7 +104,7 @@ def adaptive(
     yield from work.singles()
     planned, together = work.pace()
     yield from work.select(rounds or planned, at_once or together, tell)
-    return work.fit(MANY_STEPS, tolerance=CLOSE)
+    return work.fit(AIM.final_steps, tolerance=AIM.final_tolerance)
 
 
 class _Work:
@@ -122,10 +143,10 @@ class _Work:
 
     def count(self) -> Procedure[None]:
         """Count the rows, twice if they are few."""
-        for part in (TOTAL, MORE_TOTAL):
+        for part in (AIM.first_count, AIM.second_count):
             total, variance = total_of(self.known.lattice)
-            if sqrt(variance) > WELL_KNOWN * total:
-                units = (1 - HAIR) * part * float(self.units)
+            if sqrt(variance) > AIM.count_deviation * total:
+                units = (1 - AIM.rounding_margin) * part * float(self.units)
                 yield from self.look(
                     steps_within(self.known, {(): 1.0}, units).steps, "the number of rows, for a release"
                 )
@@ -133,7 +154,7 @@ class _Work:
     def singles(self) -> Procedure[None]:
         """Measure the single columns; with all there is, if nothing else is to be measured or can be."""
         clear = self.total * sqrt(self.units) / sum(self.sizes.values())
-        part = min(1.0, SINGLES * (1 + SCARCE / clear)) if self.candidates else 1.0
+        part = min(1.0, AIM.singles * (1 + AIM.clarity_of_double_singles / clear)) if self.candidates else 1.0
         units = min(part * float(self.units), float(self.left))
         # The larger a column, the more its noise adds up to; not as much as it has cells, for many are empty.
         wanted = {scope: sqrt(self.sizes[scope[0]]) for scope in self.alone}
@@ -145,7 +166,7 @@ class _Work:
             float((block.price * np.maximum(each * wanted[scope] - block.precision, 0.0)).sum())
             for scope, block in blocks.items()
         )
-        steps = steps_within(self.known, wanted, (1 - HAIR) * missing).steps
+        steps = steps_within(self.known, wanted, (1 - AIM.rounding_margin) * missing).steps
         yield from self.look(steps, "single columns, for a release")
         # Pairs that were looked at before, and that singles do not explain, are in the tree from the beginning.
         found, self.tree = joined(self.known, self.columns)
@@ -153,21 +174,21 @@ class _Work:
             if fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells):
                 self.scopes.append(scope)
         if len(self.scopes) < len(found):
-            self.tree = self.fit(FEW_STEPS, tolerance=NEAR)
+            self.tree = self.fit(AIM.round_steps, tolerance=AIM.round_tolerance)
 
     def pace(self) -> tuple[int, int]:
         """How many selections to plan for, and how many of them at once: more where a look has little noise."""
-        units = (1 - SELECTING) * float(self.left) / (ROUNDS * len(self.columns))
+        units = (1 - AIM.selection) * float(self.left) / (AIM.selections_per_column * len(self.columns))
         pairs = [scope for scope, _ in self.candidates if len(scope) == 2]
         noise = median([noise_after(self.known, pair, units) for pair in pairs] or [inf]) / self.total
-        finer = min(max(FINE / noise, 1.0), MOST_FINER)
-        return round(finer * ROUNDS * len(self.columns)), round(2 * finer - 1)
+        finer = min(max(AIM.low_noise / noise, 1.0), AIM.most_refinement)
+        return round(finer * AIM.selections_per_column * len(self.columns)), round(2 * finer - 1)
 
     def select(self, rounds: int, at_once: int, tell: Tell | None) -> Procedure[None]:
         """Rounds, until nothing is left."""
         share = float(self.left) / rounds
         self.typical = self.total / 2
-        while self.left > CRUMB * self.units:
+        while self.left > AIM.least_share * self.units:
             if float(self.left) < 2 * share * at_once:
                 share = float(self.left) / at_once
             chosen = yield from self._chosen(share, at_once)
@@ -184,25 +205,27 @@ class _Work:
 
     def _round(self, chosen: Sequence[Columns], share: float) -> Procedure[float]:
         """Measure what was chosen, each for a share, and fit again; the share of the next round."""
-        units = (1 - SELECTING) * share
+        units = (1 - AIM.selection) * share
         noise = sum(noise_after(self.known, scope, units) for scope in chosen)
         before = [self.tree.marginal(scope) for scope in chosen]
-        steps = [rising_step(self.known, scope, (1 - HAIR) * units) for scope in chosen]
+        steps = [rising_step(self.known, scope, (1 - AIM.rounding_margin) * units) for scope in chosen]
         yield from self.look(steps, "where a model is most wrong")
         self.scopes += [scope for scope in chosen if scope not in self.scopes]
-        self.tree = self.fit(FEW_STEPS, tolerance=NEAR)
+        self.tree = self.fit(AIM.round_steps, tolerance=AIM.round_tolerance)
         learnt = sum(
             float(np.abs(self.tree.marginal(scope) - old).sum()) for scope, old in zip(chosen, before, strict=True)
         )
         self.typical = learnt / len(chosen)
         if learnt > noise:
             return share
-        return share * min(LARGEST_FACTOR, max(1.0, float(self.left) / (ROUNDS_LEFT * share * len(chosen))))
+        return share * min(
+            AIM.largest_growth, max(1.0, float(self.left) / (AIM.fewest_rounds_left * share * len(chosen)))
+        )
 
     def _chosen(self, share: float, at_once: int) -> Procedure[list[Columns]]:
         """The marginals that are selected, one after the other; fewer if there are no more."""
-        epsilon = selection_for(SELECTING * share)
-        offered = self._offered((1 - SELECTING) * share)
+        epsilon = selection_for(AIM.selection * share)
+        offered = self._offered((1 - AIM.selection) * share)
         chosen: list[Columns] = []
         for _ in range(min(at_once, len(offered))):
             scopes, expected, handicaps = zip(*offered, strict=True)
@@ -238,15 +261,15 @@ class _Work:
 
     def _has_room(self, scope: Columns) -> bool:
         # Were its smallest column put into every clique, the tree would hold the pair.
-        if min(self.sizes[name] for name in scope) * self.tree.cells <= self.most_cells / SLACK:
+        if min(self.sizes[name] for name in scope) * self.tree.cells <= self.most_cells / AIM.clique_slack:
             return True
         return fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells)
 
     def _rest(self) -> Procedure[None]:
         """Spend what is left on all that is in the tree: there is nothing left to choose."""
         every = [*self.scopes, *self.alone]
-        if every and self.left > CRUMB * self.units:
-            units = (1 - HAIR) * float(self.left) / len(every)
+        if every and self.left > AIM.least_share * self.units:
+            units = (1 - AIM.rounding_margin) * float(self.left) / len(every)
             yield from self.look([rising_step(self.known, scope, units) for scope in every], "what a model holds")
 
     def fit(self, steps: int, *, tolerance: float) -> Tree:
@@ -291,4 +314,4 @@ def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:
     weights = {scope: sum(matters[name] for name in scope) for scope in possible}
     most = max(weights.values(), default=1.0)
     possible.sort(key=lambda scope: (len(scope), -weights[scope], goal.cells(scope), scope))
-    return [(scope, weights[scope] / most) for scope in possible[:MOST_CANDIDATES]]
+    return [(scope, weights[scope] / most) for scope in possible[: AIM.most_candidates]]

@@ -28,12 +28,21 @@ from discreet.release.task import Brief, Goal, Precisions
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns
 
-# A first look at the number of rows, where it is not public and delta is 0, gets this part of the budget.
-FIRST_PURE = Fraction(1, 50)
-# It is taken for as many deviations too large.
-DOUBT = 2.0
-# How far marginals of three columns are from what single columns, and pairs, say of them: the mean L1 distance.
-APART = {1: 0.4, 2: 0.05}
+
+@dataclass(frozen=True, slots=True)
+class DirectTuning:
+    """Constants of the method where delta is 0. Set by hand; no benchmark measures the result."""
+
+    # The share of the budget for a first count of the rows, if their number is not public.
+    first_count: Fraction = Fraction(1, 50)
+    # The count is lowered by this many of its deviations: if there are few rows, single columns are the safer choice.
+    count_deviations: float = 2.0
+    # The mean L1 distance of marginals of three columns from what single columns, and pairs, predict.
+    unexplained_by_singles: float = 0.4
+    unexplained_by_pairs: float = 0.05
+
+
+DIRECT = DirectTuning()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +73,9 @@ def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
         raise TooLarge(refused)
     weights, left = dict(goal.weights), brief.units
     if known.accounting == "pure":
-        left -= yield from counted(known, left * FIRST_PURE)
+        left -= yield from counted(known, left * DIRECT.first_count)
         rows, variance = total_of(known.lattice)
-        # In doubt there are few rows: then a look at single columns is the safer one.
-        weights = dict(best_depth(goal, known, rows - DOUBT * variance**0.5, left).weights)
+        weights = dict(best_depth(goal, known, rows - DIRECT.count_deviations * variance**0.5, left).weights)
     else:
         shares = _shares(known, goal, weights, left).items()
         told = sum(1 / (known.marginal_step(scope, share).variance * goal.cells(scope)) for scope, share in shares)
@@ -125,7 +133,7 @@ def depths(goal: Goal, known: Known, rows: float, units: Fraction) -> list[Depth
     """What to measure where delta is 0: the marginals of the goal, or all of fewer of their columns.
 
     The error foreseen is that of the noise, after it is brought nearer to a table, and how far typical tables are from
-    what marginals of so few columns say (`APART`).
+    what marginals of so few columns say (`DirectTuning`).
     """
     deep = max(map(len, goal.scopes))
     return [_depth(goal, known, columns, rows, units) for columns in range(1, deep + 1)]
@@ -138,14 +146,15 @@ def best_depth(goal: Goal, known: Known, rows: float, units: Fraction) -> Depth:
 
 def _depth(goal: Goal, known: Known, columns: int, rows: float, units: Fraction) -> Depth:
     weights: dict[Columns, float] = {}
-    apart = 0.0
+    unexplained = 0.0
     for scope, weight in goal.weights:
         chosen = list(combinations(scope, min(columns, len(scope))))
         for each in chosen:
             weights[each] = weights.get(each, 0.0) + weight / len(chosen)
-        apart += weight * (APART.get(columns, APART[2]) if len(scope) > columns else 0.0)
+        if len(scope) > columns:
+            unexplained += weight * (DIRECT.unexplained_by_singles if columns == 1 else DIRECT.unexplained_by_pairs)
     errors = lattice_errors(goal, _precisions(goal, known, weights, units), max(rows, 1.0), projected=True)
-    return Depth(columns, weights, mean_error(goal, errors) + apart)
+    return Depth(columns, weights, mean_error(goal, errors) + unexplained)
 
 
 def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], units: Fraction) -> Precisions:

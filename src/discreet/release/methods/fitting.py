@@ -25,14 +25,14 @@ from discreet.release.task import Goal
 from discreet.types import Columns
 
 # A mixture is fitted to no more numbers than this: it looks at all of them again and again.
-MOST_CELLS = 2**22
+MOST_FITTED_CELLS = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class FitTuning:
+class EnsembleFitTuning:
     """Constants of the fit of an ensemble, chosen on drawn tables and three public ones (bench/release.py)."""
 
-    # A member has a component for so many rows that stand out of the noise, within these limits.
+    # A member has a component for each this many rows that exceed the noise, within these limits.
     rows_per_component: float = 50.0
     fewest_components: int = 4
     most_components: int = 256
@@ -42,8 +42,8 @@ class FitTuning:
     components_in_all: int = 1000
     fewest_members: int = 6
     steps: int = 600
-    # Where rows stand out by less (`layers.clarity`), a tree of the strongest pairs with so many cells is blended in:
-    # the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
+    # Below this clarity (`interactions.clarity`), a tree of the strongest pairs with at most this many cells is blended
+    # in: the ensemble learns a little of every pair, most of it noise, and the tree learns a few pairs well.
     clear_from: float = 15.0
     blended_tree_cells: int = 4000
     blended_tree_share: float = 0.25
@@ -55,7 +55,7 @@ class FitTuning:
     strong_pair: float = 0.5
 
 
-FIT = FitTuning()
+ENSEMBLE_FIT = EnsembleFitTuning()
 
 
 def too_large(goal: Goal) -> str:
@@ -69,10 +69,10 @@ def too_large(goal: Goal) -> str:
     'the marginals have 6250000 cells together; the limit is 4194304'
     """
     cells = sum(goal.cells(scope) for scope in goal.scopes)
-    if cells > MOST_CELLS:
+    if cells > MOST_FITTED_CELLS:
         return (
-            f"the marginals have {cells} cells together; the limit is {MOST_CELLS}. Ask for fewer columns at once, "
-            "or declare coarser ones."
+            f"the marginals have {cells} cells together; the limit is {MOST_FITTED_CELLS}. Ask for fewer columns "
+            "at once, or declare coarser ones."
         )
     deepest = max(goal.scopes, key=lambda scope: _pieces_in(goal, scope))
     if _pieces_in(goal, deepest) > MOST_PIECES:
@@ -101,23 +101,23 @@ def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = No
         goal.domain,
         noisy_marginals(everything, list(everything.blocks)),
         total=max(rows, 1.0),
-        members=FIT.members,
+        members=ENSEMBLE_FIT.members,
         components=components_of(rows, max(units, worth(everything, goal))),
-        steps=FIT.steps,
+        steps=ENSEMBLE_FIT.steps,
         tell=tell,
     )
 
 
 def components_of(rows: float, units: float) -> int:
     """How many components a member of the ensemble has."""
-    wanted = max(rows, 1.0) * units**0.5 / FIT.rows_per_component
-    return int(np.clip(wanted, FIT.fewest_components, FIT.most_components))
+    wanted = max(rows, 1.0) * units**0.5 / ENSEMBLE_FIT.rows_per_component
+    return int(np.clip(wanted, ENSEMBLE_FIT.fewest_components, ENSEMBLE_FIT.most_components))
 
 
 def members_for(components: int, measured: float) -> int:
     """How many members an ensemble has; they differ most in the part of the goal that was not `measured` as it is."""
-    unmeasured = round(FIT.members * (1 - measured) ** 2)
-    return max(FIT.fewest_members, unmeasured, FIT.components_in_all // components)
+    unmeasured = round(ENSEMBLE_FIT.members * (1 - measured) ** 2)
+    return max(ENSEMBLE_FIT.fewest_members, unmeasured, ENSEMBLE_FIT.components_in_all // components)
 
 
 def rows_of(lattice: Lattice) -> float:
@@ -151,13 +151,13 @@ def fit_low_order(
         total=rows_of(known.lattice),
         members=members,
         components=components,
-        steps=FIT.steps,
+        steps=ENSEMBLE_FIT.steps,
         supposed=() if seen is None else _supposed_independent(known, seen),
         tell=tell,
     )
-    if clarity(goal, rows, units) > FIT.clear_from or len(ensemble.weights) == 1:
+    if clarity(goal, rows, units) > ENSEMBLE_FIT.clear_from or len(ensemble.weights) == 1:
         return ensemble
-    tree, share = _tree_of_strongest(known, goal, ensemble), FIT.blended_tree_share
+    tree, share = _tree_of_strongest(known, goal, ensemble), ENSEMBLE_FIT.blended_tree_share
     return Blend([ensemble, tree], [1 - share, share])
 
 
@@ -174,15 +174,15 @@ def _measured_triples(known: Known, goal: Goal) -> float:
 def tree_of_pairs(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
     """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
     sizes = {name: goal.domain[name].size for name in goal.names}
-    if not 0 < len(pairs) <= FIT.most_pairs_in_tree * len(goal.of_size(2)):
+    if not 0 < len(pairs) <= ENSEMBLE_FIT.most_pairs_in_tree * len(goal.of_size(2)):
         return None
     scopes: list[Columns] = [(name,) for name in sizes]
     for pair in pairs:
-        if not fits(scopes, pair, sizes, FIT.most_tree_cells):
+        if not fits(scopes, pair, sizes, ENSEMBLE_FIT.most_tree_cells):
             return None
         scopes.append(pair)
     for triple in goal.of_size(3):
-        if triple in known.lattice.blocks and fits(scopes, triple, sizes, FIT.most_tree_cells):
+        if triple in known.lattice.blocks and fits(scopes, triple, sizes, ENSEMBLE_FIT.most_tree_cells):
             scopes.append(triple)
     return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=rows_of(known.lattice), scopes=scopes)
 
@@ -194,7 +194,7 @@ def _tree_of_strongest(known: Known, goal: Goal, model: Mixture) -> Tree:
     sizes = {name: goal.domain[name].size for name in names}
     scopes: list[Columns] = [(name,) for name in names]
     for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
-        if beyond[pair] > 0 and fits(scopes, pair, sizes, max(FIT.blended_tree_cells, sum(sizes.values()))):
+        if beyond[pair] > 0 and fits(scopes, pair, sizes, max(ENSEMBLE_FIT.blended_tree_cells, sum(sizes.values()))):
             scopes.append(pair)
     return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=model.total, scopes=scopes)
 
@@ -207,7 +207,7 @@ def _beyond_noise(known: Known, goal: Goal, model: Mixture, pair: Columns) -> fl
         return 0.0
     alone = np.outer(*(model.marginal([name]) for name in pair)) / model.total
     noise = goal.cells(pair) * sqrt(2 / pi / precision)
-    return float(np.abs(model.marginal(pair) - alone).sum()) - FIT.strong_pair * noise
+    return float(np.abs(model.marginal(pair) - alone).sum()) - ENSEMBLE_FIT.strong_pair * noise
 
 
 def _looks_at_exactly(known: Known, scopes: Sequence[Columns]) -> list[NoisyMarginal]:

@@ -21,17 +21,17 @@ from discreet.plan.plan import Steps
 from discreet.plan.requests import Measure, Procedure
 from discreet.release.budget_allocation import distances_for, steps_within
 from discreet.release.error.interactions import clarity
-from discreet.release.methods.fitting import FIT, fit_low_order, tree_of_pairs
+from discreet.release.methods.fitting import ENSEMBLE_FIT, fit_low_order, tree_of_pairs
 from discreet.release.methods.pair_split import Seen, Split, best_split
 from discreet.release.task import Goal
 from discreet.types import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class MixtureTuning:
+class MixtureMethodTuning:
     """How the budget is split, chosen on drawn tables (bench/release_calibrate.py) and public ones (bench/release.py).
 
-    A share is a part of the budget. Clarity is how well rows stand out of the noise (`layers.clarity`).
+    A share is a part of the budget. Clarity is how well rows stand out of the noise (`interactions.clarity`).
     """
 
     # A first count of the rows, if their number is not public; an error of it is one of every marginal.
@@ -74,7 +74,7 @@ class MixtureTuning:
     least_share: float = 1e-3
 
 
-MIXTURE = MixtureTuning()
+MIXTURE_METHOD = MixtureMethodTuning()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,8 @@ def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[State, float
     shares = shares_of(goal, rows, units, public=public)
     importance, by_size = _importance(goal), size_power(clarity(goal, rows, units))
     singles: dict[Columns, float] = {
-        (name,): importance[name,] ** MIXTURE.weight_power * goal.domain[name].size ** by_size for name in goal.names
+        (name,): importance[name,] ** MIXTURE_METHOD.weight_power * goal.domain[name].size ** by_size
+        for name in goal.names
     }
     # The rows may have got more than their share, or less; of the rest all others get theirs.
     return State(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
@@ -154,8 +155,8 @@ def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[State, float
 
 def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
     """Count the rows, again and again until they are known as well as so many are worth; what that cost."""
-    spent, wanted = 0.0, MIXTURE.first_count
-    while spent < (1 - MIXTURE.least_share) * wanted * units:
+    spent, wanted = 0.0, MIXTURE_METHOD.first_count
+    while spent < (1 - MIXTURE_METHOD.least_share) * wanted * units:
         steps = steps_within(known, {(): 1.0}, wanted * units - spent)
         if not steps.steps:
             break
@@ -163,9 +164,9 @@ def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
         rows, variance = total_of(known.lattice)
         # In doubt there are few.
         few = max(rows - variance**0.5, 1.0)
-        enough = min(MIXTURE.largest_repeated_count, (MIXTURE.count_deviation * few) ** -2 / units)
+        enough = min(MIXTURE_METHOD.largest_repeated_count, (MIXTURE_METHOD.count_deviation * few) ** -2 / units)
         share = shares_of(goal, rows, units, public=False).total
-        wanted = min(MIXTURE.count_growth * wanted, max(share, enough))
+        wanted = min(MIXTURE_METHOD.count_growth * wanted, max(share, enough))
     return spent
 
 
@@ -191,11 +192,11 @@ def _distances(state: State, left: float) -> Procedure[tuple[State, float]]:
 def _divide(state: State, left: float) -> Procedure[tuple[State, float]]:
     """Decide what pairs get, and give single columns the rest, if distances were seen."""
     goal, scopes, seen = state.goal, state.goal.of_size(2), state.seen
-    unclear = clarity(goal, state.rows, state.units) < FIT.clear_from
+    unclear = clarity(goal, state.rows, state.units) < ENSEMBLE_FIT.clear_from
     weights = {
-        pair: state.importance[pair] ** MIXTURE.weight_power
-        * distance ** MIXTURE.distance_powers[unclear]
-        * goal.freedom(pair) ** MIXTURE.freedom_powers[unclear]
+        pair: state.importance[pair] ** MIXTURE_METHOD.weight_power
+        * distance ** MIXTURE_METHOD.distance_powers[unclear]
+        * goal.freedom(pair) ** MIXTURE_METHOD.freedom_powers[unclear]
         for pair, distance in zip(scopes, np.ones(len(scopes)) if seen is None else seen.about, strict=True)
     }
     if seen is None:
@@ -220,7 +221,8 @@ def _triples(state: State, left: float) -> Procedure[tuple[State, float]]:
     if not state.shares.triples:
         return state, 0.0
     weights = {
-        each: state.importance[each] ** MIXTURE.weight_power * goal.freedom(each) ** MIXTURE.triple_freedom_power
+        each: state.importance[each] ** MIXTURE_METHOD.weight_power
+        * goal.freedom(each) ** MIXTURE_METHOD.triple_freedom_power
         for each in goal.of_size(3)
         if goal.cells(each) <= state.shares.room
         and (not told or sum(pair in told for pair in combinations(each, 2)) > 1)
@@ -231,7 +233,7 @@ def _triples(state: State, left: float) -> Procedure[tuple[State, float]]:
 
 def _rest(state: State, left: float) -> Procedure[tuple[State, float]]:
     """Single columns again, if much is left: pairs of which one column has one value say no more than the other."""
-    if left <= MIXTURE.least_share * state.units:
+    if left <= MIXTURE_METHOD.least_share * state.units:
         return state, 0.0
     return state, (yield from _measure_singles(state, left))
 
@@ -261,19 +263,19 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     """The split of the budget, by sizes, rows and budget alone; `public` says whether the number of rows is."""
     clear = clarity(goal, rows, units)
     deep = max(map(len, goal.scopes))
-    more = 1 + MIXTURE.clarity_of_double_singles / clear
+    more = 1 + MIXTURE_METHOD.clarity_of_double_singles / clear
     cells = sum(goal.domain[name].size for name in goal.names)
     # An error of the number of rows is one of every marginal; it matters where rows are few or other errors small.
-    total = max(MIXTURE.first_count, more / cells, MIXTURE.count_at_unit_clarity / clear)
-    total = 0.0 if public else min(MIXTURE.largest_count, _balanced(rows, units, clear), total)
-    singles = min(1.0, MIXTURE.singles * more) if deep > 1 else 1.0
+    total = max(MIXTURE_METHOD.first_count, more / cells, MIXTURE_METHOD.count_at_unit_clarity / clear)
+    total = 0.0 if public else min(MIXTURE_METHOD.largest_count, _balanced(rows, units, clear), total)
+    singles = min(1.0, MIXTURE_METHOD.singles * more) if deep > 1 else 1.0
     if singles == 1.0:
         return Shares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
-    room = int(clear**MIXTURE.triple_cells_power)
+    room = int(clear**MIXTURE_METHOD.triple_cells_power)
     covered = _covered(goal, room) if deep > 2 else 0.0
-    triples = MIXTURE.triples * covered**0.5 if covered >= MIXTURE.least_triples else 0.0
+    triples = MIXTURE_METHOD.triples * covered**0.5 if covered >= MIXTURE_METHOD.least_triples else 0.0
     left = 1.0 - total
-    singles = singles * left * (1 + (MIXTURE.singles_with_triples * covered if triples else 0.0))
+    singles = singles * left * (1 + (MIXTURE_METHOD.singles_with_triples * covered if triples else 0.0))
     look = _share_of_distances(goal, rows, units) * left
     triples = min(triples, 1 - singles) * left
     return Shares(total, singles, look, left - singles - look - triples, triples, room)
@@ -284,13 +286,13 @@ def _share_of_distances(goal: Goal, rows: float, units: float) -> float:
     pairs = goal.of_size(2)
     if all(goal.cells(pair) <= 4 for pair in pairs):
         return 0.0
-    wanted = len(pairs) / (MIXTURE.distance_deviation * max(rows, 1.0)) ** 2 / units
-    return max(MIXTURE.distances, min(MIXTURE.largest_distances, wanted))
+    wanted = len(pairs) / (MIXTURE_METHOD.distance_deviation * max(rows, 1.0)) ** 2 / units
+    return max(MIXTURE_METHOD.distances, min(MIXTURE_METHOD.largest_distances, wanted))
 
 
 def size_power(clear: float) -> float:
     """The power of its size by which a single column gets more."""
-    return MIXTURE.size_power * clear / (clear + MIXTURE.clarity_of_half_size_power)
+    return MIXTURE_METHOD.size_power * clear / (clear + MIXTURE_METHOD.clarity_of_half_size_power)
 
 
 def _balanced(rows: float, units: float, clear: float) -> float:
@@ -299,7 +301,7 @@ def _balanced(rows: float, units: float, clear: float) -> float:
     With a part s the number is off by 1/(√s n μ), and an error E of single columns grows to about (1 + s/2) E: the sum
     is least at s = (n μ E)^(−2/3).
     """
-    error = min(1.0, MIXTURE.singles_error_at_unit_clarity / clear)
+    error = min(1.0, MIXTURE_METHOD.singles_error_at_unit_clarity / clear)
     return float((max(rows, 1.0) * units**0.5 * error) ** (-2 / 3))
 
 

@@ -14,21 +14,35 @@ from numpy.typing import NDArray
 from discreet.estimate.estimator import Known
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.allocation import fill_to_budget
-from discreet.release.error.interactions import KEPT, Shares, crossed, noise_share, scatter
+from discreet.release.error.interactions import INTERACTION, Shares, crossed, noise_share, scatter
 from discreet.types import Bools, Columns, Numbers
 
-# The parts of a budget for pairs that are compared.
-PARTS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
-# Pairs get nothing if the error is at least this part of what it is without them, and all of the budget, and all of
-# them, if nothing else makes the error smaller than this part: a fit learns more of pairs together than of each.
-LITTLE, LITTLE_MORE = 0.92, 0.9
-# Those that stand out get all of it if that makes the error this much smaller, and if of the others fewer than this
-# part are apart at all: a little of many pairs adds up, and mixtures learn it.
-SOME, SELDOM = 0.97, 0.2
-# What is measured of a pair is clear if its noise is less than this part of its distance from independent.
-CLEAR = 0.5
-# Precisions are compared up to this part of them.
-HAIR = 1e-6
+
+@dataclass(frozen=True, slots=True)
+class PairSplitTuning:
+    """How shares of pairs are compared. Set by hand; bench/release.py measures the result on public tables.
+
+    A ratio is an expected error over another; the first is better where it is smaller.
+    """
+
+    # The shares of the budget for pairs that are compared.
+    candidate_shares: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+    # Pairs get nothing if the error with them is not below this part of the error without them.
+    worthwhile_ratio: float = 0.92
+    # Pairs get all of the budget unless the best share is below this part of the error at all of it: a fit learns more
+    # from pairs together than from each.
+    partial_ratio: float = 0.9
+    # Only pairs that stand out are measured if that is below this part of the error of measuring all, and if of the
+    # others a smaller part than `rare_dependence` is dependent: mixtures learn weak dependence from many pairs.
+    selective_ratio: float = 0.97
+    rare_dependence: float = 0.2
+    # A measured pair is clear if its noise is less than this part of its distance from independence.
+    clear_noise: float = 0.5
+    # Relative tolerance in comparisons of precisions.
+    precision_tolerance: float = 1e-6
+
+
+PAIR_SPLIT = PairSplitTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +89,7 @@ class Apart:
 
     def clear(self, noise: Numbers) -> bool:
         """Whether pairs that stand out are learnt well from numbers with such noise."""
-        return bool(self.stand.any() and np.median(noise[self.stand] / self.far[self.stand]) < CLEAR)
+        return bool(self.stand.any() and np.median(noise[self.stand] / self.far[self.stand]) < PAIR_SPLIT.clear_noise)
 
     def left(self, noise: Numbers, below: Numbers) -> Numbers:
         """How far off a model is that is fitted to pairs with such noise; `below` are squared errors of their columns.
@@ -124,7 +138,7 @@ def best_split(
     weights = np.array([wanted[1][pair] for pair in seen.pairs])
     matters = np.array([importance[pair] for pair in seen.pairs])
     found = []
-    for part in PARTS:
+    for part in PAIR_SPLIT.candidate_shares:
         precision = fill_to_budget(singles, table.singles.price, table.singles.precision, (1 - part) * units)
         below = (table.singles.noise(precision, rows)[table.columns] ** 2).sum(axis=1)
         for chosen in (np.ones_like(apart.stand), apart.stand):
@@ -134,7 +148,7 @@ def best_split(
             noise = table.both.noise(precision, rows)
             here = _told(precision, weights, chosen)
             found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, here, apart.clear(noise)))
-    best = _chosen([each for each in found if apart.often < SELDOM or each.pairs.all()])
+    best = _chosen([each for each in found if apart.often < PAIR_SPLIT.rare_dependence or each.pairs.all()])
     some = [pair for pair, here in zip(seen.pairs, best.pairs, strict=True) if here and best.part]
     told = tuple(pair for pair, here in zip(seen.pairs, best.told, strict=True) if here)
     return Split(best.part, {pair: wanted[1][pair] for pair in some}, told, best.clear)
@@ -145,18 +159,20 @@ def _told(precision: Numbers, weights: Numbers, chosen: Bools) -> Bools:
     paid = chosen & (weights > 0)
     if not paid.any():
         return chosen
-    return np.asarray(precision >= (1 - HAIR) * (precision[paid] / weights[paid]).min() * weights)
+    return np.asarray(
+        precision >= (1 - PAIR_SPLIT.precision_tolerance) * (precision[paid] / weights[paid]).min() * weights
+    )
 
 
 def _chosen(found: Sequence[Choice]) -> Choice:
     """Nothing for pairs if little is gained; some of them if that is better; everything if little more is gained."""
     every = [each for each in found if each.pairs.all()]
     some = [each for each in found if not each.pairs.all()]
-    kind = some if some and min(some).error < SOME * min(every).error else every
+    kind = some if some and min(some).error < PAIR_SPLIT.selective_ratio * min(every).error else every
     best, everything = min(kind), kind[-1]
-    if best.error > LITTLE * found[0].error:
+    if best.error > PAIR_SPLIT.worthwhile_ratio * found[0].error:
         return found[0]
-    return everything if best.error > LITTLE_MORE * everything.error else best
+    return everything if best.error > PAIR_SPLIT.partial_ratio * everything.error else best
 
 
 def apart_of(far: Numbers, deviation: float, by_chance: Numbers) -> Apart:
@@ -197,10 +213,11 @@ class _Pieces:
 
     def noise(self, precision: Numbers, rows: float) -> Numbers:
         """The error of the noise of each block, as a part of the rows; infinite where nothing is known."""
-        pairs = zip(self.spread, self.cell, precision, strict=True)
-        return np.array(
-            [KEPT * noise_share(spread, sqrt(cell / each) / rows) if each else inf for spread, cell, each in pairs]
-        )
+        shares = [
+            noise_share(spread, sqrt(cell / each) / rows) if each else inf
+            for spread, cell, each in zip(self.spread, self.cell, precision, strict=True)
+        ]
+        return INTERACTION.fit_noise * np.array(shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

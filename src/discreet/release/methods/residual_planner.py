@@ -204,12 +204,25 @@ def _along(matrices: tuple[Numbers, ...], rows: Numbers) -> Numbers:
 
 Norm = Literal["l2", "l1"]
 
-# Noise is written as 2^j/k with so many bits of k, and the budget is filled up to this share of it, never above.
-BITS, FULL = 36, 1 - 2**-34
-# A budget of which this share is spent is spent.
-ENOUGH = 1 - Fraction(1, 10**9)
-# Rounds of the searches; how little a round may still change, and how far a joint price may be from the largest move.
-_ROUNDS, _EXACT, _NEAR = 40, 1e-10, 2e-3
+
+@dataclass(frozen=True, slots=True)
+class PlannerTuning:
+    """Tolerances of the search and of rounding. Set by hand; tests/release/test_allocate.py compares with optima."""
+
+    # A standard deviation is written as 2^j/k, where k has this many bits.
+    noise_bits: int = 36
+    # The search plans for this part of the budget, so that rounding never passes it.
+    planned_share: float = 1 - 2**-34
+    # A budget is spent when this part of it is.
+    spent_share: Fraction = 1 - Fraction(1, 10**9)
+    # Rounds of a search, at most.
+    rounds: int = 40
+    # A search ends when a round changes weights by less (relative), and the joint price is as near to the largest move.
+    weight_tolerance: float = 1e-10
+    price_tolerance: float = 2e-3
+
+
+PLANNER = PlannerTuning()
 
 
 def allocate(asked: Asked | Goal, known: Known, *, budget: Number, norm: Norm = "l2") -> Precisions:
@@ -234,7 +247,7 @@ def allocate(asked: Asked | Goal, known: Known, *, budget: Number, norm: Norm = 
         raise BadParameter(
             f'norm is {norm!r}; it must be "l2" (variances) or "l1" (absolute errors). Give one of them.'
         )
-    amount = float(positive("budget", budget)) * FULL
+    amount = float(positive("budget", budget)) * PLANNER.planned_share
     table = asked_marginals(asked) if isinstance(asked, Goal) else asked
     market = market_of(table, known)
     return table.split(market.reached(_search(table, market, amount, norm)))
@@ -252,13 +265,13 @@ def as_steps(known: Known, precisions: Mapping[Columns, Numbers], *, budget: Num
     if budget is None:
         return _steps(wanted, 1.0, known)[0]
     limit, scale, found = positive("budget", budget), 1.0, Steps(())
-    for _ in range(_ROUNDS):
+    for _ in range(PLANNER.rounds):
         steps, spent = _steps(wanted, scale, known)
         if spent <= limit:
             found = steps
-            if spent >= limit * ENOUGH or _has_least_noise(steps):
+            if spent >= limit * PLANNER.spent_share or _has_least_noise(steps):
                 break
-        scale *= float(limit / spent) * FULL
+        scale *= float(limit / spent) * PLANNER.planned_share
     return found
 
 
@@ -269,7 +282,7 @@ def _search(asked: Asked, market: Market, budget: float, norm: Norm) -> Numbers:
     kinds of exchange, with shares that grow for the kinds by which people move more.
     """
     rows, shares = asked.weights, tuple(each.any_shares() for each in market.exchanges)
-    for _ in range(_ROUNDS):
+    for _ in range(PLANNER.rounds):
         weight = _filled(asked.demand(rows), market, budget)
         before = rows
         if norm == "l1":
@@ -277,7 +290,9 @@ def _search(asked: Asked, market: Market, budget: float, norm: Norm) -> Numbers:
             tangents = np.divide(asked.answers, variances, out=np.zeros_like(variances), where=variances > 0)
             rows = asked.weights * np.sqrt(tangents)
         market, shares = market.mended(weight, shares)
-        if market.cost(weight) <= budget * (1 + _NEAR) and np.allclose(rows, before, rtol=_EXACT, atol=0.0):
+        if market.cost(weight) <= budget * (1 + PLANNER.price_tolerance) and np.allclose(
+            rows, before, rtol=PLANNER.weight_tolerance, atol=0.0
+        ):
             break
     # The shares are never quite right, and the largest move is what is paid for.
     return weight * (budget / max(budget, market.cost(weight)))
@@ -328,7 +343,7 @@ def _noise(root: float) -> Fraction:
     (Fraction(4, 1), True)
     """
     mantissa, exponent = frexp(root)
-    return Fraction(2 ** (BITS - exponent), floor(mantissa * 2**BITS))
+    return Fraction(2 ** (PLANNER.noise_bits - exponent), floor(mantissa * 2**PLANNER.noise_bits))
 
 
 def _has_least_noise(steps: Steps) -> bool:
