@@ -132,6 +132,14 @@ def test_the_modules_and_functions_that_a_page_names_exist(path):
     assert list(missing(path.read_text(), path)) == []
 
 
+def test_the_table_of_renamed_modules_leads_from_what_is_gone_to_what_is_there():
+    rows = re.findall(r"^\| (`.*`) \| `(.*)` \|$", (ROOT / "docs/decisions/13-rooms-and-names.md").read_text(), re.M)
+    assert len(rows) > 150
+    for was, now in rows:
+        assert (HOUSE / now).is_dir() or (HOUSE / f"{now}.py").exists(), now
+        assert not [each for each in re.findall("`(.*?)`", was) if (HOUSE / f"{each}.py").exists()]
+
+
 def test_the_check_of_names_sees_what_is_not_there():
     page = ROOT / "docs/architecture.md"
     assert list(missing("`ledger/gone.py` and `discreet.privacy.event`, `ledger/ledger.py` `Ledger.gone`", page)) == [
