@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 import machine
 from discreet.noise import discrete_gaussian, discrete_laplace, kernel, rounded_gaussian
-from discreet.noise.sample import _gaussian_shape, _laplace_shape, settle
+from discreet.noise.sample import _gaussian_shape, _laplace_shape, decide_exactly
 
 SCALES = [1, 10**3, 10**6, 10**9]
 RESULTS = Path(__file__).parent / "results"
@@ -90,7 +90,7 @@ def naive_geometric(scale):
 def slow_draw(shape):
     """A draw by exact comparison alone, as the rare undecided ones are settled."""
     words = np.random.default_rng().integers(-(2**63), 2**63, size=2).tolist()
-    return settle(shape, *words)
+    return decide_exactly(shape, *words)
 
 
 def timing():

@@ -386,11 +386,11 @@ def goals(entries, spread):
 
 @contextmanager
 def patience(value) -> Iterator[None]:
-    before, stepping.PATIENCE = stepping.PATIENCE, value
+    before, stepping.LATTICE_RENTAL_FACTOR = stepping.LATTICE_RENTAL_FACTOR, value
     try:
         yield
     finally:
-        stepping.PATIENCE = before
+        stepping.LATTICE_RENTAL_FACTOR = before
 
 
 def patiences(streams):
@@ -399,8 +399,8 @@ def patiences(streams):
     for value in PATIENCES:
         with patience(value):
             rows.append((value, *(f"{simulate(stream).spent[-1] / 2:.3g}" for stream in streams)))
-    head = ("PATIENCE", *(f"{stream.name}, ρ" for stream in streams))
-    return table(f"The planner's patience (it is {stepping.PATIENCE:g})", head, rows)
+    head = ("LATTICE_RENTAL_FACTOR", *(f"{stream.name}, ρ" for stream in streams))
+    return table(f"The planner's patience (it is {stepping.LATTICE_RENTAL_FACTOR:g})", head, rows)
 
 
 def figure(entries, path):

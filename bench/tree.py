@@ -21,7 +21,7 @@ from discreet import load_adult
 from discreet.data import ADULT
 from discreet.model.interface import NoisyMarginal
 from discreet.model.tree import max_entropy as entropic
-from discreet.model.tree.elimination import marginal
+from discreet.model.tree.elimination import marginal_by_elimination
 from discreet.model.tree.junction_tree import fits, triangulate
 from discreet.model.tree.max_entropy import gather
 from discreet.model.tree.message_passing import lay_out
@@ -199,7 +199,7 @@ def graph(near, extra, rounds):
     sizes = dict.fromkeys(domain, 2)
 
     def by_marginal(query):
-        table = marginal(tree.layout, tree.directed, tree.beliefs, query.scope, sizes)
+        table = marginal_by_elimination(tree.layout, tree.directed, tree.beliefs, query.scope, sizes)
         return total * query.products[0].contract(table, query.scope)
 
     one, answers = cpu(lambda: [tree.answer(query) for query in queries], rounds)

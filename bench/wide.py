@@ -26,7 +26,7 @@ from discreet.accounting.gaussian_dp import squared_mu_of_pure
 from discreet.accounting.renyi_dp import ORDERS
 from discreet.curator.records import STEEPNESS
 from discreet.errors import DiscreetError
-from discreet.estimate.estimator import quantile
+from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.lab.textbook.pmw import PMW
 from discreet.mechanism.sparse_vector import sparse_vector
@@ -67,7 +67,7 @@ class Outcome:
 
 def unit(rows):
     """The squared mu of one direct answer."""
-    return (quantile(CONFIDENCE) / (ERROR * rows)) ** 2
+    return (normal_quantile(CONFIDENCE) / (ERROR * rows)) ** 2
 
 
 def spent(desk, rows):
@@ -314,7 +314,7 @@ def report(figures, series, count, folder):
     lines.append(
         f"- classic Laplace sparse vector with the coin's promise, and no false alarm in {count:,} answers of a model "
         f"that is right: {price:,.0f} units for each hit that it may have, paid at the start whether it comes or not; "
-        f"a hit of the coin is {(STEEPNESS / quantile(CONFIDENCE)) ** 2:.0f}, paid when it comes."
+        f"a hit of the coin is {(STEEPNESS / normal_quantile(CONFIDENCE)) ** 2:.0f}, paid when it comes."
     )
     for each in ("tree", "nltcs"):
         for setting in ("bun", "root", "cube", "calibrated") if each in figures else ():

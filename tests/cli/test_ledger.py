@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from cli.shell import run
 from discreet.accounting import Gaussian, Laplace, Repeat
 from discreet.cli import app
-from discreet.cli.output import visible
+from discreet.cli.output import printable
 from discreet.errors import BadParameter, LedgerDamaged
 from discreet.ledger import Budget, Head, Ledger
 from support.ledger_places import PLACES, needs_postgres, new_database
@@ -124,7 +124,7 @@ def test_a_terminal_sees_how_far_it_is(file, monkeypatch, capsys):
     from discreet.cli import ledger_tables as books
 
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with books.progress("entries checked", 1000) as seen:
+    with books.entry_progress("entries checked", 1000) as seen:
         seen(500)
     assert "500 entries checked" in capsys.readouterr().err
 
@@ -238,7 +238,7 @@ def test_markup_is_shown_as_it_was_written(hostile):
 
 
 def test_a_long_reason_is_cut(tmp_path):
-    assert visible("x" * 100_000, longest=500) == "x" * 499 + "…"
+    assert printable("x" * 100_000, longest=500) == "x" * 499 + "…"
 
 
 # cap and raise

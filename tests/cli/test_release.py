@@ -163,13 +163,13 @@ def test_a_refusal_is_one_sentence_with_an_exit_code(people):
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
-    with command.progress("Releasing") as tell:
+    with command.release_progress("Releasing") as tell:
         assert tell is None
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    with command.progress("Releasing") as tell:
+    with command.release_progress("Releasing") as tell:
         for share in (0.0, 0.5, 1.7):
             tell(share)
     shown = capsys.readouterr().err

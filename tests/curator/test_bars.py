@@ -19,7 +19,7 @@ from scipy.stats import binom, chi2
 
 import discreet as dp
 from discreet.curator import Curator
-from discreet.estimate.estimator import quantile
+from discreet.estimate.estimator import normal_quantile
 from discreet.query import Linear, Marginal, Ratio, col, count
 from discreet.query.product import Factor, Product
 from discreet.query.residual import axis_of
@@ -102,7 +102,7 @@ def _count(kind: Kind, columns: Any, confidence: float, seen: Seen, rng: np.rand
     seen.held[confidence].append(all(held))
     if confidence == 0.95 and not kind.together and rows and rows[0][0] is not None:
         value, error, truth = rows[0]
-        seen.standard.append((value - truth) / (error / quantile(0.95)))
+        seen.standard.append((value - truth) / (error / normal_quantile(0.95)))
 
 
 def orthogonal_contrasts(domain: Domain, names: list[str]) -> list[Linear]:
@@ -338,7 +338,7 @@ def runs(table: Table, kinds: list[Kind], contrasts: list[Linear], true: Counted
                 bought = desk.ask(Marginal((name,)), error=0.01 * len(true.frame))
                 assert bought.origin == "measured", "pieces of the lattice, whose errors are independent"
             answers = [desk.ask(query) for query in contrasts]
-            bars = [answer.error / quantile(0.95) for answer in answers]
+            bars = [answer.error / normal_quantile(0.95) for answer in answers]
             pool += [(answer.value - truth) / bar for answer, truth, bar in zip(answers, truths, bars, strict=True)]
         if kinds:
             with Curator(table, budget=budget, ledger=folder / f"{place} again.sqlite") as desk:
@@ -426,7 +426,7 @@ def gaussian_runs(times: int, contrasts: int, factor: float, rng: np.random.Gene
     for _ in range(times):
         error = rng.normal()
         for confidence in CONFIDENCES:
-            seen["a"].held[confidence].append(bool(abs(error) <= factor * quantile(confidence)))
+            seen["a"].held[confidence].append(bool(abs(error) <= factor * normal_quantile(confidence)))
         seen["a"].standard.append(error / factor)
     return seen, (rng.normal(size=times * contrasts) / factor).tolist()
 
@@ -453,10 +453,10 @@ def test_power_a_curator_with_small_bars_is_caught_on_a_real_table(people, tmp_p
     """The bars of the curator itself, made a third narrower."""
     from discreet.estimate import gaussian_estimator as gaussian
 
-    narrow = lambda confidence, joint=1: quantile(confidence, joint) * 0.6
+    narrow = lambda confidence, joint=1: normal_quantile(confidence, joint) * 0.6
     table, true = people
     contrasts = orthogonal_contrasts(table.domain, ["city", "age", "smoker", "pay"])
-    monkeypatch.setattr(gaussian, "quantile", narrow)
+    monkeypatch.setattr(gaussian, "normal_quantile", narrow)
     # Asked for three fifths of the error, it measures as before and says less.
     _, pool = runs(table, [], contrasts, true, QUICK, tmp_path)
     assert wrong_width(pool)

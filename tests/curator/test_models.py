@@ -115,7 +115,7 @@ def test_where_nobody_said_how_many_it_opens_once_as_much_was_spent_as_it_costs(
     with eager():
         assert asked_until_considered(table, tmp_path, monkeypatch, expected=None) is None
         # The pieces of thirty questions cost about ten units.
-        for name in ("TOTAL", "SINGLE", "PAIR", "JOINED"):
+        for name in ("TOTAL_UNITS", "SINGLE_UNITS", "PAIR_UNITS", "JOINED"):
             monkeypatch.setattr(discreet.plan.model_forecast, name, 0.0)
         monkeypatch.setattr(discreet.plan.model_forecast, "REST", 5.0)
         assert asked_until_considered(table, tmp_path, monkeypatch, expected=None) is not None
@@ -204,7 +204,7 @@ def failures_of_an_adversary(table, tmp_path, monkeypatch, *, count=160, confide
     """How many of so many answers are wrong, if the model is as misleading as it can be."""
     monkeypatch.setattr(discreet.curator.checked_model, "model_of", lambda *_: Adversary(table, int(ERROR) + 1))
     monkeypatch.setattr(Models, "_learn", lambda *_: None)
-    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
+    monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 0.0)
     questions = conjunctions(count, ways=6, seed=2)
     truths = truth_of(table, questions)
     with Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
@@ -307,7 +307,7 @@ def test_each_hit_is_paid_once_with_its_measurement_and_counts(bad, table):
 
 def test_answers_after_a_hit_keep_the_error(table, tmp_path, monkeypatch):
     monkeypatch.setattr(Models, "_learn", lambda *_: None)
-    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
+    monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 0.0)
     questions = conjunctions(120, seed=6)
     with Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         measure_singles(desk)
@@ -389,7 +389,7 @@ def test_a_hit_is_paid_even_if_another_process_spends_the_rest_meanwhile(bad, ta
 
     monkeypatch.setattr(Teller, "fits", overtaken)
     # Pieces of the lattice that cost more than the one number.
-    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 1000.0)
+    monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 1000.0)
     question = count(DOMAIN, parse_predicate("x0 AND x1 OR x2 AND x3 OR x4 AND x5", DOMAIN))
     try:
         bad.ask(question, **WISH)

@@ -116,7 +116,7 @@ def test_another_process_has_the_same_model_to_the_bit(table, address):
 
 def test_an_attempt_that_was_given_up_is_remembered(table, tmp_path, monkeypatch):
     address = tmp_path / "x.sqlite"
-    for name in ("GOOD", "HOPELESS", "MIXABLE"):
+    for name in ("GOOD", "GIVEN_UP", "MIXABLE"):
         monkeypatch.setattr(discreet.plan.build_model, name, -100.0)
     with eager(), Desk(table, address, budget=PLENTY) as desk:
         for question in conjunctions(16):

@@ -51,7 +51,7 @@ def session(seed, how_many, **fixed):
 def make_impatient(monkeypatch, seed):
     """Every third session measures numbers by themselves where it can, and not the lattice."""
     if seed % 3 == 2:
-        monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
+        monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 0.0)
 
 
 # --- Record and replay -----------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def recorded_session(seed, how_many, tmp_path, *, budget=PLENTY, **fixed):
 @pytest.mark.parametrize("how", ["patient", "impatient", "pure"])
 def test_the_total_of_the_ledger_follows_from_the_matrices_that_were_recorded(domain, unit, how, tmp_path, monkeypatch):
     if how == "impatient":
-        monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
+        monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 0.0)
     budget = PURE if how == "pure" else PLENTY
     paid, total = recorded_session(3, 8 if how == "pure" else 25, tmp_path, budget=budget, domain=domain, unit=unit)
     assert len(paid) >= 2

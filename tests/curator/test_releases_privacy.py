@@ -308,13 +308,13 @@ def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize("method", ["direct", "lattice", "mixture"])
 def test_half_the_price_is_seen(method, tmp_path, monkeypatch):
-    right = discreet.plan.plan.event_of
+    right = discreet.plan.plan.step_event
 
     def cheaper(*arguments):
         event = right(*arguments)
         return replace(event, squared_sensitivity=event.squared_sensitivity / 2)
 
-    monkeypatch.setattr(discreet.plan.plan, "event_of", cheaper)
+    monkeypatch.setattr(discreet.plan.plan, "step_event", cheaper)
     assert "more than paid" in seen(method, tmp_path)
 
 

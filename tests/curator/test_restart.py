@@ -105,7 +105,7 @@ def test_after_long_sessions_a_new_curator_knows_the_same_to_the_bit(domain, uni
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_new_curator_knows_the_same_of_numbers_measured_by_themselves(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(discreet.plan.steps, "PATIENCE", 0.0)
+    monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 0.0)
     assert_restarts_well(*TABLES["rows"], tmp_path, seed=20 + seed, how_many=24)
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.measurements import GaussianQuery
-from discreet.estimate.residual_lattice import Lattice, among, price_of, subsets
+from discreet.estimate.residual_lattice import Lattice, among, precision_prices, subsets
 from discreet.estimate.separable import energies_of, family_of
-from discreet.estimate.transform import Cells, read
+from discreet.estimate.transform import EachCell, read
 from discreet.plan.plan import plan_steps
 from discreet.plan.steps import Target, can_buy, step_for
 from discreet.query import Marginal, col, count
@@ -41,7 +41,7 @@ def test_the_cells_of_a_group_say_what_their_rows_would(cells, ordered, products
     rng, axis = np.random.default_rng(seed), axis_of_size(cells, ordered=ordered)
     weights = rng.integers(-3, 4, (products, cells)).astype(float) if products else np.ones((1, cells))
     count_ = max(products, 1)
-    quick, slow = Cells(axis, weights if products else None), listed(axis, weights)
+    quick, slow = EachCell(axis, weights if products else None), listed(axis, weights)
     np.testing.assert_allclose(quick.energies, slow.energies, atol=1e-13)
     np.testing.assert_array_equal(quick.energies > 0, slow.energies > 0)
     np.testing.assert_allclose(quick.means(count_), slow.means(count_), atol=1e-14)
@@ -83,7 +83,7 @@ def test_a_piece_is_priced_by_its_sensitivity(unit, columns, drops, seed):
         moves = float(sensitivity_of(residual, domain, unit).l2_squared)
         gain = prod(axis.gain(part) for axis, part in zip(block.axes, place, strict=True))
         assert block.price[tuple(part - 1 for part in place)] == moves / gain
-    assert price_of(block.axes, unit, droppable=domain.drops).shape == tuple(axis.parts for axis in block.axes)
+    assert precision_prices(block.axes, unit, droppable=domain.drops).shape == tuple(axis.parts for axis in block.axes)
 
 
 @given(

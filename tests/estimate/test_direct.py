@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from discreet.estimate.direct_measurements import MOST_DIRECTS
-from discreet.estimate.estimator import quantile
+from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
-from discreet.mechanism.gaussian import half_width
+from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.query import Linear, Marginal
 from discreet.query.product import Product, box
 from discreet.query.residual import Measurement
@@ -119,10 +119,10 @@ def test_one_direct_and_the_lattice_are_weighed_by_their_precisions(seed):
     zeros = np.zeros(len(releases.variances), dtype=np.int64)
     lattice = Releases(releases.space, releases.measurements, []).learnt(zeros)
     _, alone = found(lattice, question)
-    best = quantile(0.95) * (1 / (1 / max(alone, 1e-300) + 1 / noise)) ** 0.5
+    best = normal_quantile(0.95) * (1 / (1 / max(alone, 1e-300) + 1 / noise)) ** 0.5
     known = releases.learnt(zeros)
     # The exact law of its own noise is preferred where the lattice adds little; the total has a half more.
-    assert bar(question, known) <= max(half_width(sigma, 0.95), best) * (1 + 1e-4) + 0.5
+    assert bar(question, known) <= max(gaussian_half_width(sigma, 0.95), best) * (1 + 1e-4) + 0.5
     assert bar(question, known) <= best / 0.95 * (1 + 1e-4) + 0.5
 
 
@@ -132,7 +132,7 @@ def test_a_direct_answer_is_at_least_as_good_as_its_own_noise(seed):
     releases = random_releases(rng)
     known = releases.learnt(np.zeros(len(releases.variances), dtype=np.int64))
     for question, sigma in releases.directs:
-        assert bar(question, known) <= half_width(sigma, 0.95) + 1
+        assert bar(question, known) <= gaussian_half_width(sigma, 0.95) + 1
 
 
 @law(40)

@@ -16,12 +16,12 @@ from discreet.estimate import laplace_estimator as laplace
 from discreet.estimate import laplace_marginal as whole
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.laplace_estimator import LaplaceMarginals, _cell, _one_bar
-from discreet.estimate.laplace_sum import chernoff_half_width, half_width
+from discreet.estimate.laplace_sum import chernoff_half_width, laplace_sum_half_width
 from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery
 from discreet.plan import allocation as fill
 from discreet.plan.allocation import Sparse, fill_to_targets
 from discreet.plan.laplace_plan import laplace_step
-from discreet.plan.plan import require_few
+from discreet.plan.plan import require_small_batch
 from discreet.plan.steps import Target
 from discreet.query import Marginal, col, count
 from discreet.query.linear import Linear
@@ -87,7 +87,7 @@ def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
     found = known.intervals(question, 0.95)
     best = next(each for each in known.marginals if each.columns == ("age", "city", "sex"))
     np.testing.assert_array_equal(found.values, best.values.reshape(best.shape).sum(axis=0).ravel())
-    expected = half_width(np.ones(1), np.array([9.0]), np.array([SMALL["age"].size]), confidence=0.95)
+    expected = laplace_sum_half_width(np.ones(1), np.array([9.0]), np.array([SMALL["age"].size]), confidence=0.95)
     assert set(found.errors.tolist()) == {expected}
     assert usual.errors.max() <= expected
     one = count(SMALL, (col("city") == "a") & (col("sex") == True))  # noqa: E712
@@ -102,7 +102,7 @@ def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
 )
 def test_the_shared_bound_is_never_below_the_tail(terms, confidence):
     weights, scales, counts = (np.array(each) for each in zip(*terms, strict=True))
-    exact = half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
+    exact = laplace_sum_half_width(weights.astype(float), scales.astype(float), counts, confidence=confidence)
     found = chernoff_half_width(weights.astype(float), scales.astype(float), counts, failure=1 - confidence)
     assert exact <= found * (1 + 1e-9)
     more = chernoff_half_width(weights + 1.0, scales.astype(float), counts, failure=1 - confidence)
@@ -176,15 +176,15 @@ def test_a_batch_that_is_too_large_is_refused_and_nothing_is_paid():
     names = sorted(FLAGS)
     known = GaussianLattice.nothing(FLAGS, Unit())
     wide = [conjunction(names[place : place + 9]) for place in range(8)]
-    require_few(wide[:7], known)
+    require_small_batch(wide[:7], known)
     with pytest.raises(TooLarge, match="Ask in several batches"):
-        require_few(wide, known)
-    require_few([conjunction(names[:13])], known)
+        require_small_batch(wide, known)
+    require_small_batch([conjunction(names[:13])], known)
     pairs = [conjunction([one, other]) for one in names for other in names if one < other]
-    require_few(pairs, known)
+    require_small_batch(pairs, known)
     with pytest.raises(TooLarge, match="sets of columns"):
-        require_few(pairs, LaplaceMarginals.nothing(FLAGS, Unit()))
-    require_few(pairs[:40], LaplaceMarginals.nothing(FLAGS, Unit()))
+        require_small_batch(pairs, LaplaceMarginals.nothing(FLAGS, Unit()))
+    require_small_batch(pairs[:40], LaplaceMarginals.nothing(FLAGS, Unit()))
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -8,7 +8,7 @@ import pytest
 from discreet import load_adult
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.estimate.estimator import quantile
+from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.estimate.measurements import GaussianQuery, LaplaceMarginal
@@ -85,7 +85,7 @@ def require_true(known, price):
             bar = known.intervals(question, confidence)
             error, missed = float(bar.errors[0]), abs(float(bar.values[0]) - float(exact(question)[0]))
             # A whole noise is within t as soon as the noise before rounding is within t + 1/2.
-            assert error >= quantile(confidence) * price**-0.5 * (1 - 1e-6) - 0.5
+            assert error >= normal_quantile(confidence) * price**-0.5 * (1 - 1e-6) - 0.5
             if confidence == SURE:
                 assert missed <= error * (1 + 1e-9)
 

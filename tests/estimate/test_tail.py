@@ -12,7 +12,7 @@ from flint import arb
 
 from discreet import noise
 from discreet.errors import BadParameter
-from discreet.estimate.laplace_sum import half_width, read_terms, tail, without_rare
+from discreet.estimate.laplace_sum import laplace_sum_half_width, read_terms, tail, without_rare
 from discreet.noise.law import laplace_mass
 from support.statistics import assert_rate_at_least
 
@@ -94,7 +94,7 @@ def test_with_whole_weights_it_is_the_smallest_half_width(terms):
     for confidence in CONFIDENCES:
         failure = float(1 - Fraction(repr(confidence)))
         smallest = next(t for t, probability in enumerate(exact) if probability <= failure)
-        assert half_width(*columns(*terms), counts_of(terms), confidence=confidence) == smallest
+        assert laplace_sum_half_width(*columns(*terms), counts_of(terms), confidence=confidence) == smallest
 
 
 @pytest.mark.parametrize("terms", WHOLE.values(), ids=WHOLE)
@@ -113,7 +113,7 @@ def test_with_real_weights_it_holds_and_is_at_most_one_percent_wider(terms):
         failure = float(1 - Fraction(repr(confidence)))
         smallest = places[np.searchsorted(beyond, failure * (1 - 1e-4), side="right")]
         holds = places[np.searchsorted(beyond, failure * (1 + 1e-9), side="right")]
-        found = half_width(*columns(*terms), confidence=confidence)
+        found = laplace_sum_half_width(*columns(*terms), confidence=confidence)
         assert holds <= found <= smallest + max(0.01 * smallest, 0.01 * deviation(terms))
 
 
@@ -123,7 +123,7 @@ def test_with_fewer_factors_than_it_takes_it_still_holds(terms, most):
     places, beyond = enumerated(terms)
     for confidence in CONFIDENCES:
         holds = places[np.searchsorted(beyond, float(1 - Fraction(repr(confidence))) * (1 + 1e-9), side="right")]
-        assert holds <= half_width(*columns(*terms), confidence=confidence, most=most) < 1e9
+        assert holds <= laplace_sum_half_width(*columns(*terms), confidence=confidence, most=most) < 1e9
 
 
 def test_large_noises_that_are_rare_are_bounded_and_take_no_longer():
@@ -135,14 +135,14 @@ def test_large_noises_that_are_rare_are_bounded_and_take_no_longer():
             terms = [(1.0, large), *small]
             places, beyond = enumerated(terms)
             holds = places[np.searchsorted(beyond, failure * (1 + 1e-9), side="right")]
-            assert holds <= half_width(*columns(*terms), confidence=1 - failure)
+            assert holds <= laplace_sum_half_width(*columns(*terms), confidence=1 - failure)
             shares = [0.0, 1e-3, 0.5, 1.0]
             for kept, left in (without_rare(read_terms(*columns(*terms), None), failure, share) for share in shares):
                 dropped = len(terms) - kept.counts.size
                 assert left + sorted(read_terms(*columns(*terms), None).moving())[0] * dropped <= failure
     wide = np.array([1.0, *(1e-9 * np.linspace(1, 2, 3000))]), np.array([0.15, *np.full(3000, 9.0)])
     begun = process_time()
-    assert 0 < half_width(*wide, confidence=0.95) < 10
+    assert 0 < laplace_sum_half_width(*wide, confidence=0.95) < 10
     assert process_time() - begun < 2
 
 
@@ -160,8 +160,8 @@ def test_with_real_weights_the_tail_is_a_bound_and_near(terms):
 
 
 def test_one_term_has_the_closed_form():
-    assert half_width(np.array([1.0]), np.array([10.0]), confidence=0.95) == 30
-    assert half_width(np.array([-0.5]), np.array([10.0]), confidence=0.95) == 15
+    assert laplace_sum_half_width(np.array([1.0]), np.array([10.0]), confidence=0.95) == 30
+    assert laplace_sum_half_width(np.array([-0.5]), np.array([10.0]), confidence=0.95) == 15
     assert tail(np.array([2.0]), np.array([1.0]), beyond=7.9) == pytest.approx(2 * np.exp(-4) / (1 + np.exp(-1)))
 
 
@@ -171,8 +171,8 @@ def test_real_and_whole_weights_agree_on_many_terms():
     scales = 1 + np.arange(400) % 40 / 3
     moved = weights * (1 + 1e-9 * np.sin(np.arange(400)))
     for confidence in CONFIDENCES[1:]:
-        whole = half_width(weights, scales, confidence=confidence)
-        assert whole * (1 - 1e-8) <= half_width(moved, scales, confidence=confidence) <= whole * 1.01
+        whole = laplace_sum_half_width(weights, scales, confidence=confidence)
+        assert whole * (1 - 1e-8) <= laplace_sum_half_width(moved, scales, confidence=confidence) <= whole * 1.01
 
 
 def holds(width, draws, confidence):
@@ -187,7 +187,11 @@ def drawn(weights, scale, size=100_000):
 def test_the_draws_of_our_sampler_stay_inside(weights):
     draws = drawn(weights, 4)
     for confidence in (0.5, 0.95, 0.999):
-        holds(half_width(np.array(weights), np.full(len(weights), 4.0), confidence=confidence), draws, confidence)
+        holds(
+            laplace_sum_half_width(np.array(weights), np.full(len(weights), 4.0), confidence=confidence),
+            draws,
+            confidence,
+        )
 
 
 def test_a_gaussian_of_the_same_variance_is_caught():
@@ -195,18 +199,21 @@ def test_a_gaussian_of_the_same_variance_is_caught():
     width = NormalDist().inv_cdf(1 - 0.001 / 2) * deviation([(weight, 4) for weight in weights])
     with pytest.raises(AssertionError, match="promised"):
         holds(width, drawn(weights, 4), 0.999)
-    assert half_width(np.array(weights), np.full(3, 4.0), confidence=0.999) > 1.05 * width
+    assert laplace_sum_half_width(np.array(weights), np.full(3, 4.0), confidence=0.999) > 1.05 * width
 
 
 def test_of_a_million_terms_it_is_the_gaussian_one():
     width = NormalDist().inv_cdf(0.975) * 1000 * deviation([(1, 10)])
-    found = half_width(np.array([1.0]), np.array([10.0]), np.array([1_000_000]), confidence=0.95)
+    found = laplace_sum_half_width(np.array([1.0]), np.array([10.0]), np.array([1_000_000]), confidence=0.95)
     assert found == pytest.approx(width, rel=1e-4)
 
 
 @pytest.mark.parametrize("weights", [[1.0, 1.0, 2.0], [1.0, 0.37, 0.77]])
 def test_more_confidence_is_wider(weights):
-    widths = [half_width(np.array(weights), np.full(3, 2.5), confidence=one) for one in np.linspace(0.02, 0.999, 60)]
+    widths = [
+        laplace_sum_half_width(np.array(weights), np.full(3, 2.5), confidence=one)
+        for one in np.linspace(0.02, 0.999, 60)
+    ]
     # The smoothing follows the width, so without a lattice neighbours may differ by it.
     assert all(later >= earlier * 0.995 for earlier, later in pairwise(widths))
     assert widths[-1] > widths[30] > widths[0]
@@ -215,21 +222,23 @@ def test_more_confidence_is_wider(weights):
 @pytest.mark.parametrize("factor", [1e-6, 1 / 3, 7.0, 1e6 * np.pi])
 @pytest.mark.parametrize("weights", [[1.0, 1.0, 2.0], [1.0, 0.37, 0.77]])
 def test_it_scales_with_the_weights(weights, factor):
-    once = half_width(np.array(weights), np.full(3, 2.5), confidence=0.95)
-    assert half_width(factor * np.array(weights), np.full(3, 2.5), confidence=0.95) == pytest.approx(factor * once)
+    once = laplace_sum_half_width(np.array(weights), np.full(3, 2.5), confidence=0.95)
+    assert laplace_sum_half_width(factor * np.array(weights), np.full(3, 2.5), confidence=0.95) == pytest.approx(
+        factor * once
+    )
 
 
 def test_signs_order_zeros_and_merging_do_not_matter():
-    once = half_width(np.array([1.0, 2.0]), np.array([5.0, 3.0]), np.array([3, 1]), confidence=0.95)
+    once = laplace_sum_half_width(np.array([1.0, 2.0]), np.array([5.0, 3.0]), np.array([3, 1]), confidence=0.95)
     weights, scales = np.array([0.0, -1.0, -2.0, 1.0, 1.0]), np.array([9.0, 5.0, 3.0, 5.0, 5.0])
-    assert half_width(weights, scales, confidence=0.95) == once
+    assert laplace_sum_half_width(weights, scales, confidence=0.95) == once
 
 
 def test_without_noise_the_error_is_zero():
     nothing = np.zeros(2), np.ones(2)
-    assert half_width(*nothing, confidence=0.95) == tail(*nothing, beyond=0.0) == 0.0
+    assert laplace_sum_half_width(*nothing, confidence=0.95) == tail(*nothing, beyond=0.0) == 0.0
     assert tail(*nothing, beyond=-1.0) == 1.0
-    assert half_width(np.array([1.0, sqrt(2)]), np.full(2, 0.01), confidence=1 - 1e-9) == 0.0
+    assert laplace_sum_half_width(np.array([1.0, sqrt(2)]), np.full(2, 0.01), confidence=1 - 1e-9) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -249,7 +258,7 @@ def test_without_noise_the_error_is_zero():
 )
 def test_bad_terms_are_refused(coefficients, scales, counts, said):
     with pytest.raises(BadParameter, match=said):
-        half_width(coefficients, scales, counts, confidence=0.95)
+        laplace_sum_half_width(coefficients, scales, counts, confidence=0.95)
     with pytest.raises(BadParameter, match=said):
         tail(coefficients, scales, counts, beyond=1.0)
 
@@ -257,7 +266,7 @@ def test_bad_terms_are_refused(coefficients, scales, counts, said):
 @pytest.mark.parametrize("confidence", [0, 1, 1.5, -0.1, float("nan"), "0.9", True])
 def test_a_bad_confidence_is_refused(confidence):
     with pytest.raises(BadParameter, match="confidence is"):
-        half_width(np.ones(1), np.ones(1), confidence=confidence)
+        laplace_sum_half_width(np.ones(1), np.ones(1), confidence=confidence)
 
 
 @pytest.mark.parametrize("beyond", [float("nan"), float("inf"), "1", None])
@@ -277,6 +286,6 @@ def test_large_sums_are_fast(case):
     best = 1.0
     for _ in range(5):
         start = perf_counter()
-        half_width(weights, scales, counts, confidence=0.95)
+        laplace_sum_half_width(weights, scales, counts, confidence=0.95)
         best = min(best, perf_counter() - start)
     assert best < 0.1

@@ -16,7 +16,7 @@ from discreet.errors import BadParameter, BudgetExceeded, Refusal, SealBroken
 from discreet.learn.holdout import generalization as population
 from discreet.learn.holdout.comparison_design import ComparisonTerms, designed
 from discreet.learn.holdout.generalization import chernoff_interval, description_nats, population_of
-from discreet.learn.holdout.holdout import Estimate, Holdout
+from discreet.learn.holdout.holdout import Holdout, HoldoutEstimate
 from discreet.learn.holdout.scores import GRID, sum_sensitivity
 from support.statistics import assert_rate_at_least
 
@@ -153,7 +153,7 @@ class Naive:
     def estimate(self, statistic):
         value = float(np.mean(statistic(self.held)))
         low, high = value - self.off, value + self.off
-        return Estimate(value, self.off, low, high, 0.95, "holdout", "", 1, 1)
+        return HoldoutEstimate(value, self.off, low, high, 0.95, "holdout", "", 1, 1)
 
 
 def test_every_interval_holds_under_an_adaptive_attack_which_a_naive_holdout_does_not_survive():

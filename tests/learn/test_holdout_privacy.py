@@ -20,7 +20,7 @@ from discreet.learn.holdout import scores as statistic
 from discreet.learn.holdout.comparison_design import ComparisonDesign, ComparisonTerms
 from discreet.learn.holdout.holdout import Holdout
 from discreet.learn.holdout.leaderboard import Leaderboard
-from discreet.mechanism.protocol import BITS, Interactive, Mechanism
+from discreet.mechanism.protocol import LAW_BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
 from discreet.source.source import unseal
@@ -144,7 +144,7 @@ NEIGHBOURS = [((0, 1), (0, 2)), ((1, 1), (1, 2)), ((2, 2), (0, 2)), ((1, 2), (1,
 
 def worst_loss(monkeypatch, plan, session, asked, *, values=(-1, 2), pairs=NEIGHBOURS, sides=2, **named):
     worst, looked = ball(0), 0
-    with precision(BITS):
+    with precision(LAW_BITS):
         for one, other in pairs:
             for answers in scripts(sides * len(asked), plan.checks, values):
                 first, said = scripted(monkeypatch, plan, answers, session(one, asked))
@@ -216,7 +216,7 @@ def test_telling_the_very_value_that_was_compared_is_noticed(coarse):
     from discreet.noise.law import laplace_mass, laplace_tail
 
     def mass(values):
-        with precision(BITS):
+        with precision(LAW_BITS):
             whole = ball(0)
             for z in range(-200, 1):
                 chance = laplace_mass(z, made.scales[0]) * laplace_mass(0 - values[-1], second)
@@ -225,7 +225,7 @@ def test_telling_the_very_value_that_was_compared_is_noticed(coarse):
                 whole += chance
             return whole
 
-    with precision(BITS):
+    with precision(LAW_BITS):
         lost = (mass([0] * (before + 1)) / mass([1] * before + [0])).log()
     assert bool(lost > ball(made.epsilon))
 

@@ -7,7 +7,7 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from discreet.cli.explain_command import explain as command
+from discreet.cli.explain_command import explain_guarantee as command
 from discreet.meaning import Study, explain, meaning_page
 from discreet.meaning.guarantee_page import belief_figure, story, study_figure, tradeoff_figure
 

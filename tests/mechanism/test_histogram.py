@@ -6,7 +6,7 @@ import pytest
 from discreet import verify
 from discreet.accounting.sensitivity import histogram_sensitivity
 from discreet.mechanism import histogram, split_scale
-from discreet.mechanism.laplace import half_width
+from discreet.mechanism.laplace import laplace_half_width
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, REPLACE, UNITS, sealed
 
@@ -35,7 +35,9 @@ def test_splitting_the_budget_costs_half_as_many_times_the_noise_as_there_are_ce
 
 def test_the_errors_show_the_same_factor():
     joint = histogram(epsilon=1, cells=1000, unit=REPLACE).error(0.95)
-    assert half_width(split_scale(epsilon=1, cells=1000, unit=REPLACE), 0.95) / joint == pytest.approx(500, rel=0.2)
+    assert laplace_half_width(split_scale(epsilon=1, cells=1000, unit=REPLACE), 0.95) / joint == pytest.approx(
+        500, rel=0.2
+    )
 
 
 def test_it_releases_an_integer_for_each_cell():

@@ -9,7 +9,7 @@ from discreet import verify
 from discreet.accounting.sensitivity import matrix_sensitivity
 from discreet.errors import SealBroken
 from discreet.mechanism import laplace
-from discreet.mechanism.laplace import half_width, union_half_width
+from discreet.mechanism.laplace import laplace_half_width, union_half_width
 from discreet.noise.law import laplace_tail
 from support.broken_mechanisms import laplace_too_little_noise
 from support.mechanism_values import ADD, REPLACE, UNITS, first_coordinate, sealed, total
@@ -67,7 +67,7 @@ def test_the_law_is_complete(values):
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999999])
 @pytest.mark.parametrize("joint", [1, 7, 1000])
 def test_the_error_is_the_smallest_that_holds(scale, confidence, joint):
-    width = int(half_width(scale, confidence, joint=joint))
+    width = int(laplace_half_width(scale, confidence, joint=joint))
     holds = 1 - 2 * laplace_tail(width + 1, scale)
     assert holds**joint >= confidence
     if width:
@@ -77,7 +77,7 @@ def test_the_error_is_the_smallest_that_holds(scale, confidence, joint):
 def test_the_lectures_bound_holds_and_is_never_smaller():
     for scale in (Fraction(1), Fraction(10), Fraction(77, 3)):
         for joint in (1, 10, 1000):
-            assert union_half_width(scale, 0.95, joint=joint) >= half_width(scale, 0.95, joint=joint)
+            assert union_half_width(scale, 0.95, joint=joint) >= laplace_half_width(scale, 0.95, joint=joint)
 
 
 def test_the_lectures_bound_fails_on_integers_if_it_is_not_rounded_up():

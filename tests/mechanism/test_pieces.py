@@ -12,7 +12,7 @@ from discreet.accounting.sensitivity import Sensitivity, pieces_sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.interval import precision
 from discreet.mechanism import discrete_gaussian, gaussian, gaussian_pieces, laplace, public
-from discreet.mechanism.protocol import BITS
+from discreet.mechanism.protocol import LAW_BITS
 from discreet.query import Marginal, Residual
 from discreet.query.residual import Measurement, axis_of_size
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit
@@ -126,7 +126,7 @@ def test_the_law_is_the_product_of_those_of_the_stretches():
     law = mechanism.law([5, 0, -3])
     one, two = gaussian(sigma=1, sensitivity=1).law([5]), gaussian(sigma=Fraction(3, 2), sensitivity=1).law([0, -3])
     assert abs(total(law) - 1) < 1e-40
-    with precision(BITS):
+    with precision(LAW_BITS):
         for a, b in (((5,), (0, -3)), ((4,), (2, -1)), ((9,), (-3, 0))):
             assert abs(law.probabilities[a + b] - one.probabilities[a] * two.probabilities[b]) < 1e-40
         with pytest.raises(BadParameter, match="there are 2 values and the stretches hold 3; give one for each"):

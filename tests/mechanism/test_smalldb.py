@@ -13,7 +13,7 @@ from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, SealBroken, TooLarge
 from discreet.interval import ball, precision
 from discreet.mechanism import exponential, imbalance_effects, small_table
-from discreet.mechanism.protocol import BITS
+from discreet.mechanism.protocol import LAW_BITS
 from discreet.mechanism.smalldb import draw_level, levels, multisets, unranked
 from discreet.noise.law import exp_minus
 from support.broken_mechanisms import pretend
@@ -41,7 +41,7 @@ def score(effects, rows, counts, table):
 def brute_force(effects, rows, counts, rate):
     """Every multiset with its probability, from the definition and nothing else."""
     weights = {}
-    with precision(BITS):
+    with precision(LAW_BITS):
         for table in combinations_with_replacement(range(len(effects[0])), rows):
             weights[table] = exp_minus(rate * score(effects, rows, counts, table))
         whole = sum(weights.values(), arb(0))
@@ -56,7 +56,7 @@ def drawn_exactly(effects, rows, imbalances, rate, monkeypatch):
     counts, _, _ = every.walk(look)
     assert counts.sum() == every.count == comb(matrix.shape[1] + rows - 1, rows)
     chances, flips = {}, [[]]
-    with precision(BITS):
+    with precision(LAW_BITS):
         while flips:
             wanted, chance = flips.pop(), [arb(1)]
             taken = list(wanted)

@@ -8,7 +8,7 @@ import pytest
 from discreet.model.interface import NoisyMarginal
 from discreet.model.mixture import features
 from discreet.model.mixture.block_features import block_of
-from discreet.model.mixture.features import features_of
+from discreet.model.mixture.features import mixture_features
 from discreet.query.residual import axis_of
 from discreet.schema import Categories, Domain
 
@@ -130,9 +130,9 @@ def mixture(components=4, seed=1):
 
 
 def test_blocks_and_numbers_one_by_one_say_the_same(monkeypatch):
-    blocks = features_of(looks(), DOMAIN)
+    blocks = mixture_features(looks(), DOMAIN)
     monkeypatch.setattr(features, "LARGE", 10**9)
-    apart = features_of(looks(), DOMAIN)
+    apart = mixture_features(looks(), DOMAIN)
     assert blocks.blocks
     assert not apart.blocks
     assert blocks.numbers == apart.numbers
@@ -144,7 +144,7 @@ def test_blocks_and_numbers_one_by_one_say_the_same(monkeypatch):
 
 
 def test_the_turns_stand_for_all_blocks_on_average(monkeypatch):
-    found = features_of(looks(), DOMAIN)
+    found = mixture_features(looks(), DOMAIN)
     whole = found.loss(*mixture())
     monkeypatch.setattr(features.Features, "turns", property(lambda _: 3))
     turns = [found.loss(*mixture(), turn=turn) for turn in range(3)]

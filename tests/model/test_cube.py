@@ -7,7 +7,7 @@ import pytest
 
 from discreet.model.interface import NoisyMarginal
 from discreet.model.mixture import features
-from discreet.model.mixture.features import cube_of, features_of
+from discreet.model.mixture.features import cube_of, mixture_features
 from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain
 
@@ -31,9 +31,9 @@ def mixture(components=5, seed=1):
 
 
 def test_a_cube_and_numbers_one_by_one_say_the_same(monkeypatch):
-    together = features_of(looks(), DOMAIN)
+    together = mixture_features(looks(), DOMAIN)
     monkeypatch.setattr(features, "cube_of", lambda looks: None)
-    apart = features_of(looks(), DOMAIN)
+    apart = mixture_features(looks(), DOMAIN)
     assert together.cube is not None
     assert not together.higher
     assert apart.higher
@@ -46,7 +46,7 @@ def test_a_cube_and_numbers_one_by_one_say_the_same(monkeypatch):
 
 
 def test_several_mixtures_at_once_are_as_one_by_one():
-    found = features_of(looks(), DOMAIN)
+    found = mixture_features(looks(), DOMAIN)
     several = [mixture(seed=seed) for seed in range(3)]
     tables, weights = np.stack([one[0] for one in several], axis=1), np.stack([one[1] for one in several])
     losses, along_tables, along_weights = found.losses(tables, weights, TOTAL)

@@ -6,7 +6,7 @@ import pytest
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.dense import dense_model as dense
 from discreet.model.dense import ranges as kernels
-from discreet.model.dense.dense_model import DOUBT, LARGEST_STEP, Dense
+from discreet.model.dense.dense_model import LARGEST_STEP, MOST_DOUBT, Dense
 from discreet.model.dense.ranges import runs_of
 from discreet.query import Linear, col, count
 from discreet.query.product import Factor, Product, box
@@ -144,7 +144,7 @@ def test_the_running_total_does_not_drift(domain):
     boxes = [random_box(rng, domain, random_columns(rng, domain)) for _ in range(20)]
     for turn in range(1000 if domain is SMALL else 300):
         model.update(boxes[turn % 20], step=float(rng.normal()))
-        assert abs(model._mass - model._weights.sum()) <= DOUBT * model._mass
+        assert abs(model._mass - model._weights.sum()) <= MOST_DOUBT * model._mass
 
 
 def test_a_total_that_cancels_is_counted_anew():

@@ -10,7 +10,7 @@ from discreet.errors import BadParameter
 from discreet.model.interface import NoisyMarginal
 from discreet.model.mixture import ensemble as module
 from discreet.model.mixture.ensemble import TUNING, fit_ensemble
-from discreet.model.mixture.features import features_of
+from discreet.model.mixture.features import mixture_features
 from discreet.model.mixture.independent_model import product_of
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.schema import Boolean, Categories, Domain, Integers
@@ -102,7 +102,7 @@ def test_the_same_looks_give_the_same(looks, fitted):
 
 
 def test_its_misfit_is_what_it_says(looks, fitted):
-    numbers = features_of(looks, DOMAIN).numbers
+    numbers = mixture_features(looks, DOMAIN).numbers
     assert fitted.misfit * numbers == pytest.approx(
         misfit(fitted, looks) * sum(look.values.size for look in looks), rel=0.01
     )
@@ -243,7 +243,7 @@ def test_of_what_no_look_tells_a_mixture_says_what_is_supposed():
     assert errors[1] < 0.5 * errors[0]
     # It learns as much of the looks, and says how far off those are.
     assert misfit(models[1], looks) < 1.1 * max(1.0, misfit(models[0], looks))
-    numbers = features_of(looks, DOMAIN).numbers
+    numbers = mixture_features(looks, DOMAIN).numbers
     said = misfit(models[1], looks) * sum(look.values.size for look in looks)
     assert models[1].misfit * numbers == pytest.approx(said, rel=0.01)
 

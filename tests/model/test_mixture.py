@@ -12,7 +12,7 @@ import pytest
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.interface import NoisyMarginal
 from discreet.model.mixture import features
-from discreet.model.mixture.features import features_of
+from discreet.model.mixture.features import mixture_features
 from discreet.model.mixture.mixture_model import Mixture, fit_mixture
 from discreet.query import Linear
 from discreet.query.product import Factor, Product, box
@@ -139,7 +139,7 @@ def test_the_loss_is_the_sum_over_the_looks_and_its_slopes_are_its_own(order, pa
     rng = np.random.default_rng(order)
     model, other = random_mixture(5), random_mixture(6)
     looks = looks_at(table_of(other), SMALL, order, parts=parts)
-    together = features_of(looks, SMALL)
+    together = mixture_features(looks, SMALL)
     expected = sum(np.sum(look.residual(model.marginal(look.columns), SMALL) ** 2) * look.weight / 2 for look in looks)
     loss, along_tables, along_weights = together.loss(model.tables, model.weights, model.total)
     assert loss == pytest.approx(expected, rel=1e-11)
@@ -160,7 +160,7 @@ def test_the_loss_is_the_sum_over_the_looks_and_its_slopes_are_its_own(order, pa
 
 def test_looks_at_the_same_numbers_are_joined_by_inverse_variance():
     looks = [NoisyMarginal(("a",), (1,), np.array([value]), weight) for value, weight in ((10.0, 1.0), (40.0, 2.0))]
-    joined = features_of(looks, SMALL)
+    joined = mixture_features(looks, SMALL)
     assert joined.numbers == 1
     assert joined.values[1, 0] == joined.values[0, 1] == pytest.approx(30.0)
     assert joined.weight[1, 0] == 3.0
@@ -170,7 +170,7 @@ def test_what_no_table_could_make_of_a_look_is_not_counted():
     # Contrasts of three cells add up to zero; the last level of five cells has four halves, one of them of padding.
     contrasts = NoisyMarginal(("c",), (1,), np.array([7.0, 1.0, 1.0]), 1.0)
     levels = NoisyMarginal(("d",), (3,), np.array([1.0, 2.0, 3.0, 900.0]), 1.0)
-    both = features_of([contrasts, levels], SMALL)
+    both = mixture_features([contrasts, levels], SMALL)
     assert both.numbers == 2 + 3
     assert both.values[0].tolist() == [0, 4, -2, -2, 1, 2, 3]
 

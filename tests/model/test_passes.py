@@ -10,7 +10,7 @@ from discreet.model.tree.message_passing import lay_out
 
 # Long rows of a table are where a processor would add up several numbers at once.
 SIZES = [{"a": 6, "b": 5, "c": 2, "d": 3}, {"a": 20, "b": 3, "c": 2}, {"a": 40, "b": 7}]
-PLAIN = passes.Passes(passes.direct, passes.spread, passes.differentiate)
+PLAIN = passes.Passes(passes.to_conditionals, passes.to_beliefs, passes.differentiate)
 
 
 def layout_of(sizes):

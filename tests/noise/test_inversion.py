@@ -11,7 +11,7 @@ from flint import arb
 from discreet.interval import precision
 from discreet.noise import kernel, law
 from discreet.noise import kernel as compiled
-from discreet.noise.sample import Digits, _gaussian_shape, _laplace_shape, magnitude, settle
+from discreet.noise.sample import Digits, _gaussian_shape, _laplace_shape, decide_exactly, magnitude
 
 SCALES = [Fraction(3, 10), Fraction(1), Fraction(21, 2), Fraction(10**6), Fraction(10**12)]
 SHAPES = [make(scale) for make in (_laplace_shape, _gaussian_shape) for scale in SCALES]
@@ -99,7 +99,7 @@ def test_what_the_floats_decide_the_exact_comparison_decides_alike(shape):
     decided = by_kernel(shape, words)
     for i, value in enumerate(decided):
         if value != kernel.UNDECIDED:
-            assert settle(shape, words[2 * i], words[2 * i + 1], lambda: 2**63) == value
+            assert decide_exactly(shape, words[2 * i], words[2 * i + 1], lambda: 2**63) == value
 
 
 def test_with_no_margin_the_floats_are_sometimes_wrong():
@@ -110,7 +110,7 @@ def test_with_no_margin_the_floats_are_sometimes_wrong():
     kernel.integers(words, shape.table().plain, float(shape.scale), shape.offset, 0.0, bold)
     careful = by_kernel(shape, words)
     doubtful = [i for i, value in enumerate(careful) if value == kernel.UNDECIDED]
-    assert any(settle(shape, words[2 * i], words[2 * i + 1]) != bold[i] for i in doubtful)
+    assert any(decide_exactly(shape, words[2 * i], words[2 * i + 1]) != bold[i] for i in doubtful)
 
 
 @every_shape
@@ -129,14 +129,14 @@ def test_words_on_a_boundary_are_left_undecided_and_settled_by_the_words_after_t
         prefix = int((2 * shape.tail(k) * 2**124).lower().floor().unique_fmpz())
     first, second = (prefix >> 62) << 1, prefix & kernel.MASK
     assert by_kernel(shape, [first, second]) == [kernel.UNDECIDED]
-    assert settle(shape, first, second, lambda: 0) == k
-    assert settle(shape, first, second, lambda: 2**64 - 1) == k - 1
-    assert settle(shape, first + 1, second, lambda: 0) == -k
+    assert decide_exactly(shape, first, second, lambda: 0) == k
+    assert decide_exactly(shape, first, second, lambda: 2**64 - 1) == k - 1
+    assert decide_exactly(shape, first + 1, second, lambda: 0) == -k
 
 
 @every_shape
 def test_the_far_tail_beyond_the_table_is_settled_exactly(shape):
-    far = settle(shape, 0b110, 0, lambda: 0)
+    far = decide_exactly(shape, 0b110, 0, lambda: 0)
     assert by_kernel(shape, [0b110, 0]) == [kernel.UNDECIDED]
     with precision(300):
         # high = 3, so T is just above 3/2^63.

@@ -10,7 +10,7 @@ from flint import arb
 from discreet.interval import ball, precision
 from discreet.noise import kernel
 from discreet.noise.kernel import (
-    Table,
+    QuantileTable,
     exponential_coefficients,
     exponential_table,
     normal_coefficients,
@@ -70,7 +70,7 @@ def total_error(true, seventh, slope, stored):
     return coefficients + truncation + evaluation_error(stored) + slope * PLACE
 
 
-def worst(table: Table, cell_of) -> arb:
+def worst(table: QuantileTable, cell_of) -> arb:
     with precision(128):
         found = arb(0)
         for at, (octave, cell) in enumerate(CELLS, start=2 * kernel.CELLS):
@@ -89,7 +89,7 @@ def test_the_error_of_every_cell_is_below_the_promised_one(table, cell_of):
 def test_a_table_with_one_wrong_digit_in_one_coefficient_is_caught():
     plain = list(exponential_table().plain)
     plain[kernel.TERMS * 1000] *= 1 + 2.0**-45  # the constant term of a cell of octave 13
-    assert not worst(Table(plain, None), exponential_cell) < arb(kernel.ERROR)
+    assert not worst(QuantileTable(plain, None), exponential_cell) < arb(kernel.ERROR)
 
 
 @pytest.mark.parametrize("octave", [0, 1, 2, 9, 30, 47])
@@ -101,9 +101,11 @@ def test_the_kernel_reads_the_right_cell(octave):
         low = chance.getrandbits(62)
         with precision(160):
             tail = ball(Fraction((high << 62) + low, 1 << 125))
-            normal = kernel.quantile(high, low, normal_table().plain)
+            normal = kernel.tail_quantile(high, low, normal_table().plain)
             assert abs(enclose_normal(tail, normal) - arb(normal)) < arb(kernel.ERROR)
-            assert abs(-tail.log() - arb(kernel.quantile(high, low, exponential_table().plain))) < arb(kernel.ERROR)
+            assert abs(-tail.log() - arb(kernel.tail_quantile(high, low, exponential_table().plain))) < arb(
+                kernel.ERROR
+            )
 
 
 @pytest.mark.parametrize("value", [1.0, 0.75, 2.0**52, 2.0**53 - 1, 2.0**-40, 1.5 * 2.0**-30, 1 - 2.0**-53, 3.7e5])
@@ -114,13 +116,13 @@ def test_machine_code_splits_a_float_as_plain_python_does(value):
 
 def test_beyond_the_table_the_kernel_gives_up():
     for table in (normal_table().plain, exponential_table().plain):
-        assert isnan(kernel.quantile(0, kernel.MASK, table))
-        assert isnan(kernel.quantile((1 << 14) - 1, 0, table))
-        assert not isnan(kernel.quantile(1 << 14, 0, table))
+        assert isnan(kernel.tail_quantile(0, kernel.MASK, table))
+        assert isnan(kernel.tail_quantile((1 << 14) - 1, 0, table))
+        assert not isnan(kernel.tail_quantile(1 << 14, 0, table))
 
 
 def test_the_largest_tail_rounds_to_a_half_which_no_cell_holds():
-    assert isnan(kernel.quantile(kernel.MASK, kernel.MASK, exponential_table().plain))
+    assert isnan(kernel.tail_quantile(kernel.MASK, kernel.MASK, exponential_table().plain))
 
 
 @pytest.mark.parametrize("octave", range(1, kernel.OCTAVES, 5))
@@ -129,7 +131,7 @@ def test_digits_that_round_into_the_next_octave_are_evaluated_there(octave):
     high, low = kernel.MASK >> octave, kernel.MASK
     with precision(160):
         tail = ball(Fraction((high << 62) + low, 1 << 125))
-        assert abs(-tail.log() - arb(kernel.quantile(high, low, exponential_table().plain))) < arb(kernel.ERROR)
+        assert abs(-tail.log() - arb(kernel.tail_quantile(high, low, exponential_table().plain))) < arb(kernel.ERROR)
 
 
 @pytest.mark.parametrize("octave", [0, 5, 46])

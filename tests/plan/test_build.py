@@ -9,7 +9,7 @@ from discreet.curator.records import Released, learn
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.build_model import Built, build, model_of
-from discreet.plan.model_forecast import Stream, counted, model_units, probes
+from discreet.plan.model_forecast import Stream, counts_rows, model_units, probes
 from discreet.plan.plan import measured
 from discreet.plan.requests import Choose, Measure, Quantile, run
 from discreet.plan.steps import Target
@@ -189,7 +189,7 @@ def test_one_that_does_not_get_good_enough_is_given_up(table, monkeypatch):
 def test_where_pairs_are_not_explained_a_mixture_is_tried(monkeypatch):
     """Two kinds of rows, which no column shows."""
     # Looked at so well that the outcome does not hang on the noise.
-    for name, value in {"UNEXPLAINED": -1.0, "MIXED": (4.0,), "MIXABLE": 100.0, "PAIR": 4.0}.items():
+    for name, value in {"UNEXPLAINED": -1.0, "MIXED": (4.0,), "MIXABLE": 100.0, "PAIR_UNITS": 4.0}.items():
         monkeypatch.setattr(discreet.plan.build_model, name, value)
     rng = np.random.default_rng(4)
     kind = rng.random(200_000) < 0.4
@@ -215,7 +215,7 @@ def test_probes_are_like_the_questions_that_were_asked(table):
     assert len({question.scope for question in found}) > 60
     assert {len(question.scope) for question in found} == {4}
     assert {name for question in found for name in question.scope} == set(NAMES)
-    assert all(counted(DOMAIN, question) for question in found)
+    assert all(counts_rows(DOMAIN, question) for question in found)
     for question in found:
         for factor in question.products[0].factors:
             assert factor in STREAM.factors[factor.columns[0]]
@@ -245,4 +245,4 @@ def test_of_a_column_that_nobody_asked_for_probes_ask_its_common_value(table):
 
 @pytest.mark.parametrize(("weight", "is_count"), [(1, True), (2, False), (-1, False)])
 def test_only_questions_that_count_rows_are_for_a_model(weight, is_count):
-    assert counted(DOMAIN, weight * conjunctions(1)[0]) == is_count
+    assert counts_rows(DOMAIN, weight * conjunctions(1)[0]) == is_count

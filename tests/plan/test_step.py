@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import norm
 
 from discreet.accounting.event import Gaussian
-from discreet.estimate.estimator import quantile
+from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
-from discreet.mechanism.gaussian import half_width
-from discreet.plan.plan import event_of, plan_steps
+from discreet.mechanism.gaussian import gaussian_half_width
+from discreet.plan.plan import plan_steps, step_event
 from discreet.plan.steps import Target, _lattice, sigma_for, step_for
 from discreet.query import Linear, Marginal, col, count
 from discreet.query.product import Product
@@ -198,7 +198,7 @@ def test_the_price_is_that_of_the_event(seed):
     known = random_known(rng, domain)
     step = step_for(random_asked(rng, domain), random_target(rng), known)
     if step is not None:
-        event = event_of(step, domain, known.lattice.unit)
+        event = step_event(step, domain, known.lattice.unit)
         assert isinstance(event, Gaussian)
         assert step.price == pytest.approx(float(event.squared_sensitivity / event.sigma**2), rel=1e-12)
 
@@ -272,8 +272,8 @@ def test_tiny_errors_are_measured_directly_and_hold_exactly(unit, error, joint):
             step = step_for(question, target, known)
             if isinstance(step, GaussianQuery):
                 learn(step, known)
-                assert half_width(step.sigma, confidence, joint=joint) <= error
-                wider = half_width(step.sigma * Fraction(1001, 1000), confidence, joint=joint)
+                assert gaussian_half_width(step.sigma, confidence, joint=joint) <= error
+                wider = gaussian_half_width(step.sigma * Fraction(1001, 1000), confidence, joint=joint)
                 assert wider > error or step.sigma >= 1, "the noise is as large as it can be"
             assert error_of(question, target, known) <= error if step is None else True
 
@@ -367,5 +367,5 @@ def test_a_sigma_is_rounded_down_by_a_hair_and_has_a_short_inverse_square(seed):
 def test_quantiles_are_exact_and_sidak():
     for confidence in (0.5, 0.95, 1 - 1e-9):
         for joint in (1, 7, 10**6):
-            z = quantile(confidence, joint)
+            z = normal_quantile(confidence, joint)
             assert joint * np.log1p(-2 * norm.sf(z)) == pytest.approx(np.log(confidence), rel=1e-6)

@@ -13,7 +13,7 @@ from discreet.curator.executor import mechanism_of
 from discreet.curator.question import read_question
 from discreet.errors import BadQuery, SealBroken, TooLarge
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
-from discreet.plan.plan import Steps, event_of
+from discreet.plan.plan import Steps, step_event
 from discreet.query import Linear, Marginal, Measurement, Ratio, Residual, Workload, prefixes
 from discreet.query.points import Body, Boxes, Clusters
 from discreet.query.product import MOST_COMBINED, Factor, Product
@@ -289,7 +289,7 @@ def test_what_is_paid_for_a_step_is_what_its_mechanism_does():
         ),
     )
     for step in steps:
-        assert mechanism_of(step, table).event == event_of(step, table.domain, table.unit)
+        assert mechanism_of(step, table).event == step_event(step, table.domain, table.unit)
     assert Steps(steps).event(table.domain, table.unit) == Compose(
         tuple(mechanism_of(step, table).event for step in steps)
     )

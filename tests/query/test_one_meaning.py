@@ -22,7 +22,6 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadQuery, Mistake, Refusal
 from discreet.lab.textbook.pmw_model import read_count
 from discreet.model.dense.dense_model import Dense
-from discreet.plan.model_forecast import counted
 from discreet.query import Linear, Marginal, Ratio
 from discreet.query.product import Factor, Product
 from discreet.query.query_wire import query_from_plain, query_to_plain
@@ -113,7 +112,7 @@ def check_values(question, plain, rows, *, slow, domain):
         assert model.answer(query) == pytest.approx(truth[place], rel=1e-9, abs=1e-3 * (1 + max(map(abs, own))))
         # Sessions, MWEM and the model's coin answer counts: nothing heavier may look like one.
         counts_rows = all(weight in (0, 1) for weight in own)
-        assert counted(KEEPING, query) == counts_rows, plain
+        assert counts_rows(KEEPING, query) == counts_rows, plain
         if not counts_rows:
             with pytest.raises(BadQuery, match="weigh"):
                 read_count(query, KEEPING, "people")

@@ -16,7 +16,7 @@ from discreet.accounting.gaussian_dp import GAUSSIAN
 from discreet.errors import BadParameter
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.measurements import GaussianResiduals
-from discreet.estimate.residual_lattice import price_of
+from discreet.estimate.residual_lattice import precision_prices
 from discreet.estimate.separable import axes_of
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual
@@ -245,7 +245,7 @@ def test_prices_are_those_of_the_lattice():
         domain = dp.Domain({name: whole(size, size % 2 == 0) for name, size in zip("abc", (*sizes, 2), strict=False)})
         columns = tuple("abc"[: len(sizes)])
         price, gain = terms(axes_of(domain, columns), unit, droppable=domain.drops)
-        every = price_of(axes_of(domain, columns), unit, droppable=domain.drops)
+        every = precision_prices(axes_of(domain, columns), unit, droppable=domain.drops)
         np.testing.assert_allclose(price, every[(slice(1, None),) * len(columns)], rtol=1e-12)
         assert price.shape == gain.shape
 

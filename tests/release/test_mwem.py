@@ -15,7 +15,7 @@ from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.interval import precision
 from discreet.lab.textbook.mwem import Batch, Learner, expected_rows, mwem, plan_rounds, project
-from discreet.mechanism.protocol import BITS, Law
+from discreet.mechanism.protocol import LAW_BITS, Law
 from discreet.model.dense.dense_model import Dense
 from discreet.query.aggregates import count, total
 from discreet.query.workload import monotone_conjunctions
@@ -67,7 +67,7 @@ class Composed:
 
     def law(self, values, beside):
         found = {}
-        with precision(BITS):
+        with precision(LAW_BITS):
             listed = arb(0)
             for place, chance in self.plan.choose(self.expected()).law(values).probabilities.items():
                 noisy = self.plan.measure.law([values[place]]).probabilities

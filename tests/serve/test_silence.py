@@ -152,7 +152,7 @@ def test_what_may_read_rows_waits_for_the_quantum_and_nothing_else_does(tmp_path
         waited.append(quantum)
         await door.until_quantum(begun, quantum)
 
-    monkeypatch.setattr(asking, "until", noted)
+    monkeypatch.setattr(asking, "until_quantum", noted)
     with Inside(tmp_path, quantum=0.01) as inside:
         for question, error, status, waits in (
             ("hours >= 31", 60, 200, True),

@@ -18,7 +18,7 @@ from discreet.answer import Answer
 from discreet.ledger import Budget
 from discreet.query.sql import parse
 from discreet.wire.answer_json import answer_from_plain, answer_to_plain
-from discreet.wire.problem import error_of, problem_of
+from discreet.wire.problem import error_from_problem, problem_of
 from discreet.wire.question_json import question_from_plain, question_to_plain
 from discreet.wire.workload_json import workload_from_plain, workload_to_plain
 from support.statements import PEOPLE, valid_statements
@@ -131,7 +131,7 @@ KINDS = [each for each in vars(errors).values() if isinstance(each, type) and ea
 def test_every_error_has_a_status_and_is_made_again(kind):
     status, problem = problem_of(kind("a sentence. And a next step."))
     assert 400 <= status < 600
-    again = error_of(status, sent(problem))
+    again = error_from_problem(status, sent(problem))
     assert type(again) is kind
     assert str(again) == "a sentence. And a next step."
 
@@ -139,4 +139,4 @@ def test_every_error_has_a_status_and_is_made_again(kind):
 def test_what_no_server_of_ours_would_say_is_a_failed_server():
     odd = ({"error": "SystemExit", "detail": "x"}, {"error": "did_you_mean", "detail": "x"}, {"error": "BadQuery"})
     for problem in ({}, *odd):
-        assert type(error_of(500, problem)) is errors.ServerFailed
+        assert type(error_from_problem(500, problem)) is errors.ServerFailed

@@ -11,7 +11,7 @@ from discreet.accounting.event import AboveThreshold, Pure
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.interval import precision
 from discreet.mechanism import exponential, gaussian, laplace, noisy_max, randomized_response, sparse_vector
-from discreet.mechanism.protocol import BITS, Interactive, Law, Mechanism
+from discreet.mechanism.protocol import LAW_BITS, Interactive, Law, Mechanism
 from discreet.noise.law import laplace_mass, laplace_tail
 
 
@@ -41,7 +41,7 @@ def gaussian_rounded_value_plus_float(*, sigma, sensitivity):
     def law(values, beside=()):
         fine = right.law(values, beside)
         kept = {out: mass for out, mass in fine.probabilities.items() if (out[0] - values[0]) % 2 == 0}
-        with precision(BITS):
+        with precision(LAW_BITS):
             whole = sum(kept.values(), arb(0))
             return Law({out: mass / whole for out, mass in kept.items()}, fine.rest)
 
@@ -69,7 +69,7 @@ def noisy_max_with_its_value(*, epsilon, sensitivity):
     def law(scores, beside=()):
         every = [score for table in (scores, *beside) for score in table]
         low, high = min(every), max(every) + 40 * int(1 / rate)
-        with precision(BITS):
+        with precision(LAW_BITS):
             fall = (-arb(rate.numerator) / rate.denominator).exp()
 
             def at_most(k, score):  # Pr[score + geometric ≤ k]
@@ -105,7 +105,7 @@ def stream_law(values, *, threshold, threshold_scale, query_scale, hits=None, re
     hits = len(values) if hits is None else hits
     reach = int(84 * threshold_scale) + 2
     shifts = list(range(-reach, reach + 1))
-    with precision(BITS):
+    with precision(LAW_BITS):
         fresh = [laplace_mass(shift, threshold_scale) for shift in shifts]
         beyond = (2 * (hits + 1) * laplace_tail(reach + 1, threshold_scale)).union(arb(0))
         span = int(20 * query_scale) + 2
@@ -177,7 +177,7 @@ def algorithm_5(epsilon, *, threshold):
     scale, reach = 2 / Fraction(epsilon), 50
 
     def law(values, beside=()):
-        with precision(BITS):
+        with precision(LAW_BITS):
             found = {}
             for shift in range(-reach, reach + 1):
                 answers = tuple(value >= threshold + shift for value in values)
@@ -201,7 +201,7 @@ def query_noise_reused(epsilon, *, threshold):
     threshold_scale, query_scale, reach = 1 / half, 2 / half, 60
 
     def law(values, beside=()):
-        with precision(BITS):
+        with precision(LAW_BITS):
             found, listed = {}, arb(0)
             for a in range(-reach, reach + 1):
                 for b in range(-reach, reach + 1):

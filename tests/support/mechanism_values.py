@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.interval import precision
-from discreet.mechanism.protocol import BITS
+from discreet.mechanism.protocol import LAW_BITS
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 
@@ -35,5 +35,5 @@ def first_coordinate(law):
 
 
 def total(law):
-    with precision(BITS):
+    with precision(LAW_BITS):
         return sum(law.probabilities.values()) + law.rest

@@ -9,13 +9,15 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from discreet.cli import ask_commands as desk
-from discreet.cli import explain_command as explain
-from discreet.cli import ledger_commands as ledger
-from discreet.cli import release_command as release
-from discreet.cli import schema_commands as schema
-from discreet.cli import serve_commands as serve
-from discreet.cli.output import visible
+from discreet.cli import (
+    ask_commands,
+    explain_command,
+    ledger_commands,
+    release_command,
+    schema_commands,
+    serve_commands,
+)
+from discreet.cli.output import printable
 from discreet.errors import DiscreetError, Mistake
 
 # The commands of the lab as module:function. The product never imports the lab; a command is looked up when it is used.
@@ -57,21 +59,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-PRODUCT: list[Callable[..., None]] = [
-    desk.ask,
-    desk.plan,
-    desk.known,
-    desk.budget,
-    desk.history,
-    release.release,
-    serve.serve,
-    explain.explain,
-]
-for command in PRODUCT:
-    app.command()(command)
-app.add_typer(schema.app)
-app.add_typer(ledger.app)
-app.add_typer(serve.token)
+# In the order in which help lists them.
+PRODUCT: dict[str, Callable[..., None]] = {
+    "ask": ask_commands.ask,
+    "plan": ask_commands.plan_question,
+    "known": ask_commands.list_known,
+    "budget": ask_commands.budget_of_table,
+    "history": ask_commands.history_of_table,
+    "release": release_command.release,
+    "serve": serve_commands.serve,
+    "explain": explain_command.explain_guarantee,
+}
+for name, command in PRODUCT.items():
+    app.command(name)(command)
+app.add_typer(schema_commands.app)
+app.add_typer(ledger_commands.app)
+app.add_typer(serve_commands.token)
 
 
 @app.callback()
@@ -85,6 +88,6 @@ def main() -> None:
         app()
     except DiscreetError as error:
         # A message may name an analyst; the only line ends of its own are before a next step.
-        said = "\n    ".join(map(visible, str(error).split("\n    ")))
+        said = "\n    ".join(map(printable, str(error).split("\n    ")))
         print(f"{type(error).__name__}: {said}", file=sys.stderr)
         sys.exit(2 if isinstance(error, Mistake) else 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.ledger_address import ledger_of
-from discreet.cli.output import print_known, visible, waiting, worst, write_csv, write_json
+from discreet.cli.output import print_known, printable, waiting, worst, write_csv, write_json
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.source import Table
 
 
-class Form(StrEnum):
+class AnswerForm(StrEnum):
     """How an answer is written."""
 
     TABLE = "table"
@@ -29,7 +29,7 @@ class Form(StrEnum):
 
 
 SchemaFile = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file of the table.", show_default=False)]
-Question = Annotated[
+QuestionArgument = Annotated[
     str,
     typer.Argument(help="SQL, or a condition as after WHERE; - reads it from the standard input.", show_default=False),
 ]
@@ -53,12 +53,12 @@ Cap = Annotated[
 CapDelta = Annotated[
     float | None, typer.Option("--delta", help="With --budget: the probability that more leaks, say 1e-9.")
 ]
-AsForm = Annotated[Form, typer.Option("--format", help="How to write it.")]
+AsForm = Annotated[AnswerForm, typer.Option("--format", help="How to write it.")]
 
 
 def ask(
     schema: SchemaFile,
-    question: Question,
+    question: QuestionArgument,
     error: Error = None,
     confidence: Confidence = 0.95,
     epsilon: Price = None,
@@ -69,13 +69,13 @@ def ask(
     ledger: At = None,
     budget: Cap = None,
     delta: CapDelta = None,
-    form: AsForm = Form.TABLE,
+    form: AsForm = AnswerForm.TABLE,
 ) -> None:
     """Ask a question: say how good the answer must be (--error) or what it may cost (--epsilon).
 
     What follows from earlier answers is free. With neither --error nor --epsilon nothing is paid at all.
     """
-    with waiting("Asking"), opened(schema, ledger, _budget(budget, delta), analyst) as desk:
+    with waiting("Asking"), open_curator(schema, ledger, _budget(budget, delta), analyst) as desk:
         answer = desk.ask(
             _text(question),
             error=error,
@@ -87,9 +87,9 @@ def ask(
         )
     if error is not None and worst(answer.error) > error * (1 + 1e-6):
         print(f"Groups that are smaller than the average have wider errors than {error:g}.", file=sys.stderr)
-    if form is Form.TABLE:
+    if form is AnswerForm.TABLE:
         print(answer)
-    elif form is Form.CSV:
+    elif form is AnswerForm.CSV:
         write_csv(answer.columns)
     else:
         write_json(
@@ -104,9 +104,9 @@ def ask(
         )
 
 
-def plan(
+def plan_question(
     schema: SchemaFile,
-    question: Question,
+    question: QuestionArgument,
     error: Error = None,
     confidence: Confidence = 0.95,
     epsilon: Price = None,
@@ -115,50 +115,50 @@ def plan(
     ledger: At = None,
     budget: Cap = None,
     delta: CapDelta = None,
-    form: AsForm = Form.TABLE,
+    form: AsForm = AnswerForm.TABLE,
 ) -> None:
     """Say what a question would cost, and with what error: reads no row, pays nothing, sets no cap."""
     given = _budget(budget, delta)
-    with waiting("Planning"), opened(schema, ledger, given, analyst, planning=True) as desk:
+    with waiting("Planning"), open_curator(schema, ledger, given, analyst, planning=True) as desk:
         promise = desk.plan(_text(question), error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         left = desk.remaining
-    if form is Form.TABLE:
+    if form is AnswerForm.TABLE:
         print(promise)
         if not promise.free:
             print(f"Left: {left}.")
         return
     facts = {"question": promise.question, "error": promise.error, "confidence": promise.confidence}
     facts |= {"origin": promise.origin, "fits": promise.fits}
-    if form is Form.CSV:
+    if form is AnswerForm.CSV:
         numbers = {"price": float(promise.price.epsilon), "left": float(left.epsilon), "delta": float(left.delta)}
         write_csv({name: [value] for name, value in (facts | numbers).items()})
     else:
         write_json(facts | {"price": promise.price, "remaining": left})
 
 
-def known(
+def list_known(
     schema: SchemaFile,
     confidence: Confidence = 0.95,
     ledger: At = None,
-    form: AsForm = Form.TABLE,
+    form: AsForm = AnswerForm.TABLE,
 ) -> None:
     """List what can be answered for free now: every count of these columns, and with what error a single cell."""
-    with waiting("Looking"), opened(schema, ledger, None, None) as desk:
+    with waiting("Looking"), open_curator(schema, ledger, None, None) as desk:
         found = desk.known(confidence=confidence)
     columns: dict[str, list[Any]] = {
         "columns": [", ".join(one.columns) or "the number of rows" for one in found],
         "cells": [one.cells for one in found],
         "error": [float(one.error) for one in found],
     }
-    if form is Form.CSV:
+    if form is AnswerForm.CSV:
         write_csv(columns)
-    elif form is Form.JSON:
+    elif form is AnswerForm.JSON:
         write_json(columns | {"columns": [one.columns for one in found], "confidence": confidence})
     else:
         print_known(columns, confidence)
 
 
-def budget(
+def budget_of_table(
     schema: SchemaFile,
     ledger: At = None,
     analyst: Annotated[str | None, typer.Option(help="Only the accounts that this analyst must fit.")] = None,
@@ -173,7 +173,7 @@ def budget(
         print_accounts(accounts, error=error, contributions=declared.unit.contributions)
 
 
-def history(
+def history_of_table(
     schema: SchemaFile,
     ledger: At = None,
     analyst: Annotated[str | None, typer.Option(help="Only what this analyst asked.")] = None,
@@ -224,16 +224,16 @@ def _is_there(address: str) -> bool:
 
 
 def _no_budget(address: str, declared: "Schema") -> BadParameter:
-    tables = " ".join(f"--table {visible(name)}" for name in (declared.table, *declared.shares_people_with))
+    tables = " ".join(f"--table {printable(name)}" for name in (declared.table, *declared.shares_people_with))
     return BadParameter(
-        f'nothing may be spent on table "{visible(declared.table)}" yet: it has no budget in {visible(address)}. Ask '
-        f"with --budget 1 --delta 1e-9 once, or: discreet ledger cap {visible(address)} --epsilon 1 --delta 1e-9 "
-        f"{tables}"
+        f'nothing may be spent on table "{printable(declared.table)}" yet: it has no budget in {printable(address)}. '
+        f"Ask with --budget 1 --delta 1e-9 once, or: discreet ledger cap {printable(address)} --epsilon 1 "
+        f"--delta 1e-9 {tables}"
     )
 
 
 @contextmanager
-def opened(
+def open_curator(
     schema: Path, ledger: str | None, given: "Budget | None", analyst: str | None, *, planning: bool = False
 ) -> Iterator["Curator"]:
     """A curator on the table. The source is opened before a ledger is created; a plan creates none."""
@@ -279,6 +279,6 @@ def _require_cap(book: "Ledger", table: "Table", given: "Budget") -> None:
     """A plan sets no cap, so a budget given with it must be the one that is set."""
     if given not in (cap for scope, cap in book.caps.items() if scope.tables and table.name in scope.tables):
         raise BadParameter(
-            f'table "{visible(table.name)}" has another budget already, and a plan sets none. Plan without --budget, '
+            f'table "{printable(table.name)}" has another budget already, and a plan sets none. Plan without --budget, '
             "or raise it: discreet ledger raise"
         )

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.output import visible
+from discreet.cli.output import printable
 from discreet.errors import BadParameter, DiscreetError
 
 if TYPE_CHECKING:
@@ -50,28 +50,28 @@ def ledger_of(schema: Path, given: str | None) -> str:
 def _no_schema(table: str, people: frozenset[str], missing: frozenset[str], declared: list[str]) -> BadParameter:
     others = [each for each in declared if each != table]
     close = [match for name in sorted(missing) for match in get_close_matches(name, others, n=1)]
-    hint = f' (did you mean "{visible(close[0])}"?)' if close else ""
+    hint = f' (did you mean "{printable(close[0])}"?)' if close else ""
     return BadParameter(
-        f'table "{visible(table)}" shares people with {_listed(people - {table})}, and no schema beside it declares '
+        f'table "{printable(table)}" shares people with {_listed(people - {table})}, and no schema beside it declares '
         f"{_listed(missing)}{hint}: so it is not clear where their common ledger is. Check the "
         "names; if the other schemas are in other folders, say --ledger ADDRESS, the same one for all of them."
     )
 
 
 def _used_before(table: str, people: frozenset[str], earlier: list[Path]) -> BadParameter:
-    flags = " ".join(f"--table {visible(name)}" for name in sorted(people))
+    flags = " ".join(f"--table {printable(name)}" for name in sorted(people))
     together = (
-        f'the people of table "{visible(table)}" have one budget, together with all tables that share them, and '
-        f"{' and '.join(visible(each.name) for each in earlier)} {'was' if len(earlier) == 1 else 'were'} used before: "
-        "a new ledger would forget what was spent."
+        f'the people of table "{printable(table)}" have one budget, together with all tables that share them, and '
+        f"{' and '.join(printable(each.name) for each in earlier)} {'was' if len(earlier) == 1 else 'were'} used "
+        "before: a new ledger would forget what was spent."
     )
     if len(earlier) == 1:
-        old = visible(str(earlier[0]))
+        old = printable(str(earlier[0]))
         return BadParameter(
             f"{together} To go on with the old one, set one budget in it (discreet ledger cap {old} --epsilon 1 "
             f"--delta 1e-9 {flags}) and say --ledger {old} for all of these tables."
         )
-    new = visible(str(earlier[0].with_name(SHARED)))
+    new = printable(str(earlier[0].with_name(SHARED)))
     return BadParameter(
         f"{together} None of them counts what the others spent. See what each has spent (discreet ledger budget FILE), "
         "and set what is left of the budget of these people, less all of that, in one ledger: discreet ledger cap "
@@ -84,7 +84,7 @@ def _own(schema: Path) -> Path:
 
 
 def _listed(names: frozenset[str]) -> str:
-    return ", ".join(f'"{visible(name)}"' for name in sorted(names))
+    return ", ".join(f'"{printable(name)}"' for name in sorted(names))
 
 
 def _sharing(ledger: Path, table: str) -> frozenset[str]:
@@ -116,6 +116,6 @@ def _opened(path: Path) -> "Ledger":
         return Ledger(path, create=False)
     except DiscreetError as error:
         raise BadParameter(
-            f"{visible(path.name)} lies beside the schema and cannot be read, so it is not clear whether it counts the "
-            f"same people: {error} Mend it or move it away, or say --ledger ADDRESS."
+            f"{printable(path.name)} lies beside the schema and cannot be read, so it is not clear whether it counts "
+            f"the same people: {error} Mend it or move it away, or say --ledger ADDRESS."
         ) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.output import visible, write_new
+from discreet.cli.output import printable, write_new
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 
-class Form(StrEnum):
+class ExportForm(StrEnum):
     """What an export is written for."""
 
     JSON = "json"
@@ -36,7 +36,7 @@ class Reader(StrEnum):
     RDP = "rdp"
 
 
-Address = Annotated[
+LedgerArgument = Annotated[
     str, typer.Argument(help="The path of a ledger, or postgresql://host/database.", show_default=False)
 ]
 OneTable = Annotated[str | None, typer.Option("--table", help="Only what is about this table.")]
@@ -45,25 +45,25 @@ Tables = Annotated[
     list[str] | None,
     typer.Option("--table", help="The table; several, if they share people, by repeating it. Without it: all."),
 ]
-Analyst = Annotated[
+CappedAnalyst = Annotated[
     str | None, typer.Option(help="One analyst, or '*' for each on their own. Without it: all together.")
 ]
-Gate = Annotated[str | None, typer.Option(help="pure, gaussian or renyi; without it the one that fits delta.")]
+GateOption = Annotated[str | None, typer.Option(help="pure, gaussian or renyi; without it the one that fits delta.")]
 
 
 @app.command("verify")
 def verify_ledger(
-    address: Address,
+    address: LedgerArgument,
     head: Annotated[str | None, typer.Option(help="A head that you kept: its line, or the file with it.")] = None,
     prices: Annotated[bool, typer.Option("--prices", help="Price every event again, too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the head and nothing else.")] = False,
 ) -> None:
     """Read every entry again: the chain of hashes, the caps, the answers; print the head to keep elsewhere."""
-    from discreet.cli.ledger_tables import print_audit, progress
+    from discreet.cli.ledger_tables import entry_progress, print_audit
     from discreet.ledger import verify
 
     kept = _kept_head(address, head)
-    with progress("entries checked", None if kept is None else kept.sequence) as seen:
+    with entry_progress("entries checked", None if kept is None else kept.sequence) as seen:
         audit = verify(address, head=kept, prices=prices, progress=seen)
     if not quiet:
         print_audit(audit, kept)
@@ -72,10 +72,10 @@ def verify_ledger(
 
 @app.command("export")
 def export_ledger(
-    address: Address,
-    form: Annotated[Form, typer.Option("--as", help="Exact JSON lines, or events for Google's dp-accounting.")] = (
-        Form.JSON
-    ),
+    address: LedgerArgument,
+    form: Annotated[
+        ExportForm, typer.Option("--as", help="Exact JSON lines, or events for Google's dp-accounting.")
+    ] = (ExportForm.JSON),
     accountant: Annotated[Reader, typer.Option(help="With --as dp-accounting: which of its accountants reads it.")] = (
         Reader.PLD
     ),
@@ -88,7 +88,7 @@ def export_ledger(
     with _ledger(address) as ledger:
         lines = (
             event_lines(ledger.entries)
-            if form is Form.JSON
+            if form is ExportForm.JSON
             else dp_event_lines(ledger.entries, accountant=accountant.value)
         )
         pieces = (f"{line}\n" for line in lines)
@@ -100,7 +100,7 @@ def export_ledger(
 
 @app.command("budget")
 def show_budget(
-    address: Address,
+    address: LedgerArgument,
     table: OneTable = None,
     analyst: OneAnalyst = None,
     error: Annotated[float, typer.Option(help="How many more counts with this error would fit?")] = 200,
@@ -114,7 +114,7 @@ def show_budget(
 
 @app.command("history")
 def show_history(
-    address: Address,
+    address: LedgerArgument,
     table: OneTable = None,
     analyst: OneAnalyst = None,
     last: Annotated[int, typer.Option(min=1, help="How many of the newest to show.")] = 20,
@@ -139,12 +139,12 @@ def show_history(
 
 @app.command("cap")
 def set_cap(
-    address: Address,
+    address: LedgerArgument,
     epsilon: Annotated[float, typer.Option(help="How much may ever be learned about one person.")],
     delta: Annotated[float, typer.Option(help="The probability that more is; 0, or far below 1/rows.")] = 0.0,
-    gate: Gate = None,
+    gate: GateOption = None,
     table: Tables = None,
-    analyst: Analyst = None,
+    analyst: CappedAnalyst = None,
 ) -> None:
     """Set a cap: no spend that it covers will ever pass it. A ledger that is not there yet is begun."""
     from discreet.ledger import Budget, Ledger
@@ -158,18 +158,18 @@ def set_cap(
         ledger.cap(budget, tables=scope.tables or (), analyst=analyst, by=user())
         same = ledger.head == before
     if begun:
-        print(f"Began a new ledger{'' if '://' in address else f' in {visible(address)}'}.")
+        print(f"Began a new ledger{'' if '://' in address else f' in {printable(address)}'}.")
     print(f"{'It was so before' if same else 'Set'}: {_sentence(scope)} {budget}.")
 
 
 @app.command("raise")
 def raise_cap(
-    address: Address,
+    address: LedgerArgument,
     epsilon: Annotated[float, typer.Option(help="The new limit.")],
     delta: Annotated[float | None, typer.Option(help="The new delta; without it the one that the cap has.")] = None,
-    gate: Gate = None,
+    gate: GateOption = None,
     table: Tables = None,
-    analyst: Analyst = None,
+    analyst: CappedAnalyst = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Raise a cap. Caps are never lowered: what was released cannot be taken back. The ledger keeps who raised it."""
@@ -183,7 +183,7 @@ def raise_cap(
             raise BadParameter(f"there is no cap to raise ({scope}). `discreet ledger budget` shows those that are.")
         budget = Budget(epsilon, before.delta if delta is None else delta, gate or before.gate)  # type: ignore[arg-type]
         if not yes:
-            change = f"{visible(str(scope))}: from {before} to {budget}"
+            change = f"{printable(str(scope))}: from {before} to {budget}"
             typer.confirm(f"Raise the cap of {change}?", abort=True, err=True)
         ledger.raise_cap(budget, tables=scope.tables or (), analyst=analyst, by=user())
     print(f"Raised: {_sentence(scope)} {budget}; it was {before}.")
@@ -191,7 +191,7 @@ def raise_cap(
 
 @app.command("sessions")
 def show_sessions(
-    address: Address,
+    address: LedgerArgument,
     close: Annotated[int | None, typer.Option(help="Give back what this session has set aside.")] = None,
 ) -> None:
     """Show the sessions that have set budget aside; close one that a crash has left behind."""
@@ -205,7 +205,7 @@ def show_sessions(
             print(f"Closed session {close}: what it had set aside {outcome}; what it has spent stays spent.")
             return
         for number, (table, analyst) in ledger.holds.items():
-            print(f"{number:>6}  {visible(analyst)} on {visible(table)}")
+            print(f"{number:>6}  {printable(analyst)} on {printable(table)}")
         if not ledger.holds:
             print("No session has set anything aside.")
 
@@ -249,4 +249,4 @@ def user() -> str:
 
 def _sentence(scope: "Scope") -> str:
     together = "" if scope.analyst else ", all analysts together,"
-    return f"{visible(str(scope))}{together} may spend"
+    return f"{printable(str(scope))}{together} may spend"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.accounting.event import Event, event_from_plain
-from discreet.cli.output import visible
+from discreet.cli.output import printable
 from discreet.ledger import EACH, Audit, Balance, Budget, Head, Ledger, Scope
 from discreet.ledger.accounts import as_budget, balances, narrowest
 
@@ -68,14 +68,14 @@ def _rank(scope: Scope) -> tuple[int, str]:
 
 
 def _tables(scope: Scope) -> Text:
-    return Text("all", "dim") if scope.tables is None else Text(", ".join(map(visible, scope.tables)))
+    return Text("all", "dim") if scope.tables is None else Text(", ".join(map(printable, scope.tables)))
 
 
 def _analyst(scope: Scope) -> Text:
     return (
         Text({None: "all", EACH: "each new"}[scope.analyst], "dim")
         if scope.analyst in (None, EACH)
-        else Text(visible(scope.analyst or ""))
+        else Text(printable(scope.analyst or ""))
     )
 
 
@@ -98,7 +98,7 @@ def print_history(spends: Collection[Mapping[str, Any]], ledger: Ledger) -> None
     shown = Table.grid(padding=(0, 2, 1, 0))
     shown.add_column(justify="right")
     for spend in spends:
-        analyst, table, why = (visible(spend[name], longest=_LONGEST) for name in ("analyst", "table", "why"))
+        analyst, table, why = (printable(spend[name], longest=_LONGEST) for name in ("analyst", "table", "why"))
         price = _price(ledger, spend["table"], spend["analyst"], event_from_plain(spend["event"]))
         shown.add_row(
             Text(str(spend["sequence"]), "dim"),
@@ -143,7 +143,7 @@ def print_audit(audit: Audit, kept: Head | None) -> None:
 
 
 @contextmanager
-def progress(what: str, about: int | None) -> Iterator[Callable[[int], None] | None]:
+def entry_progress(what: str, about: int | None) -> Iterator[Callable[[int], None] | None]:
     """Show the progress of a long task, on a terminal only. `about` is the expected total, if it is known."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -14,7 +14,7 @@ from typing import Any
 from discreet.errors import BadParameter
 
 
-def visible(text: str, *, longest: int | None = None) -> str:
+def printable(text: str, *, longest: int | None = None) -> str:
     """A text of somebody else's, so that a terminal shows it and does not obey it.
 
     Characters that are not seen (escape sequences, line ends, changes of direction) are written out.
@@ -127,7 +127,7 @@ def print_known(columns: Mapping[str, Sequence[Any]], confidence: float) -> None
     for name, side in (("columns", "left"), ("cells", "right"), (f"a cell, {100 * confidence:g} %", "right")):
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
     for names, cells, error in zip(*columns.values(), strict=True):
-        shown.add_row(Text(visible(names)), f"{cells:,}", f"± {error_text(error)}")
+        shown.add_row(Text(printable(names)), f"{cells:,}", f"± {error_text(error)}")
     console.print(shown)
     console.print(Text("Every count of these columns, and of fewer of them, is free.", style="dim"))
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.ask_commands import Analyst, At, SchemaFile, opened
-from discreet.cli.output import visible, waiting
+from discreet.cli.ask_commands import Analyst, At, SchemaFile, open_curator
+from discreet.cli.output import printable, waiting
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def release(
     if not plan:
         _require_free(folder, form, force=force)
     cap = None if budget is None else Budget(budget, delta or 0)
-    with opened(schema, ledger, cap, analyst, planning=plan) as desk:
+    with open_curator(schema, ledger, cap, analyst, planning=plan) as desk:
         asked = Budget(epsilon, desk.remaining.delta if delta is None else delta)
         wanted = _workload(desk, marginals, columns)
         if plan:
@@ -100,7 +100,7 @@ def release(
             print(f"{said}\nLeft: {desk.remaining}. Nothing was spent.")
             _advise(asked)
             return
-        with progress("Releasing") as tell:
+        with release_progress("Releasing") as tell:
             made = desk.release(wanted, budget=asked, method=method, seconds=seconds, memory=most, key=key, tell=tell)
     with waiting("Writing"):
         number = _write(made, folder, rows, form, force=force)
@@ -117,13 +117,13 @@ def bytes_of(size: str) -> int:
     unit = None if read is None else _UNITS.get(read[2].upper())
     if read is None or unit is None or float(read[1]) <= 0:
         raise BadParameter(
-            f'memory is "{visible(size, longest=60)}"; it is a size above 0 with a unit. Write 2GB, or 800MB.'
+            f'memory is "{printable(size, longest=60)}"; it is a size above 0 with a unit. Write 2GB, or 800MB.'
         )
     return int(float(read[1]) * unit)
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[float], None] | None]:
+def release_progress(what: str) -> Iterator[Callable[[float], None] | None]:
     """Show progress from 0 to 1, on a terminal only."""
     if not sys.stderr.isatty():
         yield None
@@ -195,16 +195,15 @@ def _write(made: "Release", folder: Path, rows: int | None, form: RowsForm, *, f
 
 
 def _print_release(made: "Release", folder: Path, number: int, schema: Path) -> None:
-    where = visible(str(folder))
+    where = printable(str(folder))
     print(made.card.short)
-    print(
-        f"\nWritten to {where}: {', '.join(sorted(visible(each.name) for each in folder.iterdir()))}; {number:,} rows."
-    )
+    files = ", ".join(sorted(printable(each.name) for each in folder.iterdir()))
+    print(f"\nWritten to {where}: {files}; {number:,} rows.")
     print("Next:")
     steps = (
         (f"open {where}/card.html", "what is promised, the errors, pictures"),
         (f'python: dp.Release.load("{where}")', "answers, marginals, more rows: all free"),
-        (f"discreet known {visible(str(schema))}", "what can be asked of the table for free now"),
+        (f"discreet known {printable(str(schema))}", "what can be asked of the table for free now"),
     )
     wide = max(len(command) for command, _ in steps)
     for command, why in steps:

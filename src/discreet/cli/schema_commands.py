@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.output import visible, write_new
+from discreet.cli.output import printable, write_new
 
 if TYPE_CHECKING:
     from discreet.schema import Column, Schema
@@ -100,7 +100,7 @@ def confirm_schema(
     with Ledger(ledger_of(file, ledger), create=False) as book:
         before = book.tables.get(table.name)
         book.bind(table.identity, by=user(), confirm=True)
-    name, version = visible(table.name), visible(table.schema.version)
+    name, version = printable(table.name), printable(table.schema.version)
     if before is not None and before.version == table.schema.version:
         print(f'Confirmed: table "{name}" still is version "{version}". Start a server that has it open again.')
     else:

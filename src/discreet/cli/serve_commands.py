@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.ledger_address import ledger_of
-from discreet.cli.output import visible
+from discreet.cli.output import printable
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ token = typer.Typer(
     name="token", help="Tokens: who may ask, look and decide on a server.", no_args_is_help=True, add_completion=False
 )
 
-Ledger = Annotated[
+LedgerOption = Annotated[
     str | None,
     typer.Option(
         "--ledger",
@@ -34,7 +34,7 @@ def serve(
     schemas: Annotated[
         list[Path], typer.Argument(metavar="SCHEMA…", help="The schema files of the tables.", show_default=False)
     ],
-    ledger: Ledger = None,
+    ledger: LedgerOption = None,
     budget: Annotated[
         float | None, typer.Option("--budget", help="The epsilon that may ever be spent on a table; needed once.")
     ] = None,
@@ -46,7 +46,7 @@ def serve(
         float, typer.Option(min=0, help="Paid replies leave after a multiple of this time, in milliseconds.")
     ] = 50,
     rate: Annotated[float, typer.Option(min=0, help="Requests a second of one token; 0 is no limit.")] = 100,
-    in_memory: Annotated[bool, typer.Option("--in-memory", help="Read the rows once, at the start.")] = False,
+    in_memory: Annotated[bool, typer.Option("--in-memory", help="Read the rows once, at the start_server.")] = False,
     releases: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where releases are kept; beside the ledger, if not said.")
     ] = None,
@@ -80,8 +80,8 @@ def serve(
         behind_proxy=behind_proxy,
     )
     with needing_server():
-        from discreet.serve.workers import start
-    start(settings)
+        from discreet.serve.workers import start_server
+    start_server(settings)
 
 
 @token.command("create")
@@ -90,7 +90,7 @@ def create_token(
     name: Annotated[str, typer.Option(help="Whose it is; caps and the history go by this name.")],
     role: Annotated[str, typer.Option(help="owner, analyst or auditor.")] = "analyst",
     days: Annotated[float | None, typer.Option(help="Days until it expires; without it, never.")] = None,
-    ledger: Ledger = None,
+    ledger: LedgerOption = None,
 ) -> None:
     """Make a token and show it, once."""
     from discreet.serve.tokens import Tokens
@@ -101,21 +101,22 @@ def create_token(
 
 @token.command("list")
 def list_tokens(
-    schema: Annotated[Path, typer.Argument(help="The schema file of a table of the server.")], ledger: Ledger = None
+    schema: Annotated[Path, typer.Argument(help="The schema file of a table of the server.")],
+    ledger: LedgerOption = None,
 ) -> None:
     """List all tokens, without their secrets."""
     from discreet.serve.tokens import Tokens
 
     for each in Tokens(_there([schema], ledger)).list():
         end = f"revoked {each.revoked}" if each.revoked else f"expires {each.expires or 'never'}"
-        print(f"{each.prefix}…  {each.role:8}  {visible(each.name)}  created {each.created}, {end}")
+        print(f"{each.prefix}…  {each.role:8}  {printable(each.name)}  created {each.created}, {end}")
 
 
 @token.command("revoke")
 def revoke_token(
     schema: Annotated[Path, typer.Argument(help="The schema file of a table of the server.")],
     prefix: Annotated[str, typer.Argument(help="The first letters of the token, as the list shows them.")],
-    ledger: Ledger = None,
+    ledger: LedgerOption = None,
 ) -> None:
     """Revoke a token, for good; servers that run notice within a second."""
     from discreet.serve.tokens import MARK, Tokens

@@ -10,7 +10,7 @@ import httpx
 
 from discreet.errors import AnswerLost, BadParameter, ServerFailed, TooMany
 from discreet.parameter import text
-from discreet.wire.problem import error_of
+from discreet.wire.problem import error_from_problem
 
 # Seconds that a reply may take, and between two tries.
 TIMEOUT, PAUSE = 120.0, 0.2
@@ -81,4 +81,4 @@ def _problem(reply: httpx.Response) -> Exception:
         said = reply.json()
     except ValueError:
         said = {}
-    return error_of(reply.status_code, said if isinstance(said, Mapping) else {})
+    return error_from_problem(reply.status_code, said if isinstance(said, Mapping) else {})

@@ -25,12 +25,12 @@ from discreet.schema.yaml.schema_file import parse_schema
 from discreet.source.source import CellBatch, Source
 from discreet.source.table import Table
 from discreet.wire import answer_json as wire
-from discreet.wire.problem import error_of
+from discreet.wire.problem import error_from_problem
 from discreet.wire.question_json import question_to_plain
 from discreet.wire.workload_json import workload_to_plain
 
 # Seconds for which a request is retried when the server is down or busy.
-PATIENCE = 30.0
+RETRY_SECONDS = 30.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # Spends fetched at once.
 _PAGE = 1000
@@ -42,7 +42,7 @@ def connect(
     *,
     table: str | None = None,
     certificate: str | None = None,
-    patience: Number = PATIENCE,
+    patience: Number = RETRY_SECONDS,
 ) -> "RemoteCurator":
     """A desk on a server: asks, plans and releases like a local `Curator`, in the name of the token.
 
@@ -178,7 +178,7 @@ class RemoteCurator:
             sleep(PAUSE)
             job = self._line.get(f"{place}/{job['id']}")
         if job["state"] != "done":
-            raise error_of(500, job["problem"] or {})
+            raise error_from_problem(500, job["problem"] or {})
         with TemporaryDirectory() as folder:
             _unpack(self._line.read(f"{place}/{job['id']}/folder"), Path(folder))
             return Release.load(folder)

@@ -18,7 +18,7 @@ from discreet.answer import means_of
 from discreet.curator.executor import Executor
 from discreet.curator.question import Accuracy, ParsedQuestion, Part
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.estimator import Known, normal_quantile
 from discreet.estimate.measurements import Bars, Question
 from discreet.parameter import positive
 from discreet.plan.plan import Steps, plan_steps
@@ -84,7 +84,7 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
         before = known.estimate(part.total).variances + known.estimate(counted).variances
         # What was told has noise of its own, so only what both still have of the lattice is shared.
         shared = np.where(kept_total * kept_count > 0, kept_total * kept_count * (sum_variances - before) / 2, 0.0)
-    z = quantile(confidence, joint)
+    z = normal_quantile(confidence, joint)
     low, high = part.ends[0] - part.centre, part.ends[1] - part.centre
     means, errors = np.full(totals.shape, np.nan), np.full(totals.shape, high - low)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -160,7 +160,7 @@ def _for_mean(
     Of a GROUP BY the error is meant for groups of at least the average size; smaller ones have wider bars.
     """
     assert accuracy.error is not None
-    z = quantile(accuracy.confidence, joint)
+    z = normal_quantile(accuracy.confidence, joint)
 
     def target(variance: float) -> Target:
         return Target(z * variance**0.5, accuracy.confidence, joint)
@@ -206,7 +206,7 @@ def _whole(counted: Question) -> Question:
 def _rows(counted: Question, known: Known) -> tuple[float, float]:
     """How many that are, and the standard deviation of what is known of it."""
     bar = known.intervals(_whole(counted), 0.95)
-    return float(bar.values[0]), float(bar.errors[0]) / quantile(0.95)
+    return float(bar.values[0]), float(bar.errors[0]) / normal_quantile(0.95)
 
 
 def _look(shares: Mapping[str, float], looks: int, whole: Question, gate: Gate, known: Known) -> float:
@@ -254,7 +254,7 @@ def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> It
         rows, spread = _rows(part.values, known)
         moves = sensitivity_of(part.total, known.domain, known.lattice.unit).l2_squared
         variance = float(known.estimate(part.total).variances[0])
-        sigma = accuracy.error * max(rows + _ROUGH * spread, 1.0) / quantile(accuracy.confidence)
+        sigma = accuracy.error * max(rows + _ROUGH * spread, 1.0) / normal_quantile(accuracy.confidence)
         if spread < inf and sigma**2 < variance / 2 and moves:
             # Half of the precision may be known already.
             yield Gaussian(Fraction(2 * sigma).limit_denominator(10**6) + 1, moves)
@@ -266,7 +266,7 @@ def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
     moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]
     price = positive("epsilon", accuracy.epsilon)
     budget = float(known.units_for(price, gate.delta))
-    z = quantile(accuracy.confidence, joint)
+    z = normal_quantile(accuracy.confidence, joint)
 
     def asked(scale: float) -> Asked:
         pairs = zip(questions, moves, strict=True)

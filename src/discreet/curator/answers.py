@@ -25,7 +25,7 @@ from discreet.estimate.estimator import Known
 from discreet.estimate.measurements import Bars
 from discreet.ledger import Ledger
 from discreet.ledger.accounts import Budget, as_budget
-from discreet.plan.plan import Origin, Steps, plan_steps, require_few
+from discreet.plan.plan import Origin, Steps, plan_steps, require_small_batch
 from discreet.query.predicate import everyone
 from discreet.report.rendering import error_text
 from discreet.schema.domain import Domain
@@ -172,7 +172,7 @@ class Asking:
         accuracy, analyst = batch[0].accuracy, batch[0].analyst
         questions = [question for asked in batch for part in asked.parsed.parts for question in part.questions]
         if not self._known.measures_residuals or not all(asked.single for asked in batch):
-            require_few(questions, self._known)
+            require_small_batch(questions, self._known)
         self._models.take_cost()
         certified = self._certified(batch)
         done = self._models.take_cost()
@@ -182,7 +182,7 @@ class Asking:
                 for asked, bar in zip(batch, certified, strict=True)
             ]
         with self._saying_what_was_charged(analyst, paid, done):
-            require_few(questions, self._known)
+            require_small_batch(questions, self._known)
             gate = self._gate(analyst)
             targets = [pair for asked in batch for pair in targets_of(asked.parsed, accuracy, self._known, gate)]
             steps = plan_steps(targets, self._known)

@@ -17,14 +17,14 @@ from discreet.curator.procedures import Teller
 from discreet.curator.records import STEEPNESS, Session, together
 from discreet.curator.stakes import OPENING, Stake, Stakes
 from discreet.errors import BudgetExceeded
-from discreet.estimate.estimator import quantile
+from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.measurements import Bars, GaussianQuery
 from discreet.estimate.residual_lattice import subsets
-from discreet.mechanism.gaussian import half_width
+from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.model.tree.tree_model import Tree
 from discreet.plan.build_model import PROBE, Built, build, mend, model_of
-from discreet.plan.model_forecast import WORTH, Stream, counted, lattice_units, model_units
+from discreet.plan.model_forecast import WORTH, Stream, counts_rows, lattice_units, model_units
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.requests import Done, Procedure, Quantile, Request, run
 from discreet.plan.steps import Target, exact_sigma
@@ -115,7 +115,7 @@ class Models:
             and session.keeps(target.error, target.confidence)
             and target.joint == 1
             and set(question.scope) <= set(built.columns)
-            and counted(self.teller.table.domain, question)
+            and counts_rows(self.teller.table.domain, question)
         )
 
     # Deciding, and building.
@@ -123,7 +123,7 @@ class Models:
     def _considered(self, question: Linear, target: Target, analyst: str) -> Session | None:
         """Watch the questions; build a model when it pays. Nothing here depends on a row."""
         teller = self.teller
-        if not self._tossable(analyst) or not counted(teller.table.domain, question):
+        if not self._tossable(analyst) or not counts_rows(teller.table.domain, question):
             return None
         self.stream.see(question)
         to_come = None if self.expected_questions is None else max(0, self.expected_questions - self.stream.asked)
@@ -152,7 +152,7 @@ class Models:
         """A session for a target, with as many hits as are worth it; only a Rényi gate has a price for the coin."""
         count, asked = len(self.stream.columns), self.stream.asked
         lattice = lattice_units(count, self.stream.width, asked + (asked if to_come is None else to_come))
-        hit = (STEEPNESS / quantile(target.confidence)) ** 2
+        hit = (STEEPNESS / normal_quantile(target.confidence)) ** 2
         hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
         hits = hits if self._tossable(analyst) else 0
         # The decimal that somebody wrote, not the double next to it.
@@ -320,7 +320,7 @@ class Models:
         if (
             not self.teller.known.measures_residuals
             or units <= WORTH * PROBE
-            or not all(counted(self.teller.table.domain, each) for each in questions)
+            or not all(counts_rows(self.teller.table.domain, each) for each in questions)
         ):
             return None
         built = self._built_for(questions, target, units, analyst)
@@ -338,7 +338,7 @@ class Models:
         if not self.teller.fits(event, analyst):
             return None
         # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
-        margin = half_width(sigma, max(2 * target.confidence - 1, LEAST_CONFIDENCE))
+        margin = gaussian_half_width(sigma, max(2 * target.confidence - 1, LEAST_CONFIDENCE))
         try:
             heard = self.teller.answer(request, analyst=analyst)
         finally:

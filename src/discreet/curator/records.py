@@ -26,7 +26,7 @@ from discreet.ledger.legacy import column_print
 from discreet.ledger.transaction import Record, record_of
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.plan.build_model import Built
-from discreet.plan.model_forecast import counted
+from discreet.plan.model_forecast import counts_rows
 from discreet.plan.plan import Steps, measured
 from discreet.query.linear import Linear, Marginal
 from discreet.query.query_wire import query_from_plain, query_to_plain
@@ -300,7 +300,7 @@ _MORE = 1.5
 def _plain(step: Step, domain: Domain) -> bool:
     """Whether a step is of pieces or of a count: what one person moves of them follows from the unit alone."""
     if isinstance(step, GaussianQuery) and isinstance(step.question, Linear):
-        return counted(domain, step.question)
+        return counts_rows(domain, step.question)
     return isinstance(step, GaussianResiduals)
 
 

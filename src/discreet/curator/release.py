@@ -15,7 +15,7 @@ from discreet.curator.accuracy import separate_mean_bars
 from discreet.curator.question import Askable, Part, laid_out, read_accuracy, read_question
 from discreet.curator.release_basis import Fitted
 from discreet.errors import BadQuery, TooLarge
-from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.estimator import Known, normal_quantile
 from discreet.estimate.measurements import Bars, Question
 from discreet.ledger import Budget
 from discreet.model.interface import Model, total_of
@@ -223,7 +223,7 @@ class Release:
             goal = goal_of([question], self.schema.domain)
             (share,) = estimated_errors(self.model, self.known, goal).values()
             each = np.sqrt(np.maximum(values, 0.0) + 1.0)
-            return np.asarray(quantile(confidence) / _MEAN_ABSOLUTE * share * self.total * each / each.sum())
+            return np.asarray(normal_quantile(confidence) / _MEAN_ABSOLUTE * share * self.total * each / each.sum())
         cells = _cells(question, self.schema.domain)
         return np.array([estimated_error_of(each, self.model, self.known, confidence) for each in cells])
 

@@ -13,7 +13,7 @@ from discreet.types import Complexes, Floats
 
 # What the next period, and all nodes that are left out, may add, relative to the result: on the integers, where the
 # answer is exact, and elsewhere.
-EXACT, NEAR = 1e-9, 1e-5
+EXACT, NEAR_ENOUGH = 1e-9, 1e-5
 # Errors of rounding: of an exponent, of a sum relative to its largest term, and of a phase relative to itself.
 _ROUNDING = 1e-11, 1e-14, 4e-16
 # A sum that lives on no lattice is smoothed over ± this part of its half-width, with a window of this shape.
@@ -26,16 +26,16 @@ LEADING, _BLOCKS = 16, (0, 4, 32, 64, 128, 256, 512, 1024, 2048)
 _AT_ONCE = 2**19
 
 
-class Terms(NamedTuple):
+class LaplaceTerms(NamedTuple):
     """Independent noises c · X, X discrete Laplace of scale b, each with its count; the widest come first."""
 
     coefficients: Floats
     scales: Floats
     counts: Floats
 
-    def part(self, start: int, stop: int | None) -> "Terms":
+    def part(self, start: int, stop: int | None) -> "LaplaceTerms":
         """Some of them."""
-        return Terms(self.coefficients[start:stop], self.scales[start:stop], self.counts[start:stop])
+        return LaplaceTerms(self.coefficients[start:stop], self.scales[start:stop], self.counts[start:stop])
 
     def variance(self) -> float:
         """Σ n c² 2a/(1 − a)²."""
@@ -47,7 +47,7 @@ class Terms(NamedTuple):
         return np.asarray(2 * self.counts / (1 + np.exp(np.minimum(1 / self.scales, 700.0))))
 
 
-class Line(NamedTuple):
+class ContourLine(NamedTuple):
     """Where to integrate: along s + iu, in steps of 2π/period, for the tail at about `near`."""
 
     shift: float
@@ -73,12 +73,12 @@ class Inversion(NamedTuple):
         return self.exponent - self.shift * y + (log(total) if total > 0 else inf)
 
 
-def reach_of(terms: Terms, near: float) -> float:
+def reach_of(terms: LaplaceTerms, near: float) -> float:
     """How far the smoothing may move a sum: twice this is the price in half-width."""
     return max(_SMOOTHING * near, sqrt(terms.variance()) / 250, 1e-6 * float(terms.coefficients.max()))
 
 
-def tilted(terms: Terms, shift: Any) -> tuple[Floats, Floats, Floats]:
+def tilted(terms: LaplaceTerms, shift: Any) -> tuple[Floats, Floats, Floats]:
     """log φ(s) of each term, φ(z) = E e^(z c X), and E, F with φ(s)/φ(s + iu) = 1 + E(1 − cos cu) − iF sin cu.
 
     For s below 1/(b c), and written so that nothing overflows.
@@ -90,7 +90,7 @@ def tilted(terms: Terms, shift: Any) -> tuple[Floats, Floats, Floats]:
     return -np.log1p(-growth), below * (1 + gone), below * (1 - gone)
 
 
-def line_for(terms: Terms, alias: float, *, target: float = inf, y: float = 0.0) -> Line:
+def line_for(terms: LaplaceTerms, alias: float, *, target: float = inf, y: float = 0.0) -> ContourLine:
     """A line near the saddlepoint for the place where the tail is about e^target, or, without a target, for y.
 
     By Chernoff's bound, the tails one period away add at most `alias`. Here a few of the terms stand for most.
@@ -115,10 +115,10 @@ def line_for(terms: Terms, alias: float, *, target: float = inf, y: float = 0.0)
     outer = (chernoff + allowed)[:, None] / np.maximum(shifts[:, None] - shifts[first : place + 1], 1e-300)
     outer[shifts[:, None] <= shifts[first : place + 1]] = inf
     periods = np.maximum(allowed / shifts[first : place + 1], outer.min(axis=0))
-    return Line(float(shifts[first + periods.argmin()]), float(periods.min()), y)
+    return ContourLine(float(shifts[first + periods.argmin()]), float(periods.min()), y)
 
 
-def on_integers(terms: Terms, line: Line, most: float = inf) -> Inversion | None:
+def on_integers(terms: LaplaceTerms, line: ContourLine, most: float = inf) -> Inversion | None:
     """The tail Pr[X ≥ k] of a sum of integers; None where too many nodes matter, or more than `most` factors.
 
     It is the coefficient of e^(−zk) in E e^(zX)/(1 − e^(−z)), a function of period 2πi.
@@ -134,7 +134,7 @@ def on_integers(terms: Terms, line: Line, most: float = inf) -> Inversion | None
     return inverted(terms, line._replace(period=period), first, Nodes(turns, kernel, rest * first), EXACT, most)
 
 
-def smoothed(terms: Terms, line: Line, reach: float, most: float = inf) -> Inversion | None:
+def smoothed(terms: LaplaceTerms, line: ContourLine, reach: float, most: float = inf) -> Inversion | None:
     """The tail Pr[X + S > y], where S is independent and |S| ≤ reach: it has a density, and a transform that ends.
 
     None if it takes more than `most` factors.
@@ -144,13 +144,13 @@ def smoothed(terms: Terms, line: Line, reach: float, most: float = inf) -> Inver
     step, shift = 2 * pi / line.period, line.shift
     last = ceil(1.15 * sqrt(_SHAPE**2 + (reach * shift) ** 2) / (reach * step))
     first = float(window(shift, reach).real) / shift
-    nodes = candidates(terms, shift, step, last, NEAR)
+    nodes = candidates(terms, shift, step, last, NEAR_ENOUGH)
     if nodes is None and last > most:
         return None
     places, rest = nodes if nodes else (np.arange(1.0, last + 1), 0.0)
     points = shift + 1j * step * places
     rest = rest * first + beyond_last(step, last, reach, shift)
-    return inverted(terms, line, first, Nodes(step * places, window(points, reach) / points, rest), NEAR, most)
+    return inverted(terms, line, first, Nodes(step * places, window(points, reach) / points, rest), NEAR_ENOUGH, most)
 
 
 def window(points: Any, reach: float) -> Any:
@@ -166,7 +166,9 @@ def beyond_last(step: float, last: int, reach: float, shift: float) -> float:
     return float(height / (step**2 * last))
 
 
-def candidates(terms: Terms, shift: float, step: float, last: int, allowed: float) -> tuple[Floats, float] | None:
+def candidates(
+    terms: LaplaceTerms, shift: float, step: float, last: int, allowed: float
+) -> tuple[Floats, float] | None:
     """The nodes among 1 … last that may matter, and a bound on all others, relative to the node 0.
 
     On a range |φ(s)/φ(s + iu)| ≥ 1 + E min(1 − cos cu). If that makes it small it is dropped, else cut in four.
@@ -212,7 +214,9 @@ class Nodes(NamedTuple):
         return Nodes(self.turns[large], weights[large], self.rest + float(size[~large].sum()))
 
 
-def inverted(terms: Terms, line: Line, first: float, nodes: Nodes, allowed: float, most: float) -> Inversion | None:
+def inverted(
+    terms: LaplaceTerms, line: ContourLine, first: float, nodes: Nodes, allowed: float, most: float
+) -> Inversion | None:
     """Multiply the terms in, block after block: each factor is at most 1, so a node that is small remains so."""
     logarithms, even, odd = tilted(terms, line.shift)
     smallest = allowed * first / max(1, nodes.turns.size)
@@ -230,13 +234,13 @@ def inverted(terms: Terms, line: Line, first: float, nodes: Nodes, allowed: floa
     return Inversion(line.shift, exponent, first, *nodes[:2], slack=2 * phase_error * float(size @ nodes.turns))
 
 
-def shrinking(terms: Terms, even: Floats, odd: Floats, turns: Floats) -> Complexes:
+def shrinking(terms: LaplaceTerms, even: Floats, odd: Floats, turns: Floats) -> Complexes:
     """Π φ(s + iu)/φ(s) over the terms, at each u."""
     pieces = np.array_split(turns, max(1, ceil(turns.size * terms.counts.size / _AT_ONCE)))
     return np.concatenate([_shrinking(terms, even, odd, piece) for piece in pieces])
 
 
-def _shrinking(terms: Terms, even: Floats, odd: Floats, turns: Floats) -> Complexes:
+def _shrinking(terms: LaplaceTerms, even: Floats, odd: Floats, turns: Floats) -> Complexes:
     half = np.multiply.outer(turns / 2, terms.coefficients)
     sine = np.sin(half)
     square = sine * sine

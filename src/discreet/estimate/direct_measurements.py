@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 
 from discreet.cache import LruCache, memoize
-from discreet.estimate.residual_lattice import MOST_NUMBERS, Lattice, among, weighed_energies
+from discreet.estimate.residual_lattice import MOST_LATTICE_NUMBERS, Lattice, among, weighed_energies
 from discreet.estimate.separable import MOST_TABLE, Family, energies_of
-from discreet.estimate.transform import Listed, Reading, as_listed
+from discreet.estimate.transform import Listed, Transformed, as_listed
 from discreet.types import Columns, Numbers
 
 # The most direct measurements of one set of columns that are joined to the lattice; others only answer themselves.
 MOST_DIRECTS = 16
 # The precision of what was never measured, relative to the faintest direct: 0, but for rounding.
-UNKNOWN = 1e-9
+UNMEASURED = 1e-9
 # What rounding leaves of the unknown variance, relative to itself, when directs have explained all of it.
 EXPLAINED = 3e-13
 # A direct that says less than this share of what the best one does is not joined: it would only cost digits.
 NEGLIGIBLE = 1e-10
 # A variance is a difference of larger numbers. This part of them is added to it, for what rounding may have taken.
-ROUNDING = 2.0**-42
+VARIANCE_ROUNDING = 2.0**-42
 # The most sets of columns with directs, and the most directs, that one answer uses.
 MOST_GROUPS, MOST_JOINED = 64, 512
-_CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
+_CACHE = partial(LruCache[Any, Any], MOST_LATTICE_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class Direct:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class DirectGroup:
     """The directs of one set of columns, their products in one pile."""
 
     columns: Columns
@@ -74,17 +74,19 @@ class Group:
         return self._pile
 
 
-def keep(groups: dict[Columns, Group], chosen: Columns, wanted: Callable[[Direct], bool], *, version: int) -> None:
+def keep(
+    groups: dict[Columns, DirectGroup], chosen: Columns, wanted: Callable[[Direct], bool], *, version: int
+) -> None:
     """Drop the directs of a group that are not wanted; their own answers stay."""
     before = groups[chosen].directs
     kept = [direct for direct in before if wanted(direct)]
     if not kept:
         del groups[chosen]
     elif len(kept) < len(before):
-        groups[chosen] = Group(chosen, kept, version)
+        groups[chosen] = DirectGroup(chosen, kept, version)
 
 
-def make_room(groups: dict[Columns, Group], strength: float, *, version: int) -> bool:
+def make_room(groups: dict[Columns, DirectGroup], strength: float, *, version: int) -> bool:
     """Whether a direct of this strength is joined; those that are negligible beside it are dropped.
 
     Doubles have too few digits to join numbers of very different precision, and the faint ones would add nothing.
@@ -107,7 +109,7 @@ class Pile:
     """
 
     columns: Columns
-    readings: tuple[Reading, ...]
+    readings: tuple[Transformed, ...]
     starts: tuple[tuple[int, ...], ...]
     cells: tuple[int, ...]
     mix: Numbers
@@ -193,10 +195,10 @@ class Solution:
 # 1/precision of each piece of some columns: what is known of them, and what is not.
 Inverses = Callable[[Columns], tuple[Numbers, Numbers]]
 # The inner products of each piece of the directs of two groups.
-Pieces = Callable[[Group, Group], Numbers]
+PieceProducts = Callable[[DirectGroup, DirectGroup], Numbers]
 
 
-def solve(ordered: Sequence[Group], inverses: Inverses, pieces: Pieces, surprise: Numbers) -> Solution:
+def solve(ordered: Sequence[DirectGroup], inverses: Inverses, pieces: PieceProducts, surprise: Numbers) -> Solution:
     """Join the directs of some groups, smaller sets of columns first; `surprise` is (released − lattice) of each."""
     piles = tuple(group.pile for group in ordered)
     ends = [0, *accumulate(len(group.directs) for group in ordered)]
@@ -216,7 +218,7 @@ def solve(ordered: Sequence[Group], inverses: Inverses, pieces: Pieces, surprise
 
 
 def _covariances(
-    groups: Sequence[Group], members: Sequence[slice], inverses: Inverses, pieces_of: Pieces
+    groups: Sequence[DirectGroup], members: Sequence[slice], inverses: Inverses, pieces_of: PieceProducts
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Of all directs: the covariance by what is known, by what is not, and what each adds to the queries of others."""
     total = members[-1].stop
@@ -280,7 +282,7 @@ class Directs:
     """
 
     lattice: Lattice
-    groups: dict[Columns, Group] = field(default_factory=dict)
+    groups: dict[Columns, DirectGroup] = field(default_factory=dict)
     unknown: float = inf
     _solutions: LruCache[tuple[Columns, ...], tuple[object, Solution]] = field(default_factory=_CACHE)
     _products: LruCache[tuple[Columns, Columns], tuple[object, Numbers]] = field(default_factory=_CACHE)
@@ -290,14 +292,14 @@ class Directs:
         strength = self._new(family) / variance if family.columns else 0.0
         if not strength or not make_room(self.groups, strength, version=version):
             return
-        group = self.groups.get(family.columns) or Group(family.columns)
+        group = self.groups.get(family.columns) or DirectGroup(family.columns)
         products = family.products + sum(direct.family.products for direct in group.directs)
         pieces = prod(axis.parts for axis in family.axes)
         if len(group.directs) < MOST_DIRECTS and pieces * products**2 <= MOST_TABLE:
             self.groups[family.columns] = group
             group.add(Direct(question, family, value, variance, strength), version=version)
             every = (each.strength for group in self.groups.values() for each in group.directs)
-            self.unknown = UNKNOWN * min(every)
+            self.unknown = UNMEASURED * min(every)
 
     def drop_implied(self, columns: Columns, *, version: int) -> None:
         """Drop direct measurements whose residuals the lattice has measured by now; their own answers stay."""
@@ -350,7 +352,7 @@ class Directs:
         doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
         # A difference of large numbers: what rounding may have taken from it is added, so a bar is only ever wider.
         terms = np.sqrt(before) + np.abs(moves) @ np.sqrt(np.diag(solution.spread))
-        certain = np.maximum(certain, 0.0) + ROUNDING * terms**2
+        certain = np.maximum(certain, 0.0) + VARIANCE_ROUNDING * terms**2
         variances = np.where(doubt > 1e-3 * certain + EXPLAINED * missing, inf, certain)
         return reach @ solution.moves, variances.reshape(family.cells)
 
@@ -371,13 +373,13 @@ class Directs:
             self._solutions.put(groups, found, size=8 * found[1].gain.size + 1000)
         return found[1]
 
-    def _surprise(self, group: Group) -> Numbers:
+    def _surprise(self, group: DirectGroup) -> Numbers:
         """What was released less what the lattice says, of each direct."""
         vectors = [group.pile.listed(place).vectors for place in range(len(group.columns))]
         said = values_of(group.pile, vectors, self.lattice.gathered(self.lattice.viewed(group.columns)))
         return np.array([direct.value for direct in group.directs]) - said
 
-    def _pieces(self, left: Group, right: Group) -> Numbers:
+    def _pieces(self, left: DirectGroup, right: DirectGroup) -> Numbers:
         """The inner products of two groups do not depend on what is known, so they are kept."""
         key = left.columns, right.columns
         stamp = left.version, right.version

@@ -31,21 +31,27 @@ from discreet.estimate.measurements import (
     Step,
     laplace_variance,
 )
-from discreet.estimate.residual_lattice import MOST_NUMBERS, Lattice, largest_variance, variance_of, variances_of
+from discreet.estimate.residual_lattice import (
+    MOST_LATTICE_NUMBERS,
+    Lattice,
+    largest_variance,
+    variance_of,
+    variances_of,
+)
 from discreet.estimate.separable import Family, family_of, room_of, weighs_nothing
-from discreet.mechanism.gaussian import half_width
-from discreet.mechanism.laplace import half_width as laplace_half_width
+from discreet.mechanism.gaussian import gaussian_half_width
+from discreet.mechanism.laplace import laplace_half_width as laplace_half_width
 from discreet.query.linear import Linear, Marginal
 from discreet.query.residual import Measurement, Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Ints, Numbers
 
-_CACHE = partial(LruCache[Any, Any], MOST_NUMBERS)
+_CACHE = partial(LruCache[Any, Any], MOST_LATTICE_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class QueryEstimate:
     """The value of each question, the variance of its error (infinite if unknown), and half-widths found for it."""
 
     values: Numbers
@@ -68,14 +74,14 @@ class DirectAnswer:
     def error(self, confidence: float, *, joint: int = 1) -> float:
         """The half-width that holds with this probability; of one measurement, by the exact law of its noise."""
         if self.sigma is not None:
-            return half_width(self.sigma, confidence, joint=joint)
+            return gaussian_half_width(self.sigma, confidence, joint=joint)
         if self.scale is not None:
             return laplace_half_width(self.scale, confidence, joint=joint)
-        return quantile(confidence, joint) * float(self.variance**0.5)
+        return normal_quantile(confidence, joint) * float(self.variance**0.5)
 
 
 @memoize(1024)
-def quantile(confidence: float, joint: int = 1) -> float:
+def normal_quantile(confidence: float, joint: int = 1) -> float:
     """The z with Pr[|N(0, 1)| ≤ z]^joint = confidence.
 
     For any jointly Gaussian errors, each within z of its standard deviations, all hold together at least so often:
@@ -103,7 +109,7 @@ class Known(ABC):
     cost: float = 0.0
     version: int = 0
     directs: Directs = field(init=False)
-    _estimates: LruCache[Hashable, tuple[int, Estimate]] = field(default_factory=_CACHE)
+    _estimates: LruCache[Hashable, tuple[int, QueryEstimate]] = field(default_factory=_CACHE)
     _families: LruCache[Hashable, tuple[Family | None]] = field(default_factory=_CACHE)
 
     # How units of the budget are counted: squared mu, or epsilon where delta is 0.
@@ -225,7 +231,7 @@ class Known(ABC):
         block = self.lattice.blocks.get(columns)
         return block is None or not block.precision.any()
 
-    def estimate(self, question: Question) -> Estimate:
+    def estimate(self, question: Question) -> QueryEstimate:
         """Values and variances, in the order in which a marginal is laid out."""
         found = self._estimates.get(question)
         if found is None or found[0] != self.version:
@@ -233,35 +239,35 @@ class Known(ABC):
             self._estimates.put(question, found, size=2 * found[1].values.size + room_of(question))
         return found[1]
 
-    def _estimate(self, question: Question) -> Estimate:
+    def _estimate(self, question: Question) -> QueryEstimate:
         size = question.size(self.domain) if isinstance(question, Marginal) else 1
         if weighs_nothing(question):
-            return Estimate(np.zeros(size), np.zeros(size))
+            return QueryEstimate(np.zeros(size), np.zeros(size))
         family = self.family(question)
         if family is None:
-            return Estimate(np.zeros(size), np.full(size, inf))
+            return QueryEstimate(np.zeros(size), np.full(size, inf))
         found = self.estimate_family(family)
         if not isinstance(question, Marginal):
-            return Estimate(found.values.reshape(1), found.variances.reshape(1))
+            return QueryEstimate(found.values.reshape(1), found.variances.reshape(1))
         order = [family.columns.index(name) for name in question.columns]
         others = [axis for axis in range(len(family.columns)) if axis not in order]
 
         def laid_out(numbers: Numbers) -> Numbers:
             return numbers.reshape(family.cells).transpose([*order, *others]).ravel()
 
-        return Estimate(laid_out(found.values), laid_out(found.variances))
+        return QueryEstimate(laid_out(found.values), laid_out(found.variances))
 
-    def estimate_family(self, family: Family) -> Estimate:
+    def estimate_family(self, family: Family) -> QueryEstimate:
         """The value and the variance of each question of a family."""
         view = self.lattice.viewed(family.columns)
         groups = self.directs.groups_for(family) if self.directs.groups else ()
         if family.size == family.products == 1 and not groups:
-            return Estimate(*self.lattice.estimate_one(family, view))
+            return QueryEstimate(*self.lattice.estimate_one(family, view))
         values = self.lattice.values(family, view)
         if not groups:
-            return Estimate(values, variances_of(family, view))
+            return QueryEstimate(values, variances_of(family, view))
         moved, variances = self.directs.applied(family, groups)
-        return Estimate(values + moved.reshape(values.shape), variances)
+        return QueryEstimate(values + moved.reshape(values.shape), variances)
 
     def largest_variance(self, family: Family) -> float:
         """The largest variance of the questions of a family."""
@@ -270,7 +276,7 @@ class Known(ABC):
             return float(self.directs.applied(family, groups)[1].max())
         return largest_variance(family, self.lattice.viewed(family.columns))
 
-    def with_direct(self, question: Question) -> tuple[Estimate, Numbers]:
+    def with_direct(self, question: Question) -> tuple[QueryEstimate, Numbers]:
         """The estimate together with a direct answer that it has not learnt from, and the weight the estimate keeps."""
         found, told = self.estimate(question), self.direct_answers.get(question)
         if told is None or self.directs.has(question, question.scope):
@@ -333,11 +339,11 @@ class Known(ABC):
         """The number of rows, measured for at most these units; None if its variance would not be below this one."""
 
 
-def combined(found: Estimate, told: DirectAnswer) -> Estimate:
+def combined(found: QueryEstimate, told: DirectAnswer) -> QueryEstimate:
     """An estimate and a direct answer whose noises are independent."""
     with np.errstate(invalid="ignore"):
         weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + told.variance))
-    return Estimate(found.values + weights * (told.values - found.values), weights * told.variance)
+    return QueryEstimate(found.values + weights * (told.values - found.values), weights * told.variance)
 
 
 def better(bars: Bars, told: DirectAnswer | None, confidence: float, joint: int) -> Bars:

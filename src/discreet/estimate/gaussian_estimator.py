@@ -10,7 +10,7 @@ import numpy as np
 from discreet.accounting.event import Event, Gaussian
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.estimate.estimator import DirectAnswer, Estimate, Known, better, combined, quantile
+from discreet.estimate.estimator import DirectAnswer, Known, QueryEstimate, better, combined, normal_quantile
 from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import variance_of
 from discreet.estimate.separable import weighs_nothing
@@ -20,9 +20,9 @@ from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 
 # A selection for this much squared mu never errs. It costs a little less than it may: prices are rounded up.
-MOST_SELECTING, MARGIN = 100.0, 1e-9
+MOST_SELECTING, SELECTION_MARGIN = 100.0, 1e-9
 # The bits in which noise is written, rounded up: it costs less than it may by at most one part in 2^28.
-BITS = 30
+NOISE_BITS = 30
 
 
 class GaussianLattice(Known):
@@ -43,13 +43,13 @@ class GaussianLattice(Known):
             return float(self.intervals(question, confidence).errors.max())
         told = self.direct_answers.get(question)
         first = None if told is None else replace(told, values=told.values[:1])
-        found = Estimate(np.zeros(1), np.array([self.largest_variance(family)]))
+        found = QueryEstimate(np.zeros(1), np.array([self.largest_variance(family)]))
         return float(self._intervals(question, found, first, confidence, 1).errors[0])
 
     def _intervals(
-        self, question: Question, found: Estimate, told: DirectAnswer | None, confidence: float, joint: int
+        self, question: Question, found: QueryEstimate, told: DirectAnswer | None, confidence: float, joint: int
     ) -> Bars:
-        z = quantile(confidence, joint)
+        z = normal_quantile(confidence, joint)
         if told is None:
             return Bars(found.values, _half_widths(question, found.variances, z))
         if self.directs.has(question, question.scope):
@@ -119,7 +119,7 @@ def selection_for(units: float) -> Fraction:
     True
     """
     half, normal = sqrt(min(units, MOST_SELECTING)) / 2, NormalDist()
-    return Fraction((1 - MARGIN) * 2 * log(normal.cdf(half) / normal.cdf(-half))).limit_denominator(10**12)
+    return Fraction((1 - SELECTION_MARGIN) * 2 * log(normal.cdf(half) / normal.cdf(-half))).limit_denominator(10**12)
 
 
 def gaussian_noise(squared_moves: Fraction, units: Fraction) -> Fraction:
@@ -138,4 +138,4 @@ def gaussian_noise(squared_moves: Fraction, units: Fraction) -> Fraction:
 
 def last_bit(about: float) -> Fraction:
     """The last bit of a number of about this size."""
-    return Fraction(2) ** (frexp(about)[1] - BITS)
+    return Fraction(2) ** (frexp(about)[1] - NOISE_BITS)

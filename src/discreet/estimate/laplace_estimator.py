@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from discreet.accounting.event import Event, Pure
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.cache import LruCache
-from discreet.estimate.estimator import Estimate, Known, better
+from discreet.estimate.estimator import Known, QueryEstimate, better
 from discreet.estimate.gaussian_estimator import GaussianLattice, last_bit
 from discreet.estimate.laplace_marginal import are_few, noises
-from discreet.estimate.laplace_sum import MOST_FACTORS, chernoff_half_width, half_width
+from discreet.estimate.laplace_sum import MOST_FACTORS, chernoff_half_width, laplace_sum_half_width
 from discreet.estimate.measurements import Bars, LaplaceMarginal, LaplaceQuery, Question
 from discreet.estimate.residual_lattice import Lattice
 from discreet.query.linear import Linear, Marginal
@@ -30,7 +30,7 @@ from discreet.types import Columns, Numbers
 
 # Up to this number of cells of a GROUP BY, intervals are computed one by one from everything that is known. Beyond, the
 # answer comes from the one best marginal, in which all cells look alike.
-MOST_APART = 64
+MOST_SEPARATE_CELLS = 64
 
 
 class LaplaceMarginals(Known):
@@ -112,7 +112,7 @@ def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
 
 
 def laplace_intervals(
-    question: Question, known: Known, found: Estimate, confidence: float, joint: int, among: int
+    question: Question, known: Known, found: QueryEstimate, confidence: float, joint: int, among: int
 ) -> tuple[Numbers, Numbers]:
     """Values and half-widths. Together they hold by adding up the probabilities that each fails."""
     values, variances = found.values, found.variances
@@ -128,7 +128,7 @@ def laplace_intervals(
             found.widths[chance, among] = _one_bar(question, known, chance, among)
         errors = np.array([found.widths[chance, among]])
         return (values, errors) if errors[0] < inf else _from_best(question, known, chance)
-    if size <= MOST_APART:
+    if size <= MOST_SEPARATE_CELLS:
         kinds = dict.fromkeys(places)
         bars = {place: _one_bar(_cell(question, known, place), known, chance, len(kinds) * among) for place in kinds}
         errors = np.array([bars[place] for place in places])
@@ -145,7 +145,7 @@ def _alike(question: Question, known: Known) -> tuple[list[int], int]:
     if isinstance(question, Linear):
         return [0], 1
     shape = question.shape(known.domain)
-    if prod(shape) > MOST_APART:
+    if prod(shape) > MOST_SEPARATE_CELLS:
         return [0], prod(shape)
     weighed = set() if question.weight is None else set(question.weight.scope)
     codes = np.indices(shape).reshape(len(shape), prod(shape))
@@ -176,7 +176,7 @@ def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], co
     key = sha256(b"".join(each.tobytes() for each in (weights, scales, counts))).digest(), confidence, among
     found = _WIDTHS.get(key)
     if found is None:
-        found = half_width(weights, scales, counts, confidence=confidence, most=MOST_FACTORS // among)
+        found = laplace_sum_half_width(weights, scales, counts, confidence=confidence, most=MOST_FACTORS // among)
         _WIDTHS.put(key, found, size=50)
     return found
 
@@ -239,7 +239,7 @@ def _kinds(question: Question, known: Known) -> _Kinds:
     found = _ROWS.get(key)
     if found is None:
         rows, which = np.unique(np.abs(_table(question, known)), axis=0, return_inverse=True)
-        few = len(rows) <= MOST_APART
+        few = len(rows) <= MOST_SEPARATE_CELLS
         weights = [_counted(row) for row in (rows if few else rows.max(axis=0, keepdims=True))]
         found = _Kinds(weights, which.reshape(-1) if few else None)
         _ROWS.put(key, found, size=2 * sum(each.size for each, _ in weights) + which.size * few + 50)

@@ -74,15 +74,17 @@ class MeasuredMarginal:
 
 
 # The most multiplications for the noises of one question; and the multiplications that one step of numpy counts as.
-MOST_WEIGHED, STEP = 2**27, 2**15
+MOST_WEIGHED, LATTICE_STEP = 2**27, 2**15
 
 
 def are_few(family: Family, known: "Known", questions: int = 1) -> bool:
     """Whether the noises of this number of questions of one form can be listed in a fraction of a second."""
     sizes = {name: known.domain[name].size for name in family.columns}
     shared = {_shared(family, whole) for whole in known.marginals}
-    cells = sum(STEP + prod(sizes[name] for name in each) for each in shared)
-    every = len(known.marginals) * max((STEP + prod(sizes[name] for name in each) for each in shared), default=0)
+    cells = sum(LATTICE_STEP + prod(sizes[name] for name in each) for each in shared)
+    every = len(known.marginals) * max(
+        (LATTICE_STEP + prod(sizes[name] for name in each) for each in shared), default=0
+    )
     return questions * (family.products * (1 + len(family.columns)) * cells + every) <= MOST_WEIGHED
 
 

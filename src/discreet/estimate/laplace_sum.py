@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.estimate.contour import EXACT, LEADING, NEAR, Inversion, Terms, line_for, on_integers, reach_of, smoothed
+from discreet.estimate.contour import (
+    EXACT,
+    LEADING,
+    NEAR_ENOUGH,
+    Inversion,
+    LaplaceTerms,
+    line_for,
+    on_integers,
+    reach_of,
+    smoothed,
+)
 from discreet.parameter import LARGEST_PARAMETER, SMALLEST_PARAMETER, Number, probability, rational
 from discreet.types import Floats
 
@@ -54,7 +64,7 @@ _RARE = 1e-3
 MOST_FACTORS = 2**22
 
 
-def half_width(
+def laplace_sum_half_width(
     coefficients: Floats,
     scales: Floats,
     counts: NDArray[np.int64] | None = None,
@@ -94,7 +104,7 @@ def half_width(
     return times(int(width / unit * (1 + 1e-12)), unit) if whole else width
 
 
-def near_half_width(terms: Terms, failure: float, most: int) -> float:
+def near_half_width(terms: LaplaceTerms, failure: float, most: int) -> float:
     """A half-width of any sum, with `most` factors computed; what that does not suffice for has a coarser bound."""
     width, done = smoothed_half_width(*without_rare(terms, failure, _RARE), most)
     if done:
@@ -104,18 +114,18 @@ def near_half_width(terms: Terms, failure: float, most: int) -> float:
     return min(width, apart, chernoff_half_width(*terms, failure=failure))
 
 
-def without_rare(terms: Terms, failure: float, share: float) -> tuple[Terms, float]:
+def without_rare(terms: LaplaceTerms, failure: float, share: float) -> tuple[LaplaceTerms, float]:
     """The terms but for those that hardly ever move, and the failure that is left when these may fail as they like."""
     moving = terms.moving()
     order = np.argsort(moving, kind="stable")
     rare = np.cumsum(moving[order]) <= share * failure
     kept = np.sort(order[~rare])
-    return Terms(*(each[kept] for each in terms)), failure - float(moving[order][rare].sum()) * (1 + 1e-9)
+    return LaplaceTerms(*(each[kept] for each in terms)), failure - float(moving[order][rare].sum()) * (1 + 1e-9)
 
 
-def smoothed_half_width(terms: Terms, failure: float, most: int) -> tuple[float, bool]:
+def smoothed_half_width(terms: LaplaceTerms, failure: float, most: int) -> tuple[float, bool]:
     """The best half-width by smoothing with at most `most` factors, and whether it is as near as it should be."""
-    line = line_for(terms, NEAR, target=log(failure / 2))
+    line = line_for(terms, NEAR_ENOUGH, target=log(failure / 2))
     best, width, reach = inf, line.near, inf
     while reach > 1.05 * (nearer := reach_of(terms, width)):  # the line expected a half-width that was too wide
         reach = nearer
@@ -152,12 +162,12 @@ def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None 
     if not found:
         reach = reach_of(terms, place)
         y = max(0.0, place * (1 - 1e-12) - reach)
-        found = smoothed(terms, line_for(terms, NEAR, y=y), reach)
+        found = smoothed(terms, line_for(terms, NEAR_ENOUGH, y=y), reach)
     assert found is not None, "as many factors as it takes"
     return min(1.0, float(terms.moving().sum()), 2 * exp(min(0.0, found.log_tail(y))))
 
 
-def read_terms(coefficients: Any, scales: Any, counts: Any) -> Terms:
+def read_terms(coefficients: Any, scales: Any, counts: Any) -> LaplaceTerms:
     """The terms that are not zero, equal ones together, the widest first."""
     weights = np.abs(read_array("coefficients", coefficients, 0.0, signed=True))
     widths = read_array("scales", scales, float(SMALLEST_PARAMETER))
@@ -186,10 +196,10 @@ def read_array(name: str, values: Any, least: float, *, signed: bool = False) ->
     return array
 
 
-def merged(weights: Floats, widths: Floats, times: Floats) -> Terms:
+def merged(weights: Floats, widths: Floats, times: Floats) -> LaplaceTerms:
     """Exactly equal terms together, the widest first; after the very widest, the rest well mixed."""
     if not weights.size or (np.all(weights == weights[0]) and np.all(widths == widths[0])):
-        return Terms(weights[:1], widths[:1], np.array([times.sum()])[: weights.size])
+        return LaplaceTerms(weights[:1], widths[:1], np.array([times.sum()])[: weights.size])
     product = weights * widths
     order = np.argsort(-product, kind="stable")
     if np.any((np.diff(product[order]) == 0) & (np.diff(weights[order]) != 0)):
@@ -203,10 +213,10 @@ def merged(weights: Floats, widths: Floats, times: Floats) -> Terms:
         stride = next(step for step in range(int(0.618 * rest.size), 0, -1) if gcd(step, rest.size) == 1)
         order = np.r_[:LEADING, LEADING + np.arange(rest.size) * stride % rest.size]
         starts, counts = starts[order], counts[order]
-    return Terms(weights[starts], widths[starts], counts)
+    return LaplaceTerms(weights[starts], widths[starts], counts)
 
 
-def on_common_unit(terms: Terms) -> tuple[float, Terms | None]:
+def on_common_unit(terms: LaplaceTerms) -> tuple[float, LaplaceTerms | None]:
     """The largest number of which all weights are exact multiples, and the terms as these multiples; or 1 and None."""
     unit, largest = float(terms.coefficients[0]), float(terms.coefficients.max())
     for rest in (terms.coefficients[:8], terms.coefficients):  # a few mostly show that there is none

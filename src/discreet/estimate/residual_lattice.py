@@ -24,15 +24,15 @@ from discreet.schema.unit import Unit
 from discreet.types import Columns, Numbers
 
 # What is gathered for questions to come: numbers of eight bytes, so 32 MB.
-MOST_NUMBERS = 2**22
+MOST_LATTICE_NUMBERS = 2**22
 # Views of more pieces or numbers than this are not made: such questions are measured directly.
-MOST_PIECES, MOST_CELLS = 2**13, 2**20
+MOST_PIECES, MOST_LATTICE_CELLS = 2**13, 2**20
 # The subsets of up to this number of columns are cached: there are at most 64.
-FEW = 6
+FEW_COLUMNS = 6
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class ResidualBlock:
     """What is known of the residuals that vary in every one of some columns.
 
     `precision` has an axis for each column with an entry for each of its parts: 1/variance. `price` is what a unit of
@@ -73,20 +73,20 @@ class Lattice:
 
     domain: Domain
     unit: Unit
-    blocks: dict[Columns, Block] = field(default_factory=dict)
+    blocks: dict[Columns, ResidualBlock] = field(default_factory=dict)
     used: Counter[Columns] = field(default_factory=Counter)
-    views: LruCache[Columns, View] = field(default_factory=lambda: LruCache(MOST_NUMBERS))
+    views: LruCache[Columns, View] = field(default_factory=lambda: LruCache(MOST_LATTICE_NUMBERS))
     version: int = 0
 
-    def block(self, columns: Columns) -> Block:
+    def block(self, columns: Columns) -> ResidualBlock:
         """The block of some columns, as yet unknown if nothing was measured."""
         found = self.blocks.get(columns)
         if found is None:
             axes = axes_of(self.domain, columns)
-            every = price_of(axes, self.unit, droppable=self.domain.drops)
+            every = precision_prices(axes, self.unit, droppable=self.domain.drops)
             price = np.asarray(every[(slice(1, None),) * len(axes)])
             # What no person can move costs nothing; it is known once it is public.
-            found = Block(columns, axes, price, np.zeros(price.shape))
+            found = ResidualBlock(columns, axes, price, np.zeros(price.shape))
         return found
 
     def size(self, residual: Residual) -> int:
@@ -107,7 +107,7 @@ class Lattice:
         block.version += 1
         self.version += 1
 
-    def _learn(self, block: Block, parts: tuple[int, ...], values: NDArray[np.int64], weight: float) -> None:
+    def _learn(self, block: ResidualBlock, parts: tuple[int, ...], values: NDArray[np.int64], weight: float) -> None:
         """Move the estimate of one piece towards new values, by this weight."""
         if block.values is None:
             block.values = np.zeros(tuple(axis.starts[-1] for axis in block.axes))
@@ -137,7 +137,7 @@ class Lattice:
         if found is not None and found.stamp == stamp:
             found.checked = self.version
             return found
-        price = price_of(axes, self.unit, droppable=self.domain.drops)
+        price = precision_prices(axes, self.unit, droppable=self.domain.drops)
         precision = np.zeros(price.shape)
         for block, places in measured:
             precision[places] = block.precision
@@ -213,7 +213,7 @@ class Lattice:
             variance = inf
         return np.array(coefficient * float(value)), np.array(variance)
 
-    def _measured(self, columns: Columns) -> list[tuple[Block, tuple[Any, ...]]]:
+    def _measured(self, columns: Columns) -> list[tuple[ResidualBlock, tuple[Any, ...]]]:
         """The blocks inside some columns of which something was measured, and where each lies in a view."""
         return [(self.blocks[chosen], inside(columns, chosen)) for chosen in among(self.blocks, columns)]
 
@@ -271,7 +271,7 @@ def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
 def is_viewed(axes: Sequence[Axis]) -> bool:
     """Whether a view of some columns is made: it has few enough pieces, cells and numbers."""
     pieces, cells = prod(axis.parts for axis in axes), prod(axis.cells for axis in axes)
-    return pieces <= MOST_PIECES and cells <= MOST_CELLS and numbers_in(axes) <= 2 * MOST_CELLS
+    return pieces <= MOST_PIECES and cells <= MOST_LATTICE_CELLS and numbers_in(axes) <= 2 * MOST_LATTICE_CELLS
 
 
 def numbers_in(axes: Sequence[Axis]) -> int:
@@ -289,7 +289,7 @@ def variance_of(sigma: float) -> float:
 
 def subsets(columns: Columns) -> tuple[Columns, ...]:
     """All subsets of some columns, in their order, the empty one first."""
-    return _few_subsets(columns) if len(columns) <= FEW else _subsets(columns)
+    return _few_subsets(columns) if len(columns) <= FEW_COLUMNS else _subsets(columns)
 
 
 def _subsets(columns: Columns) -> tuple[Columns, ...]:
@@ -305,7 +305,7 @@ def inside(columns: Columns, chosen: Columns) -> tuple[Any, ...]:
 
 
 @memoize(512)
-def price_of(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> Numbers:
+def precision_prices(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> Numbers:
     """What a unit of precision of each piece costs, in squared mu: sensitivity² over gain (`residual_sensitivity`).
 
     An axis for each column, with an entry for each part, the constants first: of them a piece has neither norm nor

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.estimate.transform import Cells, Listed, Reading, as_listed, read, read_factor
+from discreet.estimate.transform import EachCell, Listed, Transformed, as_listed, read, read_factor
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import MOST_COMBINED, Factor, Product
 from discreet.query.residual import Axis, axis_of
@@ -20,7 +20,7 @@ from discreet.types import Numbers
 # The most products into which a weight over several columns is taken apart.
 MOST_PRODUCTS = 512
 # The largest table that is made for a family, and the most multiplications for one of its numbers (`is_small`).
-MOST_TABLE, MOST_WORK = 2**22, 2**29
+MOST_TABLE, MOST_PRODUCT_WORK = 2**22, 2**29
 # Below this share of the products that are added up, what is left of a piece is rounding, not a question.
 TINY = 1e-15
 # Products of different signs that are larger than this together are added up exactly first: a weight of 1 that is left
@@ -38,7 +38,7 @@ class Family:
 
     columns: tuple[str, ...]
     axes: tuple[Axis, ...]
-    readings: tuple[Reading, ...]
+    readings: tuple[Transformed, ...]
     cells: tuple[int, ...]
     coefficients: Numbers
 
@@ -82,7 +82,7 @@ def is_small(products: int, axes: Sequence[Axis], cells: Sequence[int]) -> bool:
         and max(both, *listed) <= MOST_TABLE
         and prod(cells) * pieces <= MOST_TABLE
         and products * numbers <= 4 * MOST_TABLE
-        and products**2 * prod(cells) * pieces <= MOST_WORK
+        and products**2 * prod(cells) * pieces <= MOST_PRODUCT_WORK
     )
 
 
@@ -123,7 +123,7 @@ def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
     sizes = [axis.cells if name in question.columns else 1 for name, axis in zip(columns, axes, strict=True)]
     if products is None or not is_small(len(products), axes, sizes):
         return None
-    readings: list[Reading] = []
+    readings: list[Transformed] = []
     cells: list[int] = []
     for name, axis in zip(columns, axes, strict=True):
         grouped = name in question.columns
@@ -133,7 +133,7 @@ def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
             readings.append(read(axis, weights))
         else:
             alike = len(products) == 1 and np.all(weights == 1)
-            readings.append(Cells(axis, None if alike else weights))
+            readings.append(EachCell(axis, None if alike else weights))
     coefficients = np.array([float(each.coefficient) for each in products])
     return Family(columns, axes, tuple(readings), tuple(cells), coefficients)
 
@@ -227,7 +227,7 @@ def _energies_of_sums(family: Family) -> Numbers:
     return energies.reshape(*family.cells, *(axis.parts for axis in family.axes))
 
 
-def _pairs(readings: Sequence[Reading], products: int) -> Numbers:
+def _pairs(readings: Sequence[Transformed], products: int) -> Numbers:
     """The inner products of each piece of some columns, for each two products: (cell, piece, two products)."""
     tensor: Numbers = np.ones((1, 1, products * products))
     for reading in readings:

@@ -17,7 +17,7 @@ from discreet.query.residual import Axis
 from discreet.types import Numbers
 
 # The square of a relative error of a sum of doubles, with room to spare.
-ROUNDING = 1e-27
+SQUARED_ROUNDING = 1e-27
 # Up to this number of cells the measuring matrix is cached; beyond, it is applied level by level.
 _MOST_KEPT = 256
 # Readings of weights that questions come back to: numbers of eight bytes, so 32 MB.
@@ -80,7 +80,7 @@ class Listed:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class EachCell:
     """The indicators of all cells of a column, each times the weight that every product has there.
 
     `weights` has a row for each product and a column for each cell; None is one product that weighs 1 everywhere. What
@@ -119,7 +119,7 @@ class Cells:
             own = numbers[cells // (2 * half)]
             squares = (sign - own / n) ** 2 + (float(numbers @ numbers) - own**2) / n**2
             rows[:, part] = squares / axis.gain(part)
-        rows[rows < ROUNDING] = 0.0
+        rows[rows < SQUARED_ROUNDING] = 0.0
         return rows, kind
 
     @property
@@ -187,10 +187,10 @@ class Cells:
         return np.asarray(found - found.mean(axis=-1, keepdims=True))
 
 
-Reading = Listed | Cells
+Transformed = Listed | EachCell
 
 
-def as_listed(reading: Reading) -> Listed:
+def as_listed(reading: Transformed) -> Listed:
     """The reading of a column that is not grouped: its rows are listed."""
     assert isinstance(reading, Listed), "the cells of a group are not listed"
     return reading
@@ -211,7 +211,7 @@ def read(axis: Axis, weights: Numbers) -> Listed:
     if axis.parts > 1:
         energies[:, 1:] = np.add.reduceat(units * units, axis.starts[:-1], axis=1)
         # What rounding leaves of a part that is not there must not look like a question.
-        energies[energies < ROUNDING * (weights * weights).sum(axis=1, keepdims=True)] = 0.0
+        energies[energies < SQUARED_ROUNDING * (weights * weights).sum(axis=1, keepdims=True)] = 0.0
     return Listed(axis, np.hstack([means, measured / gains]), units, energies)
 
 

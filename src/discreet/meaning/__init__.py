@@ -7,7 +7,7 @@ tables. They load when first used, so that explaining a number is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.meaning.guarantee import Group, Meaning, best_power, explain
+from discreet.meaning.guarantee import GroupGuarantee, Meaning, best_power, explain
 
 if TYPE_CHECKING:
     from discreet.meaning.belief import Shift, Worlds, attained_shift, possible_worlds, posteriors, worst_shift
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Exposure",
-    "Group",
+    "GroupGuarantee",
     "Learned",
     "Meaning",
     "Shift",

@@ -19,18 +19,18 @@ from discreet.errors import BadParameter
 from discreet.interval import precision
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import probability, whole
-from discreet.verify.divergence import BITS, Interval, Span
+from discreet.verify.divergence import DIVERGENCE_BITS, Interval, Span
 
 # One row for each person, in order.
-Rows = tuple[int, ...]
+RowTuple = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Worlds:
     """The law of a release on every table that may be: with a person's row, and with a default in its place."""
 
-    with_row: Mapping[Rows, Law]
-    without: Mapping[Rows, Law]
+    with_row: Mapping[RowTuple, Law]
+    without: Mapping[RowTuple, Law]
 
     @property
     def outcomes(self) -> tuple[Any, ...]:
@@ -48,10 +48,10 @@ class Shift:
 
     reach: Interval
     outcome: Any
-    more: Rows
-    less: Rows
+    more: RowTuple
+    less: RowTuple
 
-    def prior(self, share: float) -> dict[Rows, float]:
+    def prior(self, share: float) -> dict[RowTuple, float]:
         """A prior that comes near: this share to `more`, the rest to `less`. The smaller the share, the nearer."""
         small = float(probability("share", share))
         return {self.more: small, self.less: 1 - small}
@@ -59,11 +59,11 @@ class Shift:
 
 def possible_worlds(
     mechanism: Mechanism[Any],
-    tables: Iterable[Rows],
+    tables: Iterable[RowTuple],
     *,
     person: int,
     default: int,
-    query: Callable[[Rows], Sequence[int]] = tuple,
+    query: Callable[[RowTuple], Sequence[int]] = tuple,
 ) -> Worlds:
     """The exact laws of a mechanism on all these tables, with the row of `person` and with `default` in its place.
 
@@ -84,8 +84,8 @@ def possible_worlds(
 
 
 def posteriors(
-    worlds: Worlds, prior: Mapping[Rows, float], outcome: Any
-) -> tuple[dict[Rows, float], dict[Rows, float]]:
+    worlds: Worlds, prior: Mapping[RowTuple, float], outcome: Any
+) -> tuple[dict[RowTuple, float], dict[RowTuple, float]]:
     """What somebody with this prior believes after a release: if the person's row was used, and if it was not.
 
     >>> from discreet.mechanism import randomized_response
@@ -113,7 +113,7 @@ def worst_shift(worlds: Worlds) -> Shift:
 
     [000 Prop. 6; 002 Thm. 3.1]; proof that no prior is worse: the head of this file
     """
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         complete = all(law.rest == 0 for law in (*worlds.with_row.values(), *worlds.without.values()))
         lower, upper, place = arb(0), arb(0), None
         for outcome in worlds.outcomes:
@@ -139,7 +139,7 @@ def worst_shift(worlds: Worlds) -> Shift:
         return Shift(Span(lower, upper if complete else None).rounded(), *place)
 
 
-def attained_shift(worlds: Worlds, prior: Mapping[Rows, float], outcome: Any) -> float:
+def attained_shift(worlds: Worlds, prior: Mapping[RowTuple, float], outcome: Any) -> float:
     """The largest |ln p(x | a)/p₋ᵢ(x | a)| over all tables, for one prior and one release.
 
     >>> from discreet.mechanism import randomized_response
@@ -152,7 +152,7 @@ def attained_shift(worlds: Worlds, prior: Mapping[Rows, float], outcome: Any) ->
     return max((abs(log(one / other)) if one and other else inf) for one, other in pairs)
 
 
-def _bayes(laws: Mapping[Rows, Law], prior: Mapping[Rows, float], outcome: Any) -> dict[Rows, float]:
+def _bayes(laws: Mapping[RowTuple, Law], prior: Mapping[RowTuple, float], outcome: Any) -> dict[RowTuple, float]:
     weights = {rows: weight * _chance(laws[rows], outcome) for rows, weight in prior.items()}
     total = sum(weights.values())
     if not total > 0:
@@ -165,7 +165,7 @@ def _chance(law: Law, outcome: Any) -> float:
     return 0.0 if listed is None else float(listed.mid())
 
 
-def _ratio(worlds: Worlds, rows: Rows, outcome: Any) -> tuple[arb, arb] | None:
+def _ratio(worlds: Worlds, rows: RowTuple, outcome: Any) -> tuple[arb, arb] | None:
     """Numerator and denominator of r(x); none where the release is possible in neither world."""
     above = worlds.with_row[rows].probabilities.get(outcome, arb(0))
     below = worlds.without[rows].probabilities.get(outcome, arb(0))

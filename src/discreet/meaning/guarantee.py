@@ -16,11 +16,11 @@ from discreet.parameter import positive, probability, whole
 GROUPS = (2, 5, 10)
 FALSE_ALARM = 0.05
 # With delta > 0 no release is sure to keep the loss within epsilon; this much more, and few break it.
-MARGIN = 0.1
+LOSS_MARGIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupGuarantee:
     """What is left of the guarantee for so many people together."""
 
     people: int
@@ -51,7 +51,7 @@ class Meaning:
     utility: float
     power: float
     advantage: float
-    groups: tuple[Group, ...]
+    groups: tuple[GroupGuarantee, ...]
     warnings: tuple[str, ...]
 
     def posterior(self, prior: float) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def explain(*, epsilon: Any, delta: Any = 0, rows: int | None = None) -> Meaning
     count = None if rows is None else whole("rows", rows, least=1)
     e, d = float(exact), float(exact_delta)
     reach = _reach(e, d)
-    exception = 0.0 if d == 0 else min(1.0, 2 * (1 + exp(-reach)) * d / -expm1(-MARGIN * e))
+    exception = 0.0 if d == 0 else min(1.0, 2 * (1 + exp(-reach)) * d / -expm1(-LOSS_MARGIN * e))
     budgets = ((people, *group_budget(epsilon=exact, delta=exact_delta, people=people)) for people in GROUPS)
     return Meaning(
         epsilon=e,
@@ -103,7 +103,9 @@ def explain(*, epsilon: Any, delta: Any = 0, rows: int | None = None) -> Meaning
         utility=exp(-e),
         power=best_power(epsilon=e, delta=d, false_alarm=FALSE_ALARM),
         advantage=min(1.0, tanh(e / 2) + 2 * d * exp(-e) / (1 + exp(-e))),
-        groups=tuple(Group(people, float_above(shared), float_above(spill)) for people, shared, spill in budgets),
+        groups=tuple(
+            GroupGuarantee(people, float_above(shared), float_above(spill)) for people, shared, spill in budgets
+        ),
         warnings=_warnings(e, d, count),
     )
 
@@ -192,7 +194,7 @@ def _shift(prior: float, factor: float) -> float:
 
 def _reach(epsilon: float, delta: float) -> float:
     """How far the loss goes, up or down, but for exceptions."""
-    return (1 + MARGIN) * epsilon if delta else epsilon
+    return (1 + LOSS_MARGIN) * epsilon if delta else epsilon
 
 
 def _exp(value: float) -> float:

@@ -18,10 +18,9 @@ from discreet.mechanism.randomized_response import (
     randomized_response,
 )
 from discreet.mechanism.smalldb import imbalance_effects, small_table
-from discreet.mechanism.sparse_vector import Answer, Run, above_threshold, run_stream, sparse_vector
+from discreet.mechanism.sparse_vector import Run, StreamAnswer, above_threshold, run_stream, sparse_vector
 
 __all__ = [
-    "Answer",
     "Estimate",
     "Interactive",
     "Law",
@@ -29,6 +28,7 @@ __all__ = [
     "ModelCoin",
     "Parts",
     "Run",
+    "StreamAnswer",
     "above_threshold",
     "best_price",
     "condition_effects",

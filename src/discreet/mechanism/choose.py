@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from discreet.accounting.sensitivity import Sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, require_size
-from discreet.mechanism.noisy_max import Noise, noisy_max, race_of
+from discreet.mechanism.noisy_max import SelectionNoise, noisy_max, race_of
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, whole
 from discreet.schema.unit import Unit
@@ -19,7 +19,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def most_common(
-    conditions: Sequence[Name], *, epsilon: Number, unit: Unit, noise: Noise = "exponential"
+    conditions: Sequence[Name], *, epsilon: Number, unit: Unit, noise: SelectionNoise = "exponential"
 ) -> Mechanism[Name]:
     """Choose a condition that nearly as many rows have as any other.
 
@@ -51,7 +51,9 @@ def condition_effects(conditions: int) -> NDArray[np.int64]:
     return (np.arange(2**count) >> np.arange(count)[:, None]) & 1
 
 
-def best_price(prices: Sequence[int], *, epsilon: Number, unit: Unit, noise: Noise = "exponential") -> Mechanism[int]:
+def best_price(
+    prices: Sequence[int], *, epsilon: Number, unit: Unit, noise: SelectionNoise = "exponential"
+) -> Mechanism[int]:
     """Choose a price that would earn nearly as much as any other.
 
     Releases noisy_max over the revenues p·#{x ≥ p}, in cents. It is e-DP.
@@ -82,7 +84,7 @@ def price_effects(prices: Sequence[int], willing: Sequence[int]) -> NDArray[np.i
 
 
 def _named(
-    names: Sequence[Name], what: str, epsilon: Number, sensitivity: Sensitivity, noise: Noise
+    names: Sequence[Name], what: str, epsilon: Number, sensitivity: Sensitivity, noise: SelectionNoise
 ) -> Mechanism[Name]:
     if not names or len(set(names)) < len(names):
         raise BadParameter(f"{what} lists {len(names)}; it must list at least one, and all different. Give each once.")

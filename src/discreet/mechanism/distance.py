@@ -17,7 +17,7 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, SealBroken
 from discreet.mechanism.calibration import opened, read_integers, read_sensitivity, require_size
 from discreet.mechanism.exponential import exponential
-from discreet.mechanism.gaussian import gaussian, half_width
+from discreet.mechanism.gaussian import gaussian, gaussian_half_width
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.source.source import Exact
@@ -217,7 +217,7 @@ def surprise_quantile(
         return _smallest(opened(exact, calibrated, "linf"), middle, place) + noise.rounded_gaussian(spread)
 
     def error(confidence: Number) -> float:
-        return half_width(spread, confidence)
+        return gaussian_half_width(spread, confidence)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         here, *others = [[_smallest(true_integers(table, middle), middle, place)] for table in (values, *beside)]
@@ -291,7 +291,7 @@ def noisy_distances(
         return far + noise.rounded_gaussian(spread, size=far.size)
 
     def error(confidence: Number, *, joint: int = 1) -> float:
-        return half_width(spread, confidence, joint=joint)
+        return gaussian_half_width(spread, confidence, joint=joint)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         here, *others = [distances(true_integers(table, middle), middle, sizes).tolist() for table in (values, *beside)]

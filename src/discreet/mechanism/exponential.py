@@ -9,7 +9,7 @@ from discreet import noise
 from discreet.accounting.event import Selection
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.mechanism.calibration import opened, read_failure, read_sensitivity, read_values, require_size
-from discreet.mechanism.protocol import BITS, Law, Mechanism
+from discreet.mechanism.protocol import LAW_BITS, Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.source.source import Exact
 
@@ -70,7 +70,7 @@ def exponential_law(scores: Sequence[Any], rate: Fraction) -> Law:
 
     exact = read_values(scores, "scores")
     best = max(exact)
-    with precision(BITS):
+    with precision(LAW_BITS):
         weights = [exp_minus(rate * (best - score)) for score in exact]
         total = sum(weights, arb(0))
         return Law({place: weight / total for place, weight in enumerate(weights)}, arb(0))

@@ -17,8 +17,8 @@ from discreet.accounting import event
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
-from discreet.mechanism.independent import independent_law, require_few
-from discreet.mechanism.protocol import BITS, Law, Mechanism
+from discreet.mechanism.independent import independent_law, require_few_outcomes
+from discreet.mechanism.protocol import LAW_BITS, Law, Mechanism
 from discreet.noise.sample import LARGEST_SCALE
 from discreet.parameter import Number, positive, probability, whole
 from discreet.source.source import Exact, unseal
@@ -65,7 +65,7 @@ def gaussian(
         return values + noise.rounded_gaussian(spread, size=values.size)
 
     def error(confidence: Number, *, joint: int = 1) -> float:
-        return half_width(spread, confidence, joint=joint)
+        return gaussian_half_width(spread, confidence, joint=joint)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         return _windowed_law(values, beside, spread, _rounded_mass(spread))
@@ -113,7 +113,7 @@ def discrete_gaussian(
     return Mechanism(event.DiscreteGaussian(spread, calibrated.l2_squared), release, error, law)
 
 
-def half_width(sigma: Fraction, confidence: Number, *, joint: int = 1) -> float:
+def gaussian_half_width(sigma: Fraction, confidence: Number, *, joint: int = 1) -> float:
     """The smallest t that holds all of `joint` independent rounded Gaussian draws with this probability.
 
     >>> half_width(Fraction(10), 0.95)
@@ -183,7 +183,7 @@ def _windowed_law(
         from flint import arb
 
         reach = ceil(REACH * sigma) + 1
-        require_few(high - low + 2 * reach + 1)
+        require_few_outcomes(high - low + 2 * reach + 1)
         masses: dict[int, arb] = {}
         for y in range(low - reach, high + reach + 1):
             away = abs(y - value)
@@ -224,7 +224,7 @@ def gaussian_pieces(
         return values + draws
 
     def error(confidence: Number, *, joint: int = 1) -> float:
-        return half_width(max(sigma for sigma, _ in sized), confidence, joint=joint)
+        return gaussian_half_width(max(sigma for sigma, _ in sized), confidence, joint=joint)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         return _law(values, beside, sized)
@@ -248,12 +248,12 @@ def _law(values: Sequence[int], beside: Sequence[Sequence[int]], sized: Sequence
     ends = [0, *accumulate(size for _, size in sized)]
     if ends[-1] != len(values):
         raise BadParameter(f"there are {len(values)} values and the stretches hold {ends[-1]}; give one for each.")
-    with precision(BITS):
+    with precision(LAW_BITS):
         joint: dict[Any, arb] = {(): arb(1)}
         rest = arb(0)
         for (sigma, _), (begin, end) in zip(sized, pairwise(ends), strict=True):
             part = gaussian(sigma=sigma, sensitivity=1).law(values[begin:end], [other[begin:end] for other in beside])
-            require_few(len(joint) * len(part.probabilities))
+            require_few_outcomes(len(joint) * len(part.probabilities))
             joint = {a + b: p * q for a, p in joint.items() for b, q in part.probabilities.items()}
             rest += part.rest
         return Law(joint, rest)

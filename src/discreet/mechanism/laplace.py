@@ -12,7 +12,7 @@ from discreet import noise
 from discreet.accounting import event
 from discreet.accounting.sensitivity import Sensitivity, histogram_sensitivity, scalar_sensitivity
 from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
-from discreet.mechanism.independent import independent_law, require_few
+from discreet.mechanism.independent import independent_law, require_few_outcomes
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.schema.unit import Unit
@@ -50,7 +50,7 @@ def laplace(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechanism[
         return values + noise.discrete_laplace(scale, size=values.size)
 
     def error(confidence: Number, *, joint: int = 1) -> float:
-        return half_width(scale, confidence, joint=joint)
+        return laplace_half_width(scale, confidence, joint=joint)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         return laplace_law(values, beside, scale)
@@ -58,7 +58,7 @@ def laplace(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechanism[
     return Mechanism(event.Laplace(scale, calibrated.l1), release, error, law)
 
 
-def half_width(scale: Fraction, confidence: Number, *, joint: int = 1) -> float:
+def laplace_half_width(scale: Fraction, confidence: Number, *, joint: int = 1) -> float:
     """The smallest t that holds all of `joint` independent discrete Laplace draws with this probability.
 
     >>> half_width(Fraction(10), 0.95)
@@ -105,7 +105,7 @@ def clamped(value: int, low: int, high: int, scale: Fraction) -> "tuple[dict[Any
 
     if low == high:
         return {low: arb(1)}, arb(0)
-    require_few(high - low + 1)
+    require_few_outcomes(high - low + 1)
     masses = {y: laplace_mass(y - value, scale) for y in range(low + 1, high)}
     return {low: laplace_tail(value - low, scale), **masses, high: laplace_tail(high - value, scale)}, arb(0)
 

@@ -11,8 +11,8 @@ from discreet.accounting.event import Coin
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.interval import lower_bound
 from discreet.mechanism.calibration import opened, read_sensitivity, require_size
-from discreet.mechanism.independent import require_few
-from discreet.mechanism.protocol import BITS, Law
+from discreet.mechanism.independent import require_few_outcomes
+from discreet.mechanism.protocol import LAW_BITS, Law
 from discreet.parameter import Number, positive, probability
 from discreet.source.source import Exact
 
@@ -76,7 +76,7 @@ def model_coin(
     def passes(off: int) -> float:
         from discreet.interval import precision
 
-        with precision(BITS):
+        with precision(LAW_BITS):
             return float((1 - heads(abs(int(off)))).mid())
 
     def law(values: Sequence[int], expected: Sequence[int]) -> Law:
@@ -84,8 +84,8 @@ def model_coin(
 
         from discreet.interval import precision
 
-        require_few(2 ** len(values))
-        with precision(BITS):
+        require_few_outcomes(2 ** len(values))
+        with precision(LAW_BITS):
             chances = [heads(abs(value - model)) for value, model in zip(values, expected, strict=True)]
             found: dict[tuple[bool, ...], arb] = {}
             for bits in product((False, True), repeat=len(chances)):

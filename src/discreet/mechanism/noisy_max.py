@@ -14,17 +14,19 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_failure, read_sensitivity, read_values, require_size
 from discreet.mechanism.exponential import exponential, selection_rate
-from discreet.mechanism.protocol import BITS, Law, Mechanism
+from discreet.mechanism.protocol import LAW_BITS, Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.source.source import Exact
 
 if TYPE_CHECKING:
     from flint import arb
 
-Noise = Literal["exponential", "gumbel"]
+SelectionNoise = Literal["exponential", "gumbel"]
 
 
-def noisy_max(*, epsilon: Number, sensitivity: Sensitivity | Number, noise: Noise = "exponential") -> Mechanism[int]:
+def noisy_max(
+    *, epsilon: Number, sensitivity: Sensitivity | Number, noise: SelectionNoise = "exponential"
+) -> Mechanism[int]:
     """Choose the place of the largest score after adding noise to each.
 
     Releases argmax s(y) + Z_y, with Z_y independent. With exponential noise of mean 2Δ/e (Δ/e if neighbours move all
@@ -68,7 +70,9 @@ def noisy_max(*, epsilon: Number, sensitivity: Sensitivity | Number, noise: Nois
     return Mechanism(Pure(loss), release, error, law)
 
 
-def race_of(noise: Noise, *, epsilon: Number, sensitivity: Sensitivity | Number) -> Callable[[NDArray[np.int64]], int]:
+def race_of(
+    noise: SelectionNoise, *, epsilon: Number, sensitivity: Sensitivity | Number
+) -> Callable[[NDArray[np.int64]], int]:
     """The draw itself: from exact scores to the place of the winner."""
     rate = selection_rate(positive("epsilon", epsilon), read_sensitivity(sensitivity, "linf"))
     match noise:
@@ -89,7 +93,7 @@ def permute_and_flip_law(scores: Sequence[Any], rate: Fraction) -> Law:
     exact = read_values(scores, "scores")
     best = max(exact)
     # The coefficients alternate and may be as large as a binomial, so a bit for each candidate is lost.
-    with precision(BITS + 2 * len(exact)):
+    with precision(LAW_BITS + 2 * len(exact)):
         flips = [exp_minus(rate * (best - score)) for score in exact]
         return Law({place: _wins(flips, place) for place in range(len(flips))}, arb(0))
 

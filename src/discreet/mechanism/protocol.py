@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from flint import arb
 
 Out = TypeVar("Out")
-State = TypeVar("State")
+MechanismState = TypeVar("MechanismState")
 
 # Laws are computed with so many bits: ratios of probabilities are then known to some thirty decimal places.
-BITS = 192
+LAW_BITS = 192
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,14 +54,14 @@ class Mechanism(Generic[Out]):
 
 
 @dataclass(frozen=True, slots=True)
-class Interactive(Generic[State, Out]):
+class Interactive(Generic[MechanismState, Out]):
     """A mechanism that answers a stream: `init()` draws its secrets, `step(state, exact)` answers one.
 
     `law(values)` is the distribution of the whole transcript when `values[t]` is the true value at time t.
     """
 
     event: Event
-    init: Callable[[], State]
-    step: Callable[[State, Exact], tuple[State, Out]]
+    init: Callable[[], MechanismState]
+    step: Callable[[MechanismState, Exact], tuple[MechanismState, Out]]
     error: Callable[..., float]
     law: Callable[..., Law]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from discreet.accounting.sensitivity import Sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, read_integers, require_size
-from discreet.mechanism.noisy_max import Noise, noisy_max, race_of
+from discreet.mechanism.noisy_max import SelectionNoise, noisy_max, race_of
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, probability, whole
 from discreet.schema.unit import Unit
@@ -19,7 +19,7 @@ LARGEST_DENOMINATOR = 10**6
 
 
 def quantile(
-    *, epsilon: Number, cells: int, unit: Unit, at: Number = 0.5, noise: Noise = "exponential"
+    *, epsilon: Number, cells: int, unit: Unit, at: Number = 0.5, noise: SelectionNoise = "exponential"
 ) -> Mechanism[int]:
     """Choose a cell in which a quantile lies, or nearly.
 

@@ -21,7 +21,7 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, TooLarge
 from discreet.mechanism.calibration import opened, read_integers, read_sensitivity, require_size
 from discreet.mechanism.exponential import exponential, selection_rate
-from discreet.mechanism.independent import require_few
+from discreet.mechanism.independent import require_few_outcomes
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.parameter import Number, positive, whole
 from discreet.source.source import Exact
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # A multiset is drawn by a fair die with so many sides at most.
 MOST_MULTISETS = 2**62
 # Multisets of kinds times queries: what a walk may cost, and what it takes to look at one number, in nanoseconds.
-MOST_WORK, EACH = 2**37, 1.0
+MOST_WORK, NANOSECONDS_EACH = 2**37, 1.0
 # Below this a walk in plain Python is done before the compiler is loaded.
 _FEW = 20_000
 
@@ -109,11 +109,11 @@ def _require_feasible(cells: int, kinds: int, rows: int, queries: int) -> None:
     if walked * queries <= MOST_WORK and every < MOST_MULTISETS:
         return
     # The second walk stops half-way on average.
-    seconds = min(walked * queries, 10**300) * EACH * 1.5e-9
+    seconds = min(walked * queries, 10**300) * NANOSECONDS_EACH * 1.5e-9
     raise TooLarge(
         f"there are {_short(every)} multisets of {rows} rows from {cells} cells; each is scored on {queries} queries, "
-        f"which would take about {_duration(seconds)}. The limit is {_duration(MOST_WORK * EACH * 1.5e-9)} and "
-        "2^62 multisets. Take fewer rows, a smaller domain, or another method: the number grows exponentially."
+        f"which would take about {_duration(seconds)}. The limit is {_duration(MOST_WORK * NANOSECONDS_EACH * 1.5e-9)} "
+        "and 2^62 multisets. Take fewer rows, a smaller domain, or another method: the number grows exponentially."
     )
 
 
@@ -202,7 +202,7 @@ def _duration(seconds: float) -> str:
 
 # Imbalances beyond this are cut off there, so that none is the one integer that has no absolute value.
 FARTHEST_IMBALANCE = 2**62
-MOST_IMBALANCES, MOST_ROWS = 2**24, 2**20
+MOST_TABULATED, MOST_SMALL_ROWS = 2**24, 2**20
 
 
 def small_table(
@@ -233,7 +233,7 @@ def small_table(
     moves = read_sensitivity(sensitivity, "linf")
     # No direction: an absolute value turns round.
     calibrated = Sensitivity(moves.l1, moves.l2_squared, moves.linf, direction=0)
-    weights, few = _weights(effects), whole("rows", rows, least=1, most=MOST_ROWS)
+    weights, few = _weights(effects), whole("rows", rows, least=1, most=MOST_SMALL_ROWS)
     starts = _starts(weights, few)
     every = multisets(weights, few)
     scores = exponential(epsilon=loss, sensitivity=calibrated)
@@ -251,7 +251,7 @@ def small_table(
         return scores.error(confidence, candidates=every.count) / few
 
     def law(imbalances: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
-        require_few(every.count)
+        require_few_outcomes(every.count)
         true = read_integers(imbalances, "imbalances")
         if len(true) != starts[-1]:
             raise BadParameter(f"there are {len(true)} imbalances; this mechanism takes {starts[-1]}. Give them all.")
@@ -348,9 +348,9 @@ def _weights(effects: Any) -> Ints:
 def _starts(effects: Ints, rows: int) -> Ints:
     """Where the imbalances of each query begin, and where the last one ends."""
     widths = [len(answers(row, rows)) for row in effects]
-    if sum(widths) > MOST_IMBALANCES or rows * max(int(effects.max()), -int(effects.min())) >= 2**30:
+    if sum(widths) > MOST_TABULATED or rows * max(int(effects.max()), -int(effects.min())) >= 2**30:
         raise TooLarge(
             f"{rows} rows can give {sum(widths)} different answers to {len(effects)} queries; the limit is "
-            f"{MOST_IMBALANCES}. Ask for counts, or take fewer rows."
+            f"{MOST_TABULATED}. Ask for counts, or take fewer rows."
         )
     return np.cumsum([0, *widths])

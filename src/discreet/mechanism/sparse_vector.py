@@ -9,14 +9,14 @@ from discreet.accounting.event import AboveThreshold
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, Refusal
 from discreet.mechanism.calibration import opened, read_scale, read_sensitivity, require_size
-from discreet.mechanism.laplace import half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.mechanism.protocol import Interactive, Law
 from discreet.mechanism.transcript import transcript_law
 from discreet.parameter import Number, positive, probability, whole
 from discreet.source.source import Exact
 
 # What is said of one value: whether it is above; or, where values are released, the noisy value or None for below.
-Answer = bool | int | None
+StreamAnswer = bool | int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class Run:
     noisy_threshold: int = field(repr=False)
 
 
-def above_threshold(*, epsilon: Number, sensitivity: Sensitivity | Number, threshold: int) -> Interactive[Run, Answer]:
+def above_threshold(
+    *, epsilon: Number, sensitivity: Sensitivity | Number, threshold: int
+) -> Interactive[Run, StreamAnswer]:
     """Say of each value in a stream whether it is above a threshold, until the first that is.
 
     Releases whether v_t + b_t ≥ T + a, with a ~ Lap(2Δ/e) and b_t ~ Lap(4Δ/e) (2Δ/e if neighbours move all values
@@ -56,7 +58,7 @@ def sparse_vector(
     hits: int = 1,
     epsilon_threshold: Number | None = None,
     epsilon_values: Number | None = None,
-) -> Interactive[Run, Answer]:
+) -> Interactive[Run, StreamAnswer]:
     """Say of each value in a stream whether it is above a threshold, until so many are.
 
     Releases whether v_t + b_t ≥ T + a, with a ~ Lap(Δ/e₁) drawn once and b_t ~ Lap(2cΔ/e₂) fresh each time (cΔ/e₂ if
@@ -92,7 +94,7 @@ def sparse_vector(
     def init() -> Run:
         return Run(most, level + noise.discrete_laplace(threshold_scale))
 
-    def step(run: Run, exact: Exact) -> tuple[Run, Answer]:
+    def step(run: Run, exact: Exact) -> tuple[Run, StreamAnswer]:
         if run.hits_left == 0:
             raise Refusal(
                 f"this sparse vector has found its {most} value{'s' if most > 1 else ''} above the threshold; "
@@ -109,7 +111,7 @@ def sparse_vector(
     def error(confidence: Number, *, queries: int) -> float:
         # Half of the failure to the threshold, half to all the queries together.
         each = (1 + probability("confidence", confidence, next_step="Give one, say 0.95.")) / 2
-        return half_width(threshold_scale, each) + half_width(query_scale, each, joint=queries)
+        return laplace_half_width(threshold_scale, each) + laplace_half_width(query_scale, each, joint=queries)
 
     def law(values: Sequence[int], beside: Sequence[Sequence[int]] = ()) -> Law:
         return transcript_law(values, beside, level, most, (threshold_scale, query_scale, value_scale))
@@ -117,7 +119,7 @@ def sparse_vector(
     return Interactive(AboveThreshold(total), init, step, error, law)
 
 
-def run_stream(mechanism: Interactive[Run, Answer], stream: Iterable[Exact]) -> tuple[Answer, ...]:
+def run_stream(mechanism: Interactive[Run, StreamAnswer], stream: Iterable[Exact]) -> tuple[StreamAnswer, ...]:
     """The answers to a whole stream, ending at the last hit: a convenience for experiments.
 
     >>> from discreet.source.source import Exact
@@ -125,7 +127,7 @@ def run_stream(mechanism: Interactive[Run, Answer], stream: Iterable[Exact]) -> 
     >>> run_stream(above_threshold(epsilon=10, sensitivity=1, threshold=500), [Exact(0, one), Exact(1000, one)])
     (False, True)
     """
-    run, answers = mechanism.init(), list[Answer]()
+    run, answers = mechanism.init(), list[StreamAnswer]()
     for exact in stream:
         if run.hits_left == 0:
             break

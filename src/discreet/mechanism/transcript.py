@@ -8,9 +8,9 @@ from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from discreet.mechanism.calibration import read_integers
-from discreet.mechanism.independent import require_few
+from discreet.mechanism.independent import require_few_outcomes
 from discreet.mechanism.laplace import clamped
-from discreet.mechanism.protocol import BITS, Law
+from discreet.mechanism.protocol import LAW_BITS, Law
 
 if TYPE_CHECKING:
     from flint import arb
@@ -34,13 +34,13 @@ def transcript_law(
 
     true = read_integers(values)
     tables = [true, *(read_integers(other, "beside") for other in beside)]
-    require_few(sum(comb(len(true), above) for above in range(hits + 1)))
+    require_few_outcomes(sum(comb(len(true), above) for above in range(hits + 1)))
     threshold_scale, query_scale, value_scale = scales
     reach = ceil(84 * threshold_scale) + 1
-    require_few(2 * reach + 1)
+    require_few_outcomes(2 * reach + 1)
     shifts = range(-reach, reach + 1)
 
-    with precision(BITS):
+    with precision(LAW_BITS):
         beyond = (2 * laplace_tail(reach + 1, threshold_scale)).union(arb(0))
         found: dict[tuple[bool, ...], arb] = {}
 
@@ -84,5 +84,5 @@ def _with_values(
                 said[place] = outcome
                 mass = mass * factor
             joint[tuple(said)] = mass
-            require_few(len(joint))
+            require_few_outcomes(len(joint))
     return joint

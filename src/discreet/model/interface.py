@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.estimate.residual_lattice import Block, Lattice, subsets
+from discreet.estimate.residual_lattice import Lattice, ResidualBlock, subsets
 from discreet.query.linear import MOST_DENSE_CELLS, Linear
 from discreet.query.residual import axis_of
 from discreet.schema.domain import Domain
@@ -115,7 +115,7 @@ def total_of(lattice: Lattice) -> tuple[float, float]:
     return float(block.values[()]), 1.0 / float(block.precision[()])
 
 
-def _looks(block: Block) -> Iterable[NoisyMarginal]:
+def _looks(block: ResidualBlock) -> Iterable[NoisyMarginal]:
     if block.values is None:
         return
     for parts in product(*(range(1, axis.parts) for axis in block.axes)):

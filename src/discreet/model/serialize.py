@@ -11,16 +11,16 @@ from discreet.model.dense.dense_model import Dense
 from discreet.model.interface import Model
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.rows import Rows
-from discreet.model.tree.junction_tree import Shape
+from discreet.model.tree.junction_tree import CliqueForest
 from discreet.model.tree.message_passing import lay_out
 from discreet.model.tree.tree_model import Tree
 from discreet.schema.domain import Domain
 
-Plain = dict[str, Any]
+PlainModel = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 
-def to_arrays(model: Model, name: str = "model") -> tuple[Plain, Arrays]:
+def to_arrays(model: Model, name: str = "model") -> tuple[PlainModel, Arrays]:
     """A model as plain values, which JSON can write, and arrays, whose names begin with `name`."""
     match model:
         case Mixture():
@@ -47,7 +47,7 @@ def to_arrays(model: Model, name: str = "model") -> tuple[Plain, Arrays]:
     raise BadData(f"a {type(model).__name__} cannot be written into a file. Write rows of it.")
 
 
-def from_arrays(plain: Plain, arrays: Mapping[str, NDArray[Any]], domain: Domain, name: str = "model") -> Model:
+def from_arrays(plain: PlainModel, arrays: Mapping[str, NDArray[Any]], domain: Domain, name: str = "model") -> Model:
     """The model that `to_arrays` has taken apart."""
     match plain["is"]:
         case "mixture":
@@ -56,7 +56,7 @@ def from_arrays(plain: Plain, arrays: Mapping[str, NDArray[Any]], domain: Domain
             cliques = tuple(tuple(clique) for clique in plain["cliques"])
             there = {each for clique in cliques for each in clique}
             sizes = tuple((each, domain[each].size) for each in sorted(there))
-            shape = Shape(cliques, tuple(plain["parents"]), sizes)
+            shape = CliqueForest(cliques, tuple(plain["parents"]), sizes)
             loss, converged, steps = plain["fit"]
             directed, beliefs = arrays[f"{name}.directed"], arrays[f"{name}.beliefs"]
             return Tree(domain, plain["total"], shape, (), loss, converged, steps, lay_out(shape), directed, beliefs)

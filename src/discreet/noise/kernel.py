@@ -58,7 +58,7 @@ def split_by_bits(value: float) -> tuple[float, int]:
     return float(np.int64((bits & 0xFFFFFFFFFFFFF) | (1022 << 52)).view(np.float64)), int((bits >> 52) - 1022)
 
 
-def quantile(high: int, low: int, table: Sequence[float]) -> float:
+def tail_quantile(high: int, low: int, table: Sequence[float]) -> float:
     """The point that leaves mass T above it, within `ERROR` for every u; nan beyond the table."""
     # The first 106 digits with one rounding. Shifting integers to the first one would be exact, but Python takes a
     # little longer for longer integers, and for those above 256, and so for larger noise.
@@ -95,7 +95,7 @@ def integers(
     """±floor(scale·quantile + offset), where the fraction is at least `margin` away from 0 and 1."""
     for i in range(len(out)):
         high = words[2 * i]
-        value = scale * quantile((high >> 1) & MASK, words[2 * i + 1] & MASK, table) + offset
+        value = scale * tail_quantile((high >> 1) & MASK, words[2 * i + 1] & MASK, table) + offset
         # A nan fails this too, and so does a margin of a half or more.
         if value < 2.0**62:
             k = floor(value)
@@ -118,7 +118,7 @@ def survivors(
     """1 where a standard exponential −ln(2T) exceeds (|candidate| − centre)²/twice, 0 where not, or `UNDECIDED`."""
     for i in range(len(out)):
         size = float(abs(candidates[i]))
-        chance = quantile((words[2 * i] >> 1) & MASK, words[2 * i + 1] & MASK, table) - LN2
+        chance = tail_quantile((words[2 * i] >> 1) & MASK, words[2 * i + 1] & MASK, table) - LN2
         gamma = (size - centre) * (size - centre) / twice
         slack = (size + centre) * (size + centre) / twice * 2.0**-49 + 4.0 * ERROR
         if chance > gamma + slack:
@@ -139,7 +139,7 @@ def contest(
 ) -> None:
     """Bounds on bonus + noise, the noise a standard exponential E or a standard Gumbel −ln E."""
     for i in range(len(lower)):
-        noise = quantile((words[2 * i] >> 1) & MASK, words[2 * i + 1] & MASK, table) - LN2
+        noise = tail_quantile((words[2 * i] >> 1) & MASK, words[2 * i + 1] & MASK, table) - LN2
         slack = 4.0 * ERROR - bonus[i] * 2.0**-50
         lower[i], upper[i] = -inf, inf
         if gumbel:
@@ -154,7 +154,7 @@ def contest(
             lower[i], upper[i] = value - slack, value + slack
 
 
-class Table(NamedTuple):
+class QuantileTable(NamedTuple):
     """The coefficients, seven for each cell, after 128 empty rows: for Python and for machine code."""
 
     # Packed: a tuple of float objects is spread over memory, and the rarer cells, of larger noise, would be slower.
@@ -163,7 +163,7 @@ class Table(NamedTuple):
 
 
 @memoize(1)
-def exponential_table() -> Table:
+def exponential_table() -> QuantileTable:
     """−ln T."""
     from discreet.interval import precision
 
@@ -172,7 +172,7 @@ def exponential_table() -> Table:
 
 
 @memoize(1)
-def normal_table() -> Table:
+def normal_table() -> QuantileTable:
     """The z with erfc(z/√2)/2 = T."""
     from flint import arb
 
@@ -190,9 +190,9 @@ def normal_table() -> Table:
         return _table(rows)
 
 
-def _table(coefficients: "Iterable[arb]") -> Table:
+def _table(coefficients: "Iterable[arb]") -> QuantileTable:
     plain = array("d", [0.0] * (2 * OCTAVE) + [float(c) for c in coefficients])
-    return Table(plain, np.array(plain))
+    return QuantileTable(plain, np.array(plain))
 
 
 def exponential_coefficients(width: "arb", centre: "arb", terms: int = TERMS) -> "list[arb]":
@@ -248,14 +248,14 @@ def runner(loop: Callable[..., None], draws: int) -> Callable[..., None]:
     return lambda words, table, *rest: _plain(loop, words, table, *rest)
 
 
-def _plain(loop: Callable[..., None], words: Ints, table: Table, *rest: Any) -> None:
+def _plain(loop: Callable[..., None], words: Ints, table: QuantileTable, *rest: Any) -> None:
     # Python's own ints and floats are several times faster, one by one, than numpy's.
     loop(words.tolist(), table.plain, *rest)
 
 
 def compiled_kernel(loop: Callable[..., None]) -> Callable[..., None]:
     """A loop of kernel.py as machine code."""
-    jit.inline(quantile)
+    jit.inline(tail_quantile)
     jit.inline(evaluate)
     jit.substitute(split, split_by_bits)
     # A fused multiply-add omits a rounding, so the error budget of the kernel covers it.

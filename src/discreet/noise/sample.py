@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.cache import memoize
 from discreet.noise import kernel
 from discreet.noise.entropy import filler, word
-from discreet.noise.kernel import Table, exponential_table, normal_table, runner
+from discreet.noise.kernel import QuantileTable, exponential_table, normal_table, runner
 from discreet.parameter import positive, whole
 from discreet.types import Ints
 
@@ -36,7 +36,7 @@ _CHUNK = 1 << 14
 class Shape:
     """A distribution on the integers: floor(scale·quantile + offset) with a random sign, and its exact tail."""
 
-    table: Callable[[], Table]
+    table: Callable[[], QuantileTable]
     tail: Callable[[int], "arb"]
     scale: Fraction
     offset: float
@@ -89,7 +89,7 @@ def draw(shape: Shape, count: int) -> NDArray[np.int64]:
         fill(used)
         run(used, table, float(shape.scale), shape.offset, shape.margin, part)
         for i in np.flatnonzero(part == kernel.UNDECIDED):
-            part[i] = settle(shape, int(used[2 * i]), int(used[2 * i + 1]))
+            part[i] = decide_exactly(shape, int(used[2 * i]), int(used[2 * i + 1]))
     return out
 
 
@@ -99,9 +99,9 @@ def digits_of(first: int, second: int, next_word: Callable[[], int] = word) -> D
     return Digits(prefix, 2 * kernel.DIGITS, next_word)
 
 
-def settle(shape: Shape, first: int, second: int, next_word: Callable[[], int] = word) -> int:
+def decide_exactly(shape: Shape, first: int, second: int, next_word: Callable[[], int] = word) -> int:
     """The draw that these words (and those after them) decide, by exact comparisons alone."""
-    about = kernel.quantile((first >> 1) & kernel.MASK, second & kernel.MASK, shape.table().plain)
+    about = kernel.tail_quantile((first >> 1) & kernel.MASK, second & kernel.MASK, shape.table().plain)
     value = float(shape.scale) * about + shape.offset
     k = magnitude(shape.tail, digits_of(first, second, next_word), guess=int(value) if isfinite(value) else 0)
     return -k if first & 1 else k

@@ -20,8 +20,8 @@ from discreet.model.mixture.mixture_model import Mixture, fit_mixture
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree
 from discreet.plan.allocation import fill_each
-from discreet.plan.model_forecast import PAIR, SINGLE, TOTAL, Stream, probes
-from discreet.plan.model_structure import MOST_CELLS, fitted, joined, surprising
+from discreet.plan.model_forecast import PAIR_UNITS, SINGLE_UNITS, TOTAL_UNITS, Stream, probes
+from discreet.plan.model_structure import MOST_CLIQUE_CELLS, fitted, join_pairs, surprising
 from discreet.plan.plan import Steps
 from discreet.plan.requests import Choose, Measure, Procedure, Quantile
 from discreet.plan.steps import Target, lattice_step
@@ -29,7 +29,7 @@ from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.types import Columns
 
-Kind = Literal["tree", "mixture"]
+ModelKind = Literal["tree", "mixture"]
 
 # Units for a piece of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
 # mixture: first, and if that is promising once more.
@@ -37,7 +37,7 @@ TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 10.0, (1 / 24, 1 / 16)
 # The number of public questions in a probe, and the quantile of their errors that it measures.
 PROBES, SHARE = 10_000, 0.999
 # In parts of the wanted error: a model that is this good opens, one this bad is given up.
-GOOD, HOPELESS = 0.7, 1.5
+GOOD, GIVEN_UP = 0.7, 1.5
 # A mixture of what is known of pairs that is this bad will not be saved by triples.
 MIXABLE = 4.0
 # A residual is measured again if its precision grows by at least this factor.
@@ -48,7 +48,7 @@ SELECTIONS, BETTER = (40, 16, 16), 1.3
 # The number of pairs and triples of a question's columns that are selected after a failed check.
 MENDED = 4
 # No more candidates than this are compared at once, and no more triples measured.
-MOST_CANDIDATES = 20_000
+MOST_MODEL_CANDIDATES = 20_000
 # A pair that is off moves more answers, and moves them more, than a triple that is off by as much.
 EMPHASIS = {2: 3, 3: 2}
 # If a tree leaves more of the pairs unexplained than this, its columns depend on something that none of them shows.
@@ -59,7 +59,7 @@ UNEXPLAINED = 0.02
 class Built:
     """A model by what it takes to make it again: its kind, its columns and the scopes that it is fitted to."""
 
-    kind: Kind
+    kind: ModelKind
     columns: Columns
     scopes: tuple[Columns, ...]
 
@@ -83,10 +83,10 @@ def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | Non
     """
     columns = tuple(sorted(stream.columns))
     unit = 1 / target.variance
-    yield from _look(known, [()], TOTAL * unit, "the number of rows, for a model")
-    yield from _look(known, [(name,) for name in columns], SINGLE * unit, "single columns, for a model")
-    yield from _look(known, list(combinations(columns, 2)), PAIR * unit, "pairs of columns, for a model")
-    scopes, tree = joined(known, columns)
+    yield from _look(known, [()], TOTAL_UNITS * unit, "the number of rows, for a model")
+    yield from _look(known, [(name,) for name in columns], SINGLE_UNITS * unit, "single columns, for a model")
+    yield from _look(known, list(combinations(columns, 2)), PAIR_UNITS * unit, "pairs of columns, for a model")
+    scopes, tree = join_pairs(known, columns)
     left = surprising(known, tree, [pair for pair in combinations(columns, 2) if pair not in scopes])
     if len(left) <= UNEXPLAINED * len(columns) * (len(columns) - 1) / 2:
         found = yield from _grow(known, target, stream, columns, scopes, tree)
@@ -102,20 +102,20 @@ def _grow(
     unit = 1 / target.variance
     for _ in range(2):
         yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
-        scopes, tree = joined(known, columns, scopes)
+        scopes, tree = join_pairs(known, columns, scopes)
     yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
     tree = fitted(known, scopes, columns, tree)
     for cycle, times in enumerate(SELECTIONS):
         if cycle:
             better = BETTER**cycle * unit
-            yield from _look(known, [(name,) for name in columns], SINGLE * better, "single columns, for a model")
+            yield from _look(known, [(name,) for name in columns], SINGLE_UNITS * better, "single columns, for a model")
             yield from _look(known, scopes, TOP_UP * better, "pairs that a model does not explain")
             tree = fitted(known, scopes, columns, tree)
         scopes, tree = yield from _select(known, tree, columns, scopes, unit, times)
         off = yield from _probe(tree, stream, columns, unit)
         if off <= GOOD * target.error:
             return Built("tree", columns, tuple(scopes))
-        if off > HOPELESS * target.error:
+        if off > GIVEN_UP * target.error:
             break
     return None
 
@@ -127,14 +127,14 @@ def _mix(known: Known, target: Target, stream: Stream, columns: Columns) -> Proc
     pieces = sum(prod(axis.parts - 1 for axis in axes_of(known.domain, triple)) for triple in triples)
     built = Built("mixture", columns, ())
     off = yield from _probe(model_of(built, known), stream, columns, unit)
-    if off > MIXABLE * target.error or pieces > MOST_CANDIDATES:
+    if off > MIXABLE * target.error or pieces > MOST_MODEL_CANDIDATES:
         return None
     for units in MIXED:
         yield from _look(known, triples, units * unit, "triples of columns, for a mixture")
         off = yield from _probe(model_of(built, known), stream, columns, unit)
         if off <= GOOD * target.error:
             return built
-        if off > HOPELESS * target.error:
+        if off > GIVEN_UP * target.error:
             break
     return None
 
@@ -176,7 +176,7 @@ def _select(
 ) -> Procedure[tuple[list[Columns], Tree]]:
     """Let the pairs and triples about which the tree is most wrong join it, one by one, where they fit."""
     names = [name for name in among or columns if known.domain[name].size == 2]
-    candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_CANDIDATES]
+    candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_MODEL_CANDIDATES]
     candidates = [each for each in candidates if each not in scopes]
     emphasis = np.array([EMPHASIS[len(each)] for each in candidates], dtype=np.int64)
     questions = tuple(EMPHASIS[len(each)] * _character(each) for each in candidates)
@@ -186,7 +186,7 @@ def _select(
         # A selection of bounded range e costs as much as a Gaussian with mu = e/2.
         epsilon = Fraction(2 * (SELECTION * unit) ** 0.5).limit_denominator(10**9)
         chosen = candidates[(yield Choose(questions, expected, epsilon, "where a model is most wrong"))]
-        if chosen not in scopes and fits(scopes, chosen, sizes, MOST_CELLS):
+        if chosen not in scopes and fits(scopes, chosen, sizes, MOST_CLIQUE_CELLS):
             yield from _look(known, [chosen], TOP_UP * unit, "where a model is most wrong")
             scopes = [*scopes, chosen]
             tree = fitted(known, scopes, columns, tree)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from discreet.cache import memoize
 from discreet.estimate.estimator import Known
 from discreet.estimate.laplace_estimator import by_group
-from discreet.estimate.laplace_sum import half_width
+from discreet.estimate.laplace_sum import laplace_sum_half_width
 from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery, Question
 from discreet.estimate.residual_lattice import is_viewed
 from discreet.estimate.separable import axes_of
-from discreet.mechanism.laplace import half_width as single_half_width
+from discreet.mechanism.laplace import laplace_half_width as single_half_width
 from discreet.parameter import SMALLEST_PARAMETER
 from discreet.plan.steps import Target
 from discreet.query.linear import Linear, Marginal
@@ -29,11 +29,11 @@ from discreet.types import Columns, Numbers
 LaplaceStep = LaplaceMarginal | LaplaceQuery
 
 # A marginal is bought if it costs no more than this factor times what was spent on its columns plus the direct answer.
-PATIENCE = 2.0
+RENTAL_FACTOR = 2.0
 # Marginals of more cells than this are not bought ahead of need.
 MOST_AHEAD = 2**14
 # The most cells of a question whose weights are read one by one.
-MOST_CELLS = 2**20
+MOST_PLANNED_CELLS = 2**20
 # Marginals of more residuals than the first are not bought: each is learnt by itself. Where a question has more
 # different weights than the second, the tail of their noises is not computed.
 MOST_LEARNT, MOST_TERMS = 2**11, 2**9
@@ -69,7 +69,7 @@ def laplace_step(question: Question, target: Target, known: Known, *, ahead: boo
     now = [question.scope] if can_learn(question.scope, known) else []
     for columns in _candidates(question.scope, known) if ahead else now:
         spent = sum(paid for scope, paid in known.paid.items() if set(scope) <= set(columns))
-        most = PATIENCE * (alone.price + spent) if ahead else alone.price
+        most = RENTAL_FACTOR * (alone.price + spent) if ahead else alone.price
         found = _whole(columns, question, weights, target, known, most, ahead=ahead) or found
     return found or alone
 
@@ -140,7 +140,7 @@ def _public_total(known: Known) -> bool:
 def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[np.int64]] | None:
     """The weights that the noises of the cells have in the question, or in the cell of it with the largest sum."""
     scope = question.scope
-    if prod(known.domain[name].size for name in scope) > MOST_CELLS or known.family(question) is None:
+    if prod(known.domain[name].size for name in scope) > MOST_PLANNED_CELLS or known.family(question) is None:
         return None
     if isinstance(question, Linear):
         table = question.table(known.domain).astype(np.float64).ravel()
@@ -179,7 +179,7 @@ def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Targe
 
 
 def _half_width(weights: Sequence[float], counts: Sequence[int], scale: float, confidence: float) -> float:
-    return half_width(
+    return laplace_sum_half_width(
         np.array(weights), np.full(len(weights), scale), np.array(counts, dtype=np.int64), confidence=confidence
     )
 

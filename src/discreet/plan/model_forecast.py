@@ -19,7 +19,7 @@ from discreet.types import Columns, Numbers
 
 # What a model pays for the number of rows, for each piece of one column, for each piece of two; for each column about
 # so much for the pairs that join; and for the rest, selections and probes. Measured on 40 columns (bench/wide.py).
-TOTAL, SINGLE, PAIR = 16.0, 4.0, 1 / 10
+TOTAL_UNITS, SINGLE_UNITS, PAIR_UNITS = 16.0, 4.0, 1 / 10
 JOINED, REST = 2.0, 90.0
 # A model is built if the forecast says that it saves this factor times its price.
 WORTH = 2.0
@@ -61,7 +61,7 @@ def model_units(columns: Columns, domain: Domain) -> float:
     """
     parts = [axis.parts - 1 for axis in axes_of(domain, columns)]
     pairs = (sum(parts) ** 2 - sum(part**2 for part in parts)) / 2
-    return TOTAL + SINGLE * sum(parts) + PAIR * pairs + JOINED * len(parts) + REST
+    return TOTAL_UNITS + SINGLE_UNITS * sum(parts) + PAIR_UNITS * pairs + JOINED * len(parts) + REST
 
 
 @dataclass
@@ -154,7 +154,7 @@ def _spread(count: int, dimensions: int) -> Numbers:
     return points
 
 
-def counted(domain: Domain, query: Linear) -> bool:
+def counts_rows(domain: Domain, query: Linear) -> bool:
     """Whether a question counts rows: every row weighs 0 or 1."""
     low, high = query.range(domain)
     return low >= 0 and high <= 1

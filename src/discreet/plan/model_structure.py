@@ -15,7 +15,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 
 # The most cells of all tables of a model: an answer takes a fraction of a millisecond.
-MOST_CELLS = 2**16
+MOST_CLIQUE_CELLS = 2**16
 # The most of them for pairs that were measured only roughly, so that there is room for what is found wrong later.
 GLANCED_CELLS = 2**14
 # A pair that chance would put so far off less often than this is not explained. It is cheaper to measure a pair that
@@ -23,7 +23,7 @@ GLANCED_CELLS = 2**14
 UNLIKELY = 0.003
 # The number of pairs that join before the model is fitted again: those that join explain others.
 AT_ONCE = 8
-MOST_ROUNDS = 40
+MOST_JOINING_ROUNDS = 40
 
 
 def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
@@ -36,12 +36,12 @@ def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tre
     return fit_tree(known.domain, looks, total=max(total, 1.0), scopes=every, start=start)
 
 
-def joined(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
+def join_pairs(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
     """Join pairs until what is known of every pair is explained, or the tables would be too large."""
     found = list(scopes)
     model = fitted(known, found, columns)
     pairs = list(combinations(columns, 2))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MOST_JOINING_ROUNDS):
         suspects = surprising(known, model, [pair for pair in pairs if pair not in found])
         before = len(found)
         # In the first round a forest: of pairs that close a ring, the weakest is explained by the others.

@@ -9,7 +9,7 @@ from typing import Literal
 
 from discreet.accounting.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat
 from discreet.errors import TooLarge
-from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.estimator import Known, normal_quantile
 from discreet.estimate.laplace_estimator import LaplaceMarginals
 from discreet.estimate.measurements import (
     GaussianQuery,
@@ -61,7 +61,7 @@ class Steps:
 
     def event(self, domain: Domain, unit: Unit) -> Event:
         """What will be done, as the ledger writes it."""
-        match _folded([event_of(step, domain, unit) for step in self.steps]):
+        match _folded([step_event(step, domain, unit) for step in self.steps]):
             case []:
                 return Nothing()
             case [event]:
@@ -90,7 +90,7 @@ def measured(step: Step) -> Measured:
             return step.question
 
 
-def event_of(step: Step, domain: Domain, unit: Unit) -> Event:
+def step_event(step: Step, domain: Domain, unit: Unit) -> Event:
     """What a step does. All pieces of a measurement together are one Gaussian vector in units of its noise."""
     moves = sensitivity_of(measured(step), domain, unit)
     match step:
@@ -102,7 +102,7 @@ def event_of(step: Step, domain: Domain, unit: Unit) -> Event:
             return Laplace(step.scale, moves.l1)
 
 
-def require_few(questions: Sequence[Question], known: Known) -> None:
+def require_small_batch(questions: Sequence[Question], known: Known) -> None:
     """Refuse a batch that is too large to be planned together, from what was asked and the schema alone."""
     pieces = [prod(axis.parts for axis in axes_of(known.domain, question.scope)) for question in questions]
     # What has too many pieces for the lattice is measured by itself.
@@ -134,7 +134,7 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead:
 
 def _within(question: Question, target: Target, known: Known) -> Target:
     """The target, or that of the most noise there is, where less is wanted and not known."""
-    most = MOST_NOISE * quantile(target.confidence, target.joint)
+    most = MOST_NOISE * normal_quantile(target.confidence, target.joint)
     # Weights are whole numbers, so a sensitivity below 1 is 0.
     if target.error <= most:
         return target

@@ -10,11 +10,11 @@ from math import inf, prod
 
 import numpy as np
 
-from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.estimator import Known, normal_quantile
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import among, numbers_in
 from discreet.estimate.separable import TINY, Family, axes_of, energies_of, weighs_nothing
-from discreet.mechanism.gaussian import half_width
+from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.plan.allocation import Sparse, fill_to_target, fill_to_targets
 from discreet.query.residual import Measurement, Residual
 from discreet.source.query_sensitivity import sensitivity_of
@@ -42,7 +42,7 @@ class Target:
     @property
     def variance(self) -> float:
         """The largest variance of a Gaussian error that is within the half-width so often."""
-        return (self.error / quantile(self.confidence, self.joint)) ** 2 * (1 - ROUNDING_SLACK)
+        return (self.error / normal_quantile(self.confidence, self.joint)) ** 2 * (1 - ROUNDING_SLACK)
 
 
 def mean_targets(
@@ -53,7 +53,7 @@ def mean_targets(
     `error` is that of the mean of about so many `rows`; `spread` is how far a mean can be from the centre.
     """
     if known.jointly_gaussian:
-        z = quantile(confidence, joint)
+        z = normal_quantile(confidence, joint)
         room = (error * rows / z) ** 2
         aims = z * (0.8 * room) ** 0.5, z * (0.8 * room / spread**2) ** 0.5
         return Target(aims[0], confidence, joint), Target(aims[1], confidence, joint)
@@ -88,7 +88,7 @@ GaussianStep = GaussianResiduals | GaussianQuery
 
 # The lattice is bought if it costs no more than this factor times the direct answer, plus what was paid directly for
 # questions on the same columns (ski rental). Measured on four public workloads: bench/online.py.
-PATIENCE = 6.0
+LATTICE_RENTAL_FACTOR = 6.0
 # What is known helps a direct answer if its variance is less than this factor times the wanted one.
 HELPFUL = 4.0
 # The lattice is not bought in more pieces than this at once, nor in more numbers than this or than four for each of the
@@ -110,7 +110,7 @@ def step_for(question: Question, target: Target, known: Known, *, ahead: bool = 
     lattice = None if family is None else _lattice(family, target, known)
     if direct is None or lattice is None:
         return lattice or direct
-    most = PATIENCE * direct.price + known.paid.get(question.scope, 0.0) if ahead else direct.price
+    most = LATTICE_RENTAL_FACTOR * direct.price + known.paid.get(question.scope, 0.0) if ahead else direct.price
     return lattice if lattice.price <= most else direct
 
 
@@ -137,7 +137,7 @@ def exact_sigma(target: Target) -> Fraction:
     """The most noise whose rounded draws keep the error: |round(Y)| ≤ t exactly when |Y| < t + 1/2."""
     most = int(target.error) + 0.5
     sigma = Fraction(most / target.error * target.variance**0.5).limit_denominator(2**20)
-    while half_width(sigma, target.confidence, joint=target.joint) > target.error:
+    while gaussian_half_width(sigma, target.confidence, joint=target.joint) > target.error:
         sigma *= Fraction(2**20 - 1, 2**20)
     return sigma
 

@@ -16,7 +16,7 @@ from discreet.accounting.filter import loss
 from discreet.cache import memoize
 from discreet.estimate.estimator import Known
 from discreet.estimate.measurements import GaussianResiduals, Step
-from discreet.estimate.residual_lattice import Block
+from discreet.estimate.residual_lattice import ResidualBlock
 from discreet.estimate.separable import axes_of
 from discreet.model.interface import total_of
 from discreet.plan.allocation import water_level
@@ -66,7 +66,7 @@ def steps_within(known: Known, wanted: Mapping[Columns, float], units: float) ->
     return best
 
 
-def _largest_rise(block: Block) -> Numbers:
+def _largest_rise(block: ResidualBlock) -> Numbers:
     """How far one measurement can raise each residual: with more precision its noise would be below rounding."""
     gains = [np.array([axis.gain(part) for part in range(1, axis.parts)]) for axis in block.axes]
     found: Numbers = reduce(np.multiply.outer, gains, np.ones(())) * (12 / 13) * (1 - _ROUNDING_MARGIN)

@@ -7,9 +7,9 @@ from math import floor as floor_of
 
 from discreet.report.chart import Chart, Point, Scale, Tick
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 880, 330, 78, 190, 26, 56
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 880, 330, 78, 190, 26, 56
 # Names at the ends of lines are at least so far apart.
-APART = 17
+LABEL_GAP = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def plot(
     low, high = _room(min(up), max(up), log_y)
     low, high = low if floor is None else floor, high if ceiling is None else ceiling
     chart = Chart(WIDTH, HEIGHT, title)
-    bottom = HEIGHT - BELOW
+    bottom = HEIGHT - BOTTOM
     place_x = Scale(min(across), max(across), LEFT, WIDTH - RIGHT, log=log_x)
     place_y = Scale(low, high, bottom, TOP, log=log_y)
     chart.across(place_y, _ticks(low, high, log_y), LEFT, WIDTH - RIGHT)
@@ -76,10 +76,10 @@ def _name(chart: Chart, ends: list[tuple[float, Line]], bottom: float) -> None:
     ordered = sorted(ends, key=lambda end: end[0])
     places: list[float] = []
     for wanted, _ in ordered:
-        places.append(max(wanted, places[-1] + APART if places else wanted))
+        places.append(max(wanted, places[-1] + LABEL_GAP if places else wanted))
     over = max(0.0, (places[-1] if places else 0.0) - bottom)
     for at in reversed(range(len(places))):
-        limit = bottom if at == len(places) - 1 else places[at + 1] - APART
+        limit = bottom if at == len(places) - 1 else places[at + 1] - LABEL_GAP
         places[at] = min(places[at], limit) if over else places[at]
     for place, (_, line) in zip(places, ordered, strict=True):
         style = line.style.split()[-1] if line.style.split()[-1] in ("ours", "second", "third") else "muted"

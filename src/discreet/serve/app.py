@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, NotFound, ServerFailed, TableChanged
-from discreet.serve.middleware import App, Middleware, Receive, Scope, Send
+from discreet.serve.middleware import App, AsgiScope, Middleware, Receive, Send
 from discreet.serve.pages import router as page
 from discreet.serve.registry import Registry
 from discreet.serve.request_log import RequestLog
@@ -51,7 +51,7 @@ class AskDispatch:
     def __init__(self, app: FastAPI) -> None:
         self.app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         asked = _ASK.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         if asked is None:

@@ -37,7 +37,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def body_of(form: type[BaseModel]) -> dict[str, Any]:
+def request_body(form: type[BaseModel]) -> dict[str, Any]:
     """The body of a request for the OpenAPI document, where the handler itself reads the body."""
     content = {"application/json": {"schema": form.model_json_schema()}}
     return {"requestBody": {"content": content, "required": True}}
@@ -74,7 +74,7 @@ def log_of(request: Request) -> RequestLog:
     return request_log
 
 
-def key_of(request: Request) -> str | None:
+def idempotency_key(request: Request) -> str | None:
     """The Idempotency-Key, if there is one."""
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= LONG and key.isprintable()):

@@ -31,14 +31,14 @@ from discreet.wire.answer_json import Plain
 from discreet.wire.problem import problem_of
 from discreet.wire.workload_json import workload_from_plain
 
-State = Literal["waiting", "running", "done", "failed"]
+JobState = Literal["waiting", "running", "done", "failed"]
 
 # At most: marginals of one release, and releases kept in memory.
 MOST_MARGINALS, MOST_KEPT = 5000, 4
 # At most: residuals of one marginal, residuals of all, and work of a forecast. A plan goes through each residual.
-MOST_DEEP, MOST_PIECES, MOST_FORECAST = 2**12, 2**16, 3 * 2**19
+MOST_DEEP, MOST_RELEASED_PIECES, MOST_FORECAST = 2**12, 2**16, 3 * 2**19
 # Progress is written again when it has grown by this much.
-STEP = 0.01
+PROGRESS_STEP = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Job:
     method: str = "auto"
     seconds: float | None = None
     memory: float | None = None
-    state: State = "waiting"
+    state: JobState = "waiting"
     progress: float = 0.0
     describe: str = ""
     problem: dict[str, Any] | None = None
@@ -154,7 +154,7 @@ class Jobs:
         def tell(done: float) -> bool | None:
             if self._closing.is_set():
                 raise SystemExit
-            if done >= written[0] + STEP:
+            if done >= written[0] + PROGRESS_STEP:
                 written[0] = done
                 self._write(replace(job, state="running", progress=min(1.0, max(0.0, float(done)))))
             return None
@@ -218,10 +218,11 @@ def _require_shallow(goal: Goal) -> None:
     """Refuse what would take many seconds to plan, from the workload and the schema alone."""
     pieces = {scope: prod(axis_of(goal.domain[name]).parts for name in scope) for scope in goal.scopes}
     deepest = max(pieces, key=lambda scope: pieces[scope])
-    if pieces[deepest] > MOST_DEEP or sum(pieces.values()) > MOST_PIECES:
+    if pieces[deepest] > MOST_DEEP or sum(pieces.values()) > MOST_RELEASED_PIECES:
         raise TooLarge(
             f"the workload has {sum(pieces.values()):,} pieces, and {', '.join(deepest)} alone {pieces[deepest]:,}; a "
-            f"server plans for up to {MOST_PIECES:,}, and {MOST_DEEP:,} of one marginal. Take fewer columns at once."
+            f"server plans for up to {MOST_RELEASED_PIECES:,}, and {MOST_DEEP:,} of one marginal. Take "
+            "fewer columns at once."
         )
     # A forecast looks at every subset of the columns of a marginal, and at every pair of columns of each.
     if sum(2 ** len(scope) * (4 + len(scope) ** 3 // 16) for scope in goal.scopes) > MOST_FORECAST:

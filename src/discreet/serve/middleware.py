@@ -44,11 +44,11 @@ class RateLimit:
         return 0.0 if taken else (1 - left) / self._rate
 
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 COOKIE = "discreet"
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -67,7 +67,7 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _NO_STORE = ((b"cache-control", b"no-store"),)
-UNKNOWN = "this needs a token that is known here and neither revoked nor expired. Ask the data owner for one."
+UNKNOWN_TOKEN = "this needs a token that is known here and neither revoked nor expired. Ask the data owner for one."
 
 
 class Middleware:
@@ -77,7 +77,7 @@ class Middleware:
         self._app, self._settings, self._tokens, self._request_log = app, settings, tokens, request_log
         self._rate = RateLimit(settings.rate / settings.workers, settings.burst / settings.workers)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -112,14 +112,14 @@ class Middleware:
         finally:
             self._request_log.served(scope, number, status, monotonic() - begun, None if who is None else who.name)
 
-    def _require_name(self, scope: Scope) -> None:
+    def _require_name(self, scope: AsgiScope) -> None:
         """Reject a foreign Host header: another site may resolve its own name to this machine (DNS rebinding)."""
         host = _header(scope, b"host")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if not self._settings.is_called(name):
             raise NotAllowed(f'this server is not called "{name[:60]}". Use {self._settings.address}.')
 
-    async def _let_in(self, scope: Scope) -> Token | None:
+    async def _let_in(self, scope: AsgiScope) -> Token | None:
         """The token of a request; None on paths that need none. Raises if it is missing, unknown or over its rate."""
         path: str = scope["path"]
         presented, by_cookie = _token_of(scope)
@@ -132,7 +132,7 @@ class Middleware:
                 # The page itself redirects to the sign-in form.
                 return None
             await until_quantum(scope["state"]["begun"], self._settings.quantum)
-            raise _Rejected(NotAllowed(UNKNOWN), 401)
+            raise _Rejected(NotAllowed(UNKNOWN_TOKEN), 401)
         if by_cookie and scope["method"] not in _SAFE and not _same_origin(scope):
             raise NotAllowed("this request comes from the page of another server. Use the page of this one.")
         wait = self._rate.take(who.prefix, monotonic())
@@ -144,7 +144,7 @@ class Middleware:
             )
         return who
 
-    async def _refuse(self, error: DiscreetError, scope: Scope, send: Send, status: int | None = None) -> None:
+    async def _refuse(self, error: DiscreetError, scope: AsgiScope, send: Send, status: int | None = None) -> None:
         status, problem = problem_of(error, status)
         headers = [(b"content-type", TYPE.encode())]
         if status == 401:
@@ -174,7 +174,7 @@ async def until_quantum(begun: float, quantum: float) -> None:
         await sleep(-(monotonic() - begun) % quantum)
 
 
-async def _bounded_body(scope: Scope, receive: Receive) -> Receive:
+async def _bounded_body(scope: AsgiScope, receive: Receive) -> Receive:
     """Read the body, bounded in length and depth, and return a `receive` that gives it again."""
     if scope["method"] in _SAFE:
         return receive
@@ -227,7 +227,7 @@ def _depth(body: bytes) -> int:
     return deepest
 
 
-def _token_of(scope: Scope) -> tuple[str | None, bool]:
+def _token_of(scope: AsgiScope) -> tuple[str | None, bool]:
     """The token of a request, and whether it came in a cookie, which browsers send by themselves."""
     said = _header(scope, b"authorization")
     if said[:7].lower() == "bearer ":
@@ -239,11 +239,11 @@ def _token_of(scope: Scope) -> tuple[str | None, bool]:
     return (None, False) if found is None else (found.value, True)
 
 
-def _same_origin(scope: Scope) -> bool:
+def _same_origin(scope: AsgiScope) -> bool:
     return _header(scope, b"origin").split("://", 1)[-1] == _header(scope, b"host")
 
 
-def _header(scope: Scope, name: bytes) -> str:
+def _header(scope: AsgiScope, name: bytes) -> str:
     for key, value in scope["headers"]:
         if key == name:
             return str(value.decode("latin-1"))

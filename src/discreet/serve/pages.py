@@ -19,7 +19,7 @@ from discreet.cache import memoize
 from discreet.errors import did_you_mean
 from discreet.report.document import STYLE
 from discreet.serve.common import in_thread, registry_of
-from discreet.serve.middleware import COOKIE, UNKNOWN, until_quantum
+from discreet.serve.middleware import COOKIE, UNKNOWN_TOKEN, until_quantum
 from discreet.serve.tokens import Token
 
 router = APIRouter(include_in_schema=False)
@@ -60,7 +60,7 @@ async def signed_in(request: Request) -> Response:
     who = registry.tokens.find(token) if _is_ours(request) else None
     if who is None:
         await until_quantum(request.state.begun, registry.settings.quantum)
-        return _page(request, "sign-in", 401, said=UNKNOWN, to=to)
+        return _page(request, "sign-in", 401, said=UNKNOWN_TOKEN, to=to)
     reply = _redirect(to if _WANTED.fullmatch(to) else _first(request, who))
     secure = registry.settings.is_secure or request.url.scheme == "https"
     reply.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure, path="/")

@@ -22,7 +22,7 @@ MOST_POINTS, MOST_LINES = 200, 1000
 
 
 @dataclass(slots=True)
-class Line:
+class HistoryLine:
     """A spend in the ledger, with its hash, its charge in each currency, and the recorded answer."""
 
     spend: Spend
@@ -36,10 +36,10 @@ class SpendingHistory:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, HistoryLine] = {}
         self._seen, self._lock = 0, Lock()
 
-    def lines(self, table: str, analyst: str | None = None) -> list[Line]:
+    def lines(self, table: str, analyst: str | None = None) -> list[HistoryLine]:
         """The spends on a table, by one analyst or by all, in order."""
         with self._lock:
             for entry in self.ledger.entries(self._seen):
@@ -60,12 +60,12 @@ class SpendingHistory:
                 spend = Spend(entry.sequence, **said, event=event_of(entry, fields), key=fields.get("key"))
                 charge = {kind: tuple(amount) for kind, amount in fields["charge"].items()}
                 head = Head(self.ledger.head.ledger, entry.sequence, entry.hash)
-                self._lines[entry.sequence] = Line(spend, head, charge)
+                self._lines[entry.sequence] = HistoryLine(spend, head, charge)
             case "record" if fields["records"] in self._lines and not is_failed(entry.released):
                 self._lines[fields["records"]].released = entry.released
 
 
-def line_to_plain(line: Line, gate: Gate, *, released: bool) -> Plain:
+def line_to_plain(line: HistoryLine, gate: Gate, *, released: bool) -> Plain:
     """A line as JSON: the spend, its price by itself, its receipt, and whether an answer was recorded."""
     plain = spend_to_plain(replace(line.spend, released=line.released if released else None))
     plain["answered"] = line.released is not None
@@ -74,7 +74,7 @@ def line_to_plain(line: Line, gate: Gate, *, released: bool) -> Plain:
     return plain
 
 
-def over_time(lines: Iterable[Line], gate: Gate) -> list[Plain]:
+def over_time(lines: Iterable[HistoryLine], gate: Gate) -> list[Plain]:
     """The running total after each spend: as epsilon, and as a share of the cap in the additive currency."""
     total, sums = gate.nothing, []
     for line in lines:
@@ -93,7 +93,7 @@ def over_time(lines: Iterable[Line], gate: Gate) -> list[Plain]:
     ]
 
 
-def by_analyst(lines: Iterable[Line], gate: Gate) -> list[Plain]:
+def by_analyst(lines: Iterable[HistoryLine], gate: Gate) -> list[Plain]:
     """What each analyst has spent, and how often."""
     totals: dict[str, Grains] = {}
     times: dict[str, int] = {}

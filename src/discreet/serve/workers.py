@@ -81,7 +81,7 @@ def _socket(settings: Settings) -> socket.socket:
     return listening
 
 
-def start(settings: Settings, *, open_page: bool = False) -> None:
+def start_server(settings: Settings, *, open_page: bool = False) -> None:
     """Serve until interrupted; say where, and the owner's token if it is new."""
     made = prepare(settings)
 

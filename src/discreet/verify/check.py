@@ -18,13 +18,13 @@ from discreet.interval import ball, precision
 from discreet.mechanism.protocol import Interactive, Mechanism
 from discreet.parameter import Number, rational, whole
 from discreet.schema.unit import Unit
-from discreet.verify.divergence import BITS, Interval, Span, hockey_stick, largest_loss
+from discreet.verify.divergence import DIVERGENCE_BITS, Interval, Span, hockey_stick, largest_loss
 
 # How many rows each cell has. Rows have no order, so this is the table.
-Table = tuple[int, ...]
+CellCounts = tuple[int, ...]
 
 
-def tables(cells: int, rows: int) -> list[Table]:
+def tables(cells: int, rows: int) -> list[CellCounts]:
     """Every table over so many cells with at most so many rows.
 
     >>> tables(2, 2)
@@ -35,7 +35,7 @@ def tables(cells: int, rows: int) -> list[Table]:
     return [counts for counts in product(range(rows + 1), repeat=cells) if sum(counts) <= rows]
 
 
-def are_neighbors(one: Table, other: Table, unit: Unit, *, droppable: bool = False) -> bool:
+def are_neighbors(one: CellCounts, other: CellCounts, unit: Unit, *, droppable: bool = False) -> bool:
     """Whether one person can make the difference. A `droppable` row may be exchanged for one that no cell counts.
 
     >>> are_neighbors((1, 0), (0, 1), Unit()), are_neighbors((1, 0), (0, 1), Unit(neighbors="replace_one"))
@@ -53,7 +53,9 @@ def are_neighbors(one: Table, other: Table, unit: Unit, *, droppable: bool = Fal
     return max(gained, lost) <= unit.contributions
 
 
-def neighboring_tables(cells: int, rows: int, unit: Unit, *, droppable: bool = False) -> Iterator[tuple[Table, Table]]:
+def neighboring_tables(
+    cells: int, rows: int, unit: Unit, *, droppable: bool = False
+) -> Iterator[tuple[CellCounts, CellCounts]]:
     """Every pair of neighbours among `tables(cells, rows)`, once.
 
     >>> len(list(neighboring_tables(2, 2, Unit())))
@@ -66,7 +68,7 @@ def neighboring_tables(cells: int, rows: int, unit: Unit, *, droppable: bool = F
                 yield one, other
 
 
-def neighboring_rows(categories: int, rows: int) -> Iterator[tuple[Table, Table]]:
+def neighboring_rows(categories: int, rows: int) -> Iterator[tuple[CellCounts, CellCounts]]:
     """Every pair of lists of so many categories, one for each row, that differ in one row: for the local model.
 
     >>> list(neighboring_rows(2, 1))
@@ -80,7 +82,7 @@ def neighboring_rows(categories: int, rows: int) -> Iterator[tuple[Table, Table]
 
 Values = tuple[int, ...]
 AnyMechanism = Mechanism[Any] | Interactive[Any, Any]
-Query = Sequence[Sequence[int]] | NDArray[np.int64] | Callable[[Table], Sequence[int]]
+Query = Sequence[Sequence[int]] | NDArray[np.int64] | Callable[[CellCounts], Sequence[int]]
 
 # Equality of a claimed and a computed number is decided to this relative precision; accountings round up by 2^-64.
 RESOLUTION = Fraction(1, 2**60)
@@ -180,7 +182,7 @@ def check_pairs(
             if worst_pair is None or _above(found, worst):
                 worst_pair = (tuple(one), tuple(other))
             worst = _larger(worst, found)
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         room = ball(RESOLUTION * max(claimed, RESOLUTION))
         holds = worst.upper is not None and bool(worst.upper <= ball(claimed) + room)
         tight = worst.lower is not None and holds and bool(worst.lower >= ball(claimed) - room)

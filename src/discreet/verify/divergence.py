@@ -14,7 +14,7 @@ from discreet.interval import ball, float_above, float_below, precision
 from discreet.mechanism.protocol import Law
 from discreet.parameter import Number, probability, rational, whole
 
-BITS = 256
+DIVERGENCE_BITS = 256
 # Beyond this an epsilon has no meaning, and e^epsilon no double.
 FAR = 700
 
@@ -92,7 +92,7 @@ def renyi(one: Law, other: Law, order: int) -> Interval:
     0.25
     """
     power = whole("order", order, least=2, most=1000)
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         total, complete = arb(0), one.rest == 0
         for outcome, chance in one.probabilities.items():
             against = _of(other, outcome)
@@ -110,7 +110,7 @@ def renyi(one: Law, other: Law, order: int) -> Interval:
 
 def hockey_stick(one: Law, other: Law, epsilon: Fraction) -> Span:
     """Σ max(0, P − e^ε Q), between a sum of lower ends and a sum of upper ends."""
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         factor = ball(epsilon).exp()
         lower, upper = arb(0), one.rest.upper()
         for outcome, chance in one.probabilities.items():
@@ -123,7 +123,7 @@ def hockey_stick(one: Law, other: Law, epsilon: Fraction) -> Span:
 
 def largest_loss(one: Law, other: Law) -> Span:
     """max(0, ln P/Q) over all outcomes."""
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         lower, upper = arb(0), arb(0) if one.rest == 0 else None
         for outcome, chance in one.probabilities.items():
             against = _of(other, outcome)
@@ -146,7 +146,7 @@ def _of(law: Law, outcome: object) -> arb:
 
 
 def _at_most(value: arb | None, limit: Fraction) -> bool:
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         return value is not None and bool(value <= ball(limit))
 
 

@@ -64,7 +64,7 @@ def problem_of(error: DiscreetError, status: int | None = None) -> tuple[int, di
     return status or found, problem | {"detail": str(error).encode(errors="backslashreplace").decode()}
 
 
-def error_of(status: int, problem: Mapping[str, Any]) -> DiscreetError:
+def error_from_problem(status: int, problem: Mapping[str, Any]) -> DiscreetError:
     """The error that a problem says; what no server of ours would say is a failed server."""
     kind = getattr(errors, str(problem.get("error")), None)
     detail = problem.get("detail")

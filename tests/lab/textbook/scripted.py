@@ -20,7 +20,7 @@ from discreet.ledger import Budget, Head, Ledger
 from discreet.ledger.accounts import Scope
 from discreet.ledger.ledger import Receipt
 from discreet.ledger.store import Entry
-from discreet.mechanism.protocol import BITS, Interactive
+from discreet.mechanism.protocol import LAW_BITS, Interactive
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
 from discreet.noise.law import laplace_mass, laplace_tail
@@ -176,7 +176,7 @@ def path_loss(one, other, design, *, hits=None, scales=None):
         None if answer is None else min(max(answer - guess, min(a, b)), max(a, b))
         for answer, guess, a, b in zip(one.said, one.guesses, one.values, other.values, strict=True)
     )
-    with precision(BITS):
+    with precision(LAW_BITS):
         return (here.probabilities[outcome] / there.probabilities[outcome]).log()
 
 
@@ -205,7 +205,7 @@ def rows_loss(one, other, design):
 
 
 def exact(loss):
-    with precision(BITS):
+    with precision(LAW_BITS):
         return ball(loss)
 
 
@@ -215,7 +215,7 @@ def unit_of(neighbors):
 
 def reused_noise_loss(one, other, design):
     """The same for a broken session that releases the very noisy value it compared, in its last step."""
-    with precision(BITS):
+    with precision(LAW_BITS):
         here, there = (_reused(heard, design) for heard in (one, other))
         return (here / there).log()
 
@@ -223,7 +223,7 @@ def reused_noise_loss(one, other, design):
 @cache
 def above(least, scale):
     """Pr[X ≥ least], remembered: it is asked for again and again."""
-    with precision(BITS):
+    with precision(LAW_BITS):
         return laplace_tail(least, scale)
 
 

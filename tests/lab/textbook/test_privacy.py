@@ -9,7 +9,7 @@ import pytest
 from discreet.accounting.event import total_loss
 from discreet.accounting.filter import accounting_for
 from discreet.interval import precision
-from discreet.mechanism.protocol import BITS
+from discreet.mechanism.protocol import LAW_BITS
 from discreet.verify.check import neighboring_tables
 from lab.textbook.scripted import (
     design_of,
@@ -32,7 +32,7 @@ NEIGHBORS = ["add_remove", "replace_one"]
 def worst_loss(unit, pairs, streams, design, monkeypatch, *, values, loss_of=path_loss):
     """The largest loss of any transcript, either way, and how many transcripts were looked at."""
     worst, looked = Fraction(0), 0
-    with precision(BITS):
+    with precision(LAW_BITS):
         worst = exact(worst)
         for one, other in pairs:
             for stream in streams:

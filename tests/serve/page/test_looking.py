@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from discreet.serve.middleware import UNKNOWN
+from discreet.serve.middleware import UNKNOWN_TOKEN
 from support.needs import needs_browser
 
 pytestmark = needs_browser
@@ -101,7 +101,7 @@ def test_an_unknown_token_is_told_the_same_sentence_as_a_program(visit, expect):
     page = visit("/sign-in", token=None).page
     page.fill("#token", "discreet_wrong")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_have_text(UNKNOWN)
+    expect(page.get_by_role("alert")).to_have_text(UNKNOWN_TOKEN)
 
 
 @pytest.mark.parametrize("origin", ["http://elsewhere.example", "null", ""])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from discreet.cli.output import visible
-from discreet.cli.release_command import progress
+from discreet.cli.output import printable
+from discreet.cli.release_command import release_progress
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -77,14 +77,14 @@ def attack(
     with _desk(server, token, schema) as desk:
         outcomes = []
         for name in chosen:
-            with progress(f"Attacking: {name}") as tell:
+            with release_progress(f"Attacking: {name}") as tell:
                 made = _made(name, table, desk, said, tell)
             _show(console, made)
             outcomes.append(made)
     if not no_report:
         where = "the bundled census table" if table is None or schema is None else f"table {table.name}"
         _write(page(outcomes, table=where, public=schema is None), report)
-        console.print(f"\nThe page: [bold]{visible(str(report))}[/bold]")
+        console.print(f"\nThe page: [bold]{printable(str(report))}[/bold]")
     if not all(each.holds for each in outcomes):
         raise typer.Exit(1)
 
@@ -129,7 +129,7 @@ def audit(
         chosen = [each for each in subjects(epsilon) if not each.patient]
     grid = Grid("", "claimed", "at least", "delta", "draws", "verdict", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     surprises, found = 0, None
-    with progress("Auditing") as tell:
+    with release_progress("Auditing") as tell:
         for place, each in enumerate(chosen):
             found = each.audit(samples=samples, confidence=confidence)
             refuted = found.refutes(each.epsilon)
@@ -137,14 +137,14 @@ def audit(
             verdict = "[red]refuted[/red]" if refuted else "[green]not refuted[/green]"
             verdict += "" if refuted != each.right else " [bold red](!)[/bold red]"
             numbers = (f"{each.epsilon:g}", f"{found.bound:.3f}", f"{found.delta:g}", f"{found.samples:,}")
-            grid.add_row(escape(visible(each.name)), *numbers, verdict)
+            grid.add_row(escape(printable(each.name)), *numbers, verdict)
             if tell is not None:
                 tell((place + 1) / len(chosen))
     for column in grid.columns[1:5]:
         column.justify = "right"
     console.print(grid)
     if len(chosen) == 1:
-        console.print(escape(visible(str(found))))
+        console.print(escape(printable(str(found))))
     console.print(
         f"[dim]Each bound holds with probability {confidence:g}. Not refuted is not proved: for that see the proofs, "
         "and discreet.verify.[/dim]"
@@ -260,7 +260,7 @@ def _value(table: "Table", column: str, written: str) -> Any:
     if written not in labels:
         from discreet.errors import did_you_mean
 
-        raise BadParameter(f'column "{column}" has no value "{visible(written)}"; {did_you_mean(written, labels)}')
+        raise BadParameter(f'column "{column}" has no value "{printable(written)}"; {did_you_mean(written, labels)}')
     values = getattr(declared, "values", None)
     return values[labels[written]] if values is not None else getattr(declared, "lower", 0) + labels[written]
 
@@ -275,12 +275,12 @@ def _function(target: str) -> Any:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError):
         raise BadParameter(
-            f'"{visible(target)}" cannot be found. Write module:function, as Python imports it.'
+            f'"{printable(target)}" cannot be found. Write module:function, as Python imports it.'
         ) from None
     finally:
         sys.path.pop(0)
     if not callable(found):
-        raise BadParameter(f'"{visible(target)}" is no function. Name one that takes a table and a number of draws.')
+        raise BadParameter(f'"{printable(target)}" is no function. Name one that takes a table and a number of draws.')
     return found
 
 

@@ -7,7 +7,7 @@ from discreet.curator import Curator
 from discreet.data import load_adult
 from discreet.ledger import Budget
 from discreet.serve.settings import Settings
-from discreet.serve.workers import start
+from discreet.serve.workers import start_server
 
 BUDGET = Budget(epsilon=1, delta=1e-9)
 
@@ -27,4 +27,4 @@ def play(port: int, *, open_page: bool) -> None:
             for analyst, question, error in ASKED:
                 desk.ask(question, error=error, analyst=analyst)
         releases = Path(folder) / "releases"
-        start(Settings(schemas=("adult",), ledger=ledger, releases=releases, port=port), open_page=open_page)
+        start_server(Settings(schemas=("adult",), ledger=ledger, releases=releases, port=port), open_page=open_page)

@@ -9,7 +9,7 @@ from flint import arb
 
 from discreet.interval import precision
 from discreet.mechanism.protocol import Law
-from discreet.verify.divergence import BITS, Interval, epsilon
+from discreet.verify.divergence import DIVERGENCE_BITS, Interval, epsilon
 
 # Two numbers that are equal cannot be told apart by intervals; doubles are compared up to this.
 ROUNDING = 2.0**-40
@@ -23,7 +23,7 @@ def then(first: Law, second: Callable[[Any], Law]) -> Law:
     >>> len(then(coin, lambda _: coin).probabilities)
     4
     """
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         joint = {
             (a, b): chance * other
             for a, chance in first.probabilities.items()
@@ -39,7 +39,7 @@ def mapped(law: Law, function: Callable[[Any], Any]) -> Law:
     >>> mapped(randomized_response(epsilon=1).law([0, 0]), sum)
     Law(0: 0.534447, 1: 0.393224, 2: 0.0723295)
     """
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         found: dict[Any, arb] = {}
         for outcome, chance in law.probabilities.items():
             image = function(outcome)
@@ -68,7 +68,7 @@ def loss_over_sets(one: Law, other: Law) -> Interval:
     """The largest |ln P(S)/Q(S)| over *all* sets of outcomes, each looked at: 000, Definition 5, word for word."""
     outcomes = list(dict.fromkeys([*one.probabilities, *other.probabilities]))
     lower, upper = 0.0, 0.0
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         for size in range(1, len(outcomes) + 1):
             for chosen in combinations(outcomes, size):
                 p, q = (sum((law.probabilities.get(each, arb(0)) for each in chosen), arb(0)) for law in (one, other))

@@ -12,7 +12,7 @@ from math import ceil, inf
 from flint import arb
 
 from discreet.interval import precision
-from discreet.mechanism.protocol import BITS, Law
+from discreet.mechanism.protocol import LAW_BITS, Law
 from discreet.noise.law import laplace_mass, laplace_tail
 
 # Below, above, or the very number that was compared.
@@ -42,7 +42,7 @@ def chance(variant: Variant, values: Sequence[int], said: Sequence[Said]) -> arb
     """
     reach = ceil(40 * variant.threshold) + max(map(abs, values)) + 1
     shifts = range(-reach, reach + 1)
-    with precision(BITS):
+    with precision(LAW_BITS):
         fresh = [laplace_mass(shift, variant.threshold) for shift in shifts]
         weights, hits = fresh, 0
         for value, answer in zip(values, said, strict=True):
@@ -87,7 +87,7 @@ def _transcripts(variant: Variant, values: Sequence[int], so_far: tuple[bool, ..
 
 def loss_of(variant: Variant, one: Sequence[int], other: Sequence[int], said: Sequence[Said]) -> float:
     """A lower bound of |ln Pr[said | one]/Pr[said | other]|; infinite where only one of them can say it."""
-    with precision(BITS):
+    with precision(LAW_BITS):
         here, there = chance(variant, one, said), chance(variant, other, said)
         if variant.query is None and (here > 1e-30) != (there > 1e-30):
             return inf

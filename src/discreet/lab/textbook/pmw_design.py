@@ -13,9 +13,9 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.cache import memoize
 from discreet.errors import BadParameter
 from discreet.lab.textbook.multiplicative_weights import Rule
-from discreet.mechanism.laplace import half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.mechanism.protocol import Interactive
-from discreet.mechanism.sparse_vector import Answer, Run, sparse_vector
+from discreet.mechanism.sparse_vector import Run, StreamAnswer, sparse_vector
 from discreet.mechanism.sparse_vector_error import alarm_chance, least_whole, pass_chance
 
 Setting = Literal["calibrated", "bun", "cube", "root"]
@@ -76,7 +76,7 @@ class Design:
         """All that the session may do, however many questions are asked."""
         return session_event(self.runs, self.epsilon, self.value_scale if self.tells_rows else None, self.moves)
 
-    def mechanism(self) -> Interactive[Run, Answer]:
+    def mechanism(self) -> Interactive[Run, StreamAnswer]:
         """One of its sparse vectors. A model may be too low or too high, so values move apart: no direction."""
         moves = Fraction(self.moves)
         return sparse_vector(
@@ -115,7 +115,7 @@ def _least(terms: Terms, runs: int, hits: int) -> Design:
         "calibrated", runs, hits, epsilon, epsilon * first, epsilon * third, 0, 0, 0, terms.moves, terms.tells_rows
     )
     scales = comparison_scales(design)
-    off = int(half_width(design.value_scale, Fraction(1 - terms.failure / 2), joint=runs * hits))
+    off = int(laplace_half_width(design.value_scale, Fraction(1 - terms.failure / 2), joint=runs * hits))
     alarm = partial(alarm_chance, scales=scales, queries=terms.queries, runs=runs, off=off)
     threshold = least_whole(lambda level: alarm(threshold=level) <= terms.failure / 2)
     passing = partial(pass_chance, scales=scales, queries=terms.queries, runs=runs, threshold=threshold)

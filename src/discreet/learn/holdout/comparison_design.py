@@ -17,11 +17,11 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.mechanism import gaussian as gaussian_noise
-from discreet.mechanism.gaussian import half_width as gaussian_half_width
-from discreet.mechanism.laplace import half_width as laplace_half_width
+from discreet.mechanism.gaussian import gaussian_half_width as gaussian_half_width
+from discreet.mechanism.laplace import laplace_half_width as laplace_half_width
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.mechanism.protocol import Interactive, Mechanism
-from discreet.mechanism.sparse_vector import Answer, Run, sparse_vector
+from discreet.mechanism.sparse_vector import Run, StreamAnswer, sparse_vector
 from discreet.mechanism.sparse_vector_error import alarm_chance, least_whole, pass_chance
 
 ComparisonMethod = Literal["best", "thresholdout", "gaussian", "coin"]
@@ -105,7 +105,7 @@ class ComparisonDesign:
         second = self.epsilon - self.first - self.third
         return self.terms.moves.linf / self.first, 2 * self.hits * self.terms.moves.linf / second
 
-    def comparison(self) -> Interactive[Run, Answer]:
+    def comparison(self) -> Interactive[Run, StreamAnswer]:
         """One of the sparse vectors."""
         return sparse_vector(
             epsilon=self.epsilon,

@@ -30,7 +30,7 @@ Loss = Literal["wrong", "absolute", "squared"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class HoldoutEstimate:
     """The mean of a statistic over the population: within `error` of `value`, and between `low` and `high`.
 
     All estimates of a holdout hold together, with probability `confidence`, whatever was asked. `origin` is "training"
@@ -115,7 +115,7 @@ class Holdout(HeldSession):
         self._checks = Comparisons(self.design, "holdout", most=self._whole)
         self.asked = 0
 
-    def estimate(self, statistic: Statistic) -> Estimate:
+    def estimate(self, statistic: Statistic) -> HoldoutEstimate:
         """The mean of a statistic over the population.
 
         `statistic(*rows)` gives a number from 0 to 1 for each row, and must judge each row by itself. What is wrong
@@ -210,13 +210,13 @@ class Holdout(HeldSession):
 
     def _told(
         self, value: float, off_steps: int, origin: Literal["training", "holdout"], asked: int, hits: int
-    ) -> Estimate:
+    ) -> HoldoutEstimate:
         off = off_steps / self._whole + (0.5 / self.population.values if origin == "holdout" else 0.0)
         # The guess is the training mean rounded to a whole step.
         off += 0.5 / self._whole
         low, high = self.population.interval(value, (off, off), asked=asked, hits=hits)
         error = max(value - low, high - value)
-        return Estimate(
+        return HoldoutEstimate(
             value, error, low, high, self.confidence, origin, self.bound, self.checks_left, self.queries_left
         )
 

@@ -17,7 +17,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Bools, Columns, Numbers
 
 # More cells than this are refused before anything is allocated: 8 bytes each.
-MOST_DENSE_CELLS = 2**24
+MOST_MODEL_CELLS = 2**24
 # Below this many cells numpy is done before a compiler would be loaded.
 FEW_CELLS = 2**14
 # One update multiplies a weight by at most e^LARGEST_STEP and at least e^−LARGEST_STEP.
@@ -26,7 +26,7 @@ LARGEST_STEP = 150.0
 # once were zero could never be scaled up again. Together with a step it stays above the smallest normal double, e^−708.
 _SMALLEST = exp(-550.0)
 # The running total is known within this part of itself; when it may not be, it is counted anew.
-DOUBT = 2.0**-33
+MOST_DOUBT = 2.0**-33
 
 
 class Dense:
@@ -55,7 +55,7 @@ class Dense:
         total: float = 1.0,
         weights: NDArray[np.float64] | None = None,
         order: Sequence[str] = (),
-        most_cells: int = MOST_DENSE_CELLS,
+        most_cells: int = MOST_MODEL_CELLS,
     ) -> None:
         """All cells alike, or as `weights` says, which has an axis for each column in the order of the domain."""
         if domain.size > whole("most_cells", most_cells, least=1):
@@ -140,7 +140,7 @@ class Dense:
         self._mass += (factor - 1.0) * before
         # The sum of the box is off by SLIP of it at most, and each operation on the total by 2^−53 of the larger side.
         self._doubt += SLIP * abs(factor - 1.0) * before + 2.0**-52 * (self._mass + before * (1.0 + factor))
-        if not self._doubt <= DOUBT * self._mass:
+        if not self._doubt <= MOST_DOUBT * self._mass:
             self.recount()
 
     def _scale_all(self, product: Product, step: float) -> None:

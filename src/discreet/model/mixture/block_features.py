@@ -14,7 +14,7 @@ Real = TypeVar("Real", bound=np.floating[Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class FeatureBlock:
     """A look at the products of some features: every one of the first columns' with every one of the last's.
 
     `places` are the features of each column, those of the column with most of them last; `values` has a row for each
@@ -30,19 +30,19 @@ class Block:
         """How many numbers there are."""
         return int(self.values.size)
 
-    def single(self) -> "Block":
+    def single(self) -> "FeatureBlock":
         """The same in single precision."""
         return replace(self, values=self.values.astype(np.float32))
 
     def means(self, means: Reals, weights: Reals) -> Reals:
         """The mean of each product, for the means of the features in each component."""
         *first, last = (means[place] for place in self.places)
-        return np.asarray((reduce(crossed, first) * weights) @ last.T)
+        return np.asarray((reduce(row_products, first) * weights) @ last.T)
 
     def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals, times: float) -> float:
         """Add so many times the slopes along the means of the features (over w) and along the weights; the loss."""
         *first, last = (means[place] for place in self.places)
-        products = reduce(crossed, first)
+        products = reduce(row_products, first)
         residual = total * ((products * weights) @ last.T) - self.values
         scale = np.float32(times * total * self.weight)
         slopes[self.places[-1]] += scale * (residual.T @ products)
@@ -62,14 +62,14 @@ class Block:
         return self.weight * float(np.vdot(residual, residual)) / 2
 
 
-def crossed(first: NDArray[Real], second: NDArray[Real]) -> NDArray[Real]:
+def row_products(first: NDArray[Real], second: NDArray[Real]) -> NDArray[Real]:
     """The products of every two rows, the second varying faster."""
     return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
 
 
-def block_of(places: list[slice], values: Reals, weight: float) -> Block:
+def block_of(places: list[slice], values: Reals, weight: float) -> FeatureBlock:
     """A look, its columns in the order of their sizes."""
     order = np.argsort([each.stop - each.start for each in places], kind="stable").tolist()
     arranged = np.transpose(values, order)
     rows = prod(arranged.shape[:-1])
-    return Block(tuple(places[at] for at in order), np.ascontiguousarray(arranged.reshape(rows, -1)), weight)
+    return FeatureBlock(tuple(places[at] for at in order), np.ascontiguousarray(arranged.reshape(rows, -1)), weight)

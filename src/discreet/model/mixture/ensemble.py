@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.jit import on_one_processor
 from discreet.model.interface import Model, NoisyMarginal
-from discreet.model.mixture.features import Features, features_of
+from discreet.model.mixture.features import Features, mixture_features
 from discreet.model.mixture.independent_model import normal, product_of
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.parameter import positive, whole
@@ -149,7 +149,7 @@ def fit_ensemble(
     positive("total", total, next_step="Estimate the number of rows, and give 1 if that is less.")
     size = Size(whole("members", members, least=1), whole("components", components, least=1), steps)
     listed = list(looks)
-    features = features_of(listed, domain).single()
+    features = mixture_features(listed, domain).single()
     product = product_of(domain, listed, total=total)
     apart = features.loss(product.tables.astype(np.float32), np.ones(1, dtype=np.float32), total)[0]
     misfit = 2 * apart / max(features.numbers, 1)
@@ -162,7 +162,7 @@ def fit_ensemble(
     if not learns:
         return replace(product_of(domain, listed, total=total, soft=True), misfit=misfit)
     level = noise_level(features, product) * features.numbers / 2
-    drawn = features_of([*listed, *supposed], domain).single() if supposed else features
+    drawn = mixture_features([*listed, *supposed], domain).single() if supposed else features
     found = _mean(product, drawn, level, size, _part(tell, tried, 1 - tried))
     loss = features.loss(found.tables.astype(np.float32), found.weights.astype(np.float32), total)[0]
     return replace(found, misfit=2 * loss / max(features.numbers, 1))
@@ -173,9 +173,9 @@ def _learns_more_than_noise(
 ) -> bool:
     """Whether an ensemble learns more than noise from looks."""
     learn, judge = thinned(looks)
-    simple, features = product_of(product.domain, learn, total=product.total), features_of(learn, product.domain)
+    simple, features = product_of(product.domain, learn, total=product.total), mixture_features(learn, product.domain)
     level = noise_level(features, simple) * features.numbers / 2
-    drawn = features_of([*learn, *supposed], product.domain) if supposed else features
+    drawn = mixture_features([*learn, *supposed], product.domain) if supposed else features
     part, deviation = borne_out(_mean(simple, drawn.single(), level, size, tell), simple, judge)
     return part > max(0.5, TUNING.trial_deviations * deviation)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.interface import NoisyMarginal
-from discreet.model.mixture.block_features import Block, block_of, crossed
+from discreet.model.mixture.block_features import FeatureBlock, block_of, row_products
 from discreet.query.residual import axis_of
 from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals
@@ -54,7 +54,7 @@ class Cube:
     def means(self, means: Reals, weights: Reals) -> Reals:
         """The mean of each product, for the means of the features in each component."""
         chosen = means[self.places]
-        return np.asarray(crossed(chosen * weights, chosen) @ chosen.T)
+        return np.asarray(row_products(chosen * weights, chosen) @ chosen.T)
 
     def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals) -> float:
         """Add the slopes along the means of the features (over w) and along the weights; the loss."""
@@ -100,7 +100,7 @@ LARGE = 64
 MOST_TURNS = 16
 
 # A part of a column; None is the whole marginal.
-Measured = tuple[str, int | None]
+MeasuredPart = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,7 @@ class Features:
     weight: Reals
     higher: tuple[Higher, ...]
     cube: Cube | None
-    blocks: tuple[Block, ...]
+    blocks: tuple[FeatureBlock, ...]
     numbers: int
 
     def single(self) -> "Features":
@@ -241,7 +241,7 @@ class Features:
         return losses, (self.transposed @ slopes).reshape(tables.shape), along
 
 
-def features_of(looks: Iterable[NoisyMarginal], domain: Domain) -> Features:
+def mixture_features(looks: Iterable[NoisyMarginal], domain: Domain) -> Features:
     """The features of some looks. Looks at the same numbers are joined by inverse variance."""
     from scipy.sparse import csr_array
 
@@ -250,7 +250,7 @@ def features_of(looks: Iterable[NoisyMarginal], domain: Domain) -> Features:
     size = len(shift)
     values, weight = np.zeros((size, size)), np.zeros((size, size))
     higher: dict[int, list[tuple[list[slice], Numbers, float]]] = {}
-    blocks: list[Block] = []
+    blocks: list[FeatureBlock] = []
     cube = cube_of(
         [([places[each] for each in measured], *said) for measured, said in joined.items() if len(measured) == 3]
     )
@@ -273,9 +273,9 @@ def features_of(looks: Iterable[NoisyMarginal], domain: Domain) -> Features:
     )
 
 
-def _joined(looks: Iterable[NoisyMarginal], domain: Domain) -> dict[tuple[Measured, ...], tuple[Numbers, float]]:
+def _joined(looks: Iterable[NoisyMarginal], domain: Domain) -> dict[tuple[MeasuredPart, ...], tuple[Numbers, float]]:
     """What each piece is thought to be, and 1/variance of each of its numbers."""
-    joined: dict[tuple[Measured, ...], tuple[Numbers, float]] = {}
+    joined: dict[tuple[MeasuredPart, ...], tuple[Numbers, float]] = {}
     for look in looks:
         values = _possible(look, domain)
         if not look.columns or not 0 < look.weight < np.inf or not np.isfinite(values).all():
@@ -291,12 +291,14 @@ def _joined(looks: Iterable[NoisyMarginal], domain: Domain) -> dict[tuple[Measur
     return joined
 
 
-def _stacked(joined: Iterable[tuple[Measured, ...]], domain: Domain) -> tuple[dict[Measured, slice], Any, Numbers]:
+def _stacked(
+    joined: Iterable[tuple[MeasuredPart, ...]], domain: Domain
+) -> tuple[dict[MeasuredPart, slice], Any, Numbers]:
     """Where the features of each part lie, the matrix of all features, and what is added to it."""
     from scipy.sparse import coo_array, csr_array
 
     starts = dict(zip(domain, np.cumsum([0, *domain.shape]).tolist(), strict=False))
-    places: dict[Measured, slice] = {}
+    places: dict[MeasuredPart, slice] = {}
     entries, shift, end = [(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))], [np.ones(1)], 1
     for name, part in dict.fromkeys(each for measured in joined for each in measured):
         rows, constant = _rows(name, part, domain)

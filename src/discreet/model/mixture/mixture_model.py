@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter, BadQuery
 from discreet.jit import on_one_processor
 from discreet.model.interface import Coded, Model, NoisyMarginal, shape_of
-from discreet.model.mixture.block_features import crossed
-from discreet.model.mixture.features import Features, features_of
+from discreet.model.mixture.block_features import row_products
+from discreet.model.mixture.features import Features, mixture_features
 from discreet.model.quasi_random import roots_of_primes, uniform
 from discreet.parameter import positive, rational, whole
 from discreet.query.linear import Linear
@@ -33,7 +33,7 @@ _FEW_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class MixtureTuning:
+class MixtureStart:
     """Set by hand; no sweep is recorded."""
 
     # How far from the product of the single columns the components start, in logarithms.
@@ -44,7 +44,7 @@ class MixtureTuning:
     first_steps: int = 60
 
 
-MIXTURE = MixtureTuning()
+MIXTURE_START = MixtureStart()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class Mixture:
         # Two halves of about as many cells, so that one matrix product does nearly all the work.
         half = min(range(len(shape) + 1), key=lambda at: prod(shape[:at]) + prod(shape[at:]))
         ones: Numbers = np.ones((1, len(self.weights)))
-        first, second = reduce(crossed, tables[:half], ones), reduce(crossed, tables[half:], ones)
+        first, second = reduce(row_products, tables[:half], ones), reduce(row_products, tables[half:], ones)
         return self.total * ((first * self.weights) @ second.T).reshape(shape)
 
     def answer(self, query: Linear) -> float:
@@ -215,7 +215,7 @@ def fit_mixture(
     where M is the measuring matrix of a look and m the marginal of its columns.
     """
     positive("total", total, next_step="Estimate the number of rows, and give 1 if that is less.")
-    features = features_of(looks, domain)
+    features = mixture_features(looks, domain)
     if start is not None:
         if start.domain != domain:
             raise BadParameter(f"start is a mixture over {list(start.domain)}; it must be over {list(domain)}.")
@@ -231,26 +231,28 @@ def fit_mixture(
     return Mixture(domain, float(total), weights, tables, 2 * loss / max(features.numbers, 1))
 
 
-Point = tuple[Numbers, Numbers]
+Parameters = tuple[Numbers, Numbers]
 
 
-def _starts(domain: Domain, features: Features, total: float, components: int, fits: int) -> list[Point]:
+def _starts(domain: Domain, features: Features, total: float, components: int, fits: int) -> list[Parameters]:
     """Components around the product of the single columns, each cell moved along a sequence of its own."""
     sizes = np.array(domain.shape)
     equal = np.repeat(1.0 / sizes, sizes)[:, None]
-    single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=MIXTURE.first_steps)
-    centre = np.log((single + MIXTURE.start_floor * equal) / (1 + MIXTURE.start_floor))
+    single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=MIXTURE_START.first_steps)
+    centre = np.log((single + MIXTURE_START.start_floor * equal) / (1 + MIXTURE_START.start_floor))
     # Multiples of square roots of primes, modulo 1: evenly spread in every few dimensions (Kronecker's sequence).
     roots = roots_of_primes(len(centre))[:, None]
     starts = []
     for each in range(fits):
         index = np.arange(1, components + 1) + each * components
-        moved = centre + MIXTURE.start_spread * np.sqrt(3.0) * (2.0 * (roots * index % 1.0) - 1.0)
+        moved = centre + MIXTURE_START.start_spread * np.sqrt(3.0) * (2.0 * (roots * index % 1.0) - 1.0)
         starts.append((_softmax(moved, domain.shape), np.full(components, 1.0 / components)))
     return starts
 
 
-def _descended(domain: Domain, features: Features, total: float, start: Point, *, target: float, steps: int) -> Point:
+def _descended(
+    domain: Domain, features: Features, total: float, start: Parameters, *, target: float, steps: int
+) -> Parameters:
     """Downhill from a point until the loss is the target: L-BFGS on the logarithms of tables and weights."""
     from scipy.optimize import OptimizeResult, minimize
 
@@ -258,7 +260,7 @@ def _descended(domain: Domain, features: Features, total: float, start: Point, *
     cells, cut = tables.shape, tables.size
     shape = domain.shape
 
-    def point(logs: Numbers) -> Point:
+    def point(logs: Numbers) -> Parameters:
         return _softmax(logs[:cut].reshape(cells), shape), _softmax(logs[cut:, None], (len(weights),))[:, 0]
 
     def slope(logs: Numbers) -> tuple[float, Numbers]:

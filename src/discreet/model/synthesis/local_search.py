@@ -27,8 +27,10 @@ TermArray = NDArray[np.void]
 CellArray = NDArray[np.void]
 
 # The multipliers of splitmix64, a bijection of 64-bit words whose outputs pass for random [SLF14].
-GOLDEN, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+GOLDEN, FIRST_FACTOR, SECOND_FACTOR = (
+    np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+HALF_WORD, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 # A value that is in excess is offered to this many other rows.
 CANDIDATES = 8
@@ -37,7 +39,7 @@ EARLY_SHARE, OPTIMISM = 5, np.float32(2)
 # Of the running mean of what taking a value away gains.
 LEARNING_RATE = np.float32(0.02)
 # Rows that are counted at a time.
-BATCH = 4096
+ROWS_PER_BATCH = 4096
 # The best of this many random moves is made.
 TRIALS = 32
 
@@ -46,15 +48,15 @@ def drawn(counter: Words) -> np.uint64:
     """The next word: post-processing, so a mixed counter that began at random will do."""
     counter[0] += GOLDEN
     word: np.uint64 = counter[0]
-    word = (word ^ (word >> _30)) * FIRST
-    word = (word ^ (word >> _27)) * SECOND
+    word = (word ^ (word >> _30)) * FIRST_FACTOR
+    word = (word ^ (word >> _27)) * SECOND_FACTOR
     word ^= word >> _31
     return word
 
 
 def below(half: np.uint64, number: int) -> int:
     """A place among so many, from half a word."""
-    return np.int64((half * np.uint64(number)) >> HALF)  # type: ignore[return-value]
+    return np.int64((half * np.uint64(number)) >> HALF_WORD)  # type: ignore[return-value]
 
 
 def offset(cells: Ints32, row: int, term: Any) -> int:
@@ -74,9 +76,9 @@ def change_with(cell: Any) -> float:
 
 def count_rows(cells: Ints32, owners: Ints, terms: TermArray, state: CellArray) -> None:
     """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
-    for start in range(0, cells.shape[0], BATCH):
+    for start in range(0, cells.shape[0], ROWS_PER_BATCH):
         # A few rows and one scope at a time, so that both stay near the processor.
-        stop = min(start + BATCH, cells.shape[0])
+        stop = min(start + ROWS_PER_BATCH, cells.shape[0])
         for at in range(len(owners)):
             column, term = owners[at], terms[at]
             for row in range(start, stop):
@@ -169,7 +171,7 @@ def move(
         best, chosen, source, target = np.float32(np.inf), 0, 0, 0
         for _ in range(TRIALS):
             word = drawn(counter)
-            giver, taker = below(word & LOW, left), below(word >> HALF, left)
+            giver, taker = below(word & LOW, left), below(word >> HALF_WORD, left)
             old, new = many[giver], few[taker]
             at_holder = starts[old] + below(drawn(counter) & LOW, ends[old] - starts[old])
             row, change = holders[at_holder], np.float32(0)

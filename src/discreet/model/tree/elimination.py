@@ -34,10 +34,12 @@ class _Stop:
     sends: Columns
 
 
-def marginal(layout: Layout, directed: Numbers, beliefs: Numbers, wanted: Columns, sizes: dict[str, int]) -> Numbers:
+def marginal_by_elimination(
+    layout: Layout, directed: Numbers, beliefs: Numbers, wanted: Columns, sizes: dict[str, int]
+) -> Numbers:
     """The probability of each cell of some columns, in their order; columns in no clique are uniform."""
     if prod(sizes[name] for name in wanted) > MOST_MARGINAL_CELLS:
-        raise too_large(wanted, prod(sizes[name] for name in wanted))
+        raise marginal_too_large(wanted, prod(sizes[name] for name in wanted))
     routes = _routes(layout, wanted)
     for route in routes:
         _check(route, layout, wanted, sizes)
@@ -50,7 +52,7 @@ def marginal(layout: Layout, directed: Numbers, beliefs: Numbers, wanted: Column
     return found
 
 
-def too_large(wanted: Sequence[str], cells: int) -> TooLarge:
+def marginal_too_large(wanted: Sequence[str], cells: int) -> TooLarge:
     """The refusal of a table, before it is made."""
     return TooLarge(
         f"the marginal of {', '.join(wanted)} needs a table of {cells} cells; the limit is {MOST_MARGINAL_CELLS}. "
@@ -118,7 +120,7 @@ def _check(route: list[_Stop], layout: Layout, wanted: Columns, sizes: dict[str,
             columns |= set(message)
             cells = prod(sizes[name] for name in columns)
             if cells > MOST_MARGINAL_CELLS:
-                raise too_large(wanted, cells)
+                raise marginal_too_large(wanted, cells)
             columns = set(_needed(tuple(columns), stop, below[place + 1 :]))
         sent[stop.clique] = stop.sends
 

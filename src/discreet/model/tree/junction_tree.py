@@ -22,7 +22,7 @@ from discreet.types import Columns
 
 
 @dataclass(frozen=True)
-class Shape:
+class CliqueForest:
     """A forest of cliques, children before their parents; a root has parent −1. Columns in no clique are on their own.
 
     >>> triangulate([("a", "b"), ("b", "c")], {"a": 2, "b": 3, "c": 4, "d": 5})
@@ -60,7 +60,7 @@ class Shape:
         return best
 
 
-def triangulate(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> Shape:
+def triangulate(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> CliqueForest:
     """The tree of cliques for some scopes, in whatever order: the smaller of two greedy ones, ties by name."""
     graph = _graph(scopes, sizes)
     return _span(sorted(graph.smallest()), graph)
@@ -202,7 +202,7 @@ def eliminate(
     return number
 
 
-def _span(cliques: list[list[int]], graph: _Graph) -> Shape:
+def _span(cliques: list[list[int]], graph: _Graph) -> CliqueForest:
     """A spanning forest with the largest separators (Prim), each tree hung up by its middle."""
     number = len(cliques)
     masks = [sum(1 << column for column in clique) for clique in cliques]
@@ -228,7 +228,7 @@ def _span(cliques: list[list[int]], graph: _Graph) -> Shape:
     parents = _hang(joined)
     order = children_first(parents)
     place = {at: new for new, at in enumerate(order)}
-    return Shape(
+    return CliqueForest(
         tuple(tuple(graph.names[column] for column in cliques[at]) for at in order),
         tuple(-1 if parents[at] < 0 else place[parents[at]] for at in order),
         tuple(zip(graph.names, graph.sizes, strict=True)),

@@ -161,7 +161,7 @@ def _merge(
     return dict(sorted(merged.items(), key=lambda pair: (pair[0][0], pair[0][1] is not None, pair[0][1] or ())))
 
 
-def check(domain: Domain, look: NoisyMarginal) -> None:
+def check_look(domain: Domain, look: NoisyMarginal) -> None:
     """Refuse a look that makes no sense."""
     shape = _shape(domain, look)
     values = np.asarray(look.values, dtype=np.float64)
@@ -193,7 +193,7 @@ def _shape(domain: Domain, look: NoisyMarginal) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class FitTuning:
+class EntropyFitTuning:
     """Set by hand; no sweep is recorded. bench/tree.py measures how long fits take with them."""
 
     # Conjugate gradients solve a step to this part of what it would gain, in at most this many walks.
@@ -213,7 +213,7 @@ class FitTuning:
     farthest: float = 5.0
 
 
-FIT = FitTuning()
+ENTROPY_FIT = EntropyFitTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,13 +282,13 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
         return _State(potentials, directed, beliefs, residual, 0.5 * float(residual @ residual))
 
     # Until a step had to be cut, δ falls fast: a warm start is near the end.
-    now, damping, easing = state(potentials), 0.0, FIT.damping_factor**2
+    now, damping, easing = state(potentials), 0.0, ENTROPY_FIT.damping_factor**2
     enough = 0.5 * tolerance**2 * evidence.wanted.size
     # With δ no less than this, a residual of one deviation moves no logarithm further than `farthest` in a step: cells
     # that are measured below zero get rare, and not so rare that later looks could not bring them back.
-    least = evidence.steepest / FIT.farthest
-    quiet, taken = 0 if evidence.wanted.size else FIT.patience, 0
-    while taken < steps and quiet < FIT.patience:
+    least = evidence.steepest / ENTROPY_FIT.farthest
+    quiet, taken = 0 if evidence.wanted.size else ENTROPY_FIT.patience, 0
+    while taken < steps and quiet < ENTROPY_FIT.patience:
         taken += 1
         curved = _curvature(walker, evidence, total, now)
         damping = damping or _stiffness(curved, now.residual)
@@ -296,14 +296,14 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
         tried, length, forecast = _try(state, now, evidence.back(numbers), image)
         gained = now.loss - tried.loss
         if length < 1.0 or gained <= 0:
-            damping, easing = damping * FIT.damping_factor, FIT.damping_factor
-        elif gained > FIT.good_gain * forecast:
+            damping, easing = damping * ENTROPY_FIT.damping_factor, ENTROPY_FIT.damping_factor
+        elif gained > ENTROPY_FIT.good_gain * forecast:
             damping = max(damping / easing, least)
         # What rounding leaves is not to be gained.
         quiet = quiet + 1 if forecast <= max(enough, 1e-13 * now.loss) else 0
         if gained > 0:
             now = tried
-    return Fit(now.potentials, now.directed, now.beliefs, now.loss, quiet == FIT.patience, taken)
+    return Fit(now.potentials, now.directed, now.beliefs, now.loss, quiet == ENTROPY_FIT.patience, taken)
 
 
 def _stiffness(curved: Callable[[Numbers], Numbers], residual: Numbers) -> float:
@@ -328,9 +328,9 @@ def _try(state: Callable[[Numbers], _State], now: _State, step: Numbers, image: 
     while True:
         forecast = now.loss - 0.5 * float(np.sum((now.residual + length * image) ** 2))
         tried = state(now.potentials + length * step)
-        if now.loss - tried.loss >= FIT.sufficient_gain * forecast or length < FIT.shortest:
+        if now.loss - tried.loss >= ENTROPY_FIT.sufficient_gain * forecast or length < ENTROPY_FIT.shortest:
             return tried, length, whole
-        length *= FIT.shrink
+        length *= ENTROPY_FIT.shrink
 
 
 def _solve(curved: Callable[[Numbers], Numbers], wanted: Numbers, damping: float) -> tuple[Numbers, Numbers]:
@@ -344,8 +344,8 @@ def _solve(curved: Callable[[Numbers], Numbers], wanted: Numbers, damping: float
     bent = curved(left)
     direction, ahead = left.copy(), bent.copy()
     size = float(left @ bent)
-    enough = size * FIT.solve_tolerance**2
-    for _ in range(FIT.solve_walks):
+    enough = size * ENTROPY_FIT.solve_tolerance**2
+    for _ in range(ENTROPY_FIT.solve_walks):
         if size <= enough or size <= 0.0:
             break
         pace = size / (float(ahead @ ahead) + damping * float(direction @ ahead))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet import jit
 from discreet.cache import memoize
-from discreet.model.tree.junction_tree import Shape, children_first
+from discreet.model.tree.junction_tree import CliqueForest, children_first
 from discreet.types import Columns, Floats, Ints
 
 
@@ -67,7 +67,7 @@ class Layout:
         return values[self.slice(node)].reshape(self.shapes[node])
 
 
-def lay_out(shape: Shape, scopes: Iterable[Columns] = ()) -> Layout:
+def lay_out(shape: CliqueForest, scopes: Iterable[Columns] = ()) -> Layout:
     """The nodes for a tree of cliques and for the scopes that are measured in it, each a sorted tuple of columns."""
     columns: list[Columns] = list(shape.cliques)
     parents: list[int] = list(shape.parents)
@@ -258,7 +258,7 @@ def hand_down(walk: Walk, node: int, cells: Floats, shares: Floats) -> None:
             cell += length
 
 
-def direct(walk: Walk, logs: Floats, directed: Floats, messages: Floats) -> None:
+def to_conditionals(walk: Walk, logs: Floats, directed: Floats, messages: Floats) -> None:
     """From log-potentials (which are overwritten) to conditionals: upward, p(rest | separator) of every node."""
     for node in range(walk.parent.size):
         start, states, rest = walk.start[node], walk.states[node], walk.rest[node]
@@ -285,7 +285,7 @@ def direct(walk: Walk, logs: Floats, directed: Floats, messages: Floats) -> None
         hand_up(walk, node, messages, logs)
 
 
-def spread(walk: Walk, directed: Floats, beliefs: Floats, shares: Floats) -> None:
+def to_beliefs(walk: Walk, directed: Floats, beliefs: Floats, shares: Floats) -> None:
     """From conditionals to marginals: downward, p(separator) of every node times its conditionals."""
     shares[:] = 0.0
     for node in range(walk.parent.size - 1, -1, -1):
@@ -345,4 +345,4 @@ def message_passes() -> Passes:
     """All of them as machine code."""
     for shared in (hand_up, hand_down):
         jit.inline(shared)
-    return Passes(jit.compiled(direct), jit.compiled(spread), jit.compiled(differentiate))
+    return Passes(jit.compiled(to_conditionals), jit.compiled(to_beliefs), jit.compiled(differentiate))

@@ -16,7 +16,7 @@ from discreet.types import Ints, Numbers
 MOST_JOINT_CELLS = 2**16
 
 
-class Terms:
+class ProductTerms:
     """Products gathered for one walk. `owners` says whose each term is; `whole` are products to sum over a marginal."""
 
     __slots__ = (

@@ -19,18 +19,18 @@ import numpy as np
 from discreet.cache import LruCache
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.interface import Coded, NoisyMarginal
-from discreet.model.tree.elimination import Web, contraction, marginal, weave
-from discreet.model.tree.junction_tree import Shape, triangulate
-from discreet.model.tree.max_entropy import Evidence, check, fit, gather
+from discreet.model.tree.elimination import Web, contraction, marginal_by_elimination, weave
+from discreet.model.tree.junction_tree import CliqueForest, triangulate
+from discreet.model.tree.max_entropy import Evidence, check_look, fit, gather
 from discreet.model.tree.message_passing import Layout, lay_out
-from discreet.model.tree.products import Terms
+from discreet.model.tree.products import ProductTerms
 from discreet.noise.entropy import filler
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
 
 
-def draw(layout: Layout, directed: Numbers, alone: dict[str, int], number: int) -> Coded:
+def draw_rows(layout: Layout, directed: Numbers, alone: dict[str, int], number: int) -> Coded:
     """So many rows; `alone` are the columns in no clique, with their sizes, which are uniform."""
     uniforms = _Uniforms(number * (2 * len(layout.columns) + 2 * len(alone)) + 1)
     rows: Coded = {}
@@ -110,7 +110,7 @@ class Tree:
 
     domain: Domain
     total: float
-    shape: Shape
+    shape: CliqueForest
     potentials: tuple[Potential, ...] = field(repr=False)
     loss: float
     converged: bool
@@ -143,7 +143,7 @@ class Tree:
                 found = self.total * self._cell_by_cell(wanted, shape)
             else:
                 sizes = dict(zip(wanted, shape, strict=True)) | self.shape.size_of
-                found = self.total * marginal(self.layout, self.directed, self.beliefs, wanted, sizes)
+                found = self.total * marginal_by_elimination(self.layout, self.directed, self.beliefs, wanted, sizes)
             found.setflags(write=False)
             self._marginals.put(wanted, found, size=found.size + 64)
         return found
@@ -154,7 +154,7 @@ class Tree:
 
     def answers(self, queries: Iterable[Linear]) -> Numbers:
         """The expected values of many queries, in one walk of the kernel."""
-        terms = Terms(self.domain, self._number)
+        terms = ProductTerms(self.domain, self._number)
         count = 0
         for query in queries:
             for product in query.products:
@@ -187,7 +187,7 @@ class Tree:
         """So many rows from the distribution; their counts vary less than those of independent rows."""
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
             raise BadParameter(f"number is {number!r}; it is a whole number of rows, at least 0.")
-        drawn = draw(self.layout, self.directed, self._alone, int(number))
+        drawn = draw_rows(self.layout, self.directed, self._alone, int(number))
         return {name: drawn[name] for name in self.domain}
 
     def _cell_by_cell(self, columns: Columns, shape: tuple[int, ...]) -> Numbers:
@@ -250,7 +250,7 @@ def fit_tree(
             f"total is {total}, tolerance {tolerance}, steps {steps}; total and steps are at least 0, tolerance above."
         )
     for look in listed:
-        check(domain, look)
+        check_look(domain, look)
     measured = sorted({look.columns for look in listed})
     shape = _shape(domain, measured, measured if scopes is None else [tuple(sorted(scope)) for scope in scopes])
     layout = lay_out(shape, measured)
@@ -273,7 +273,7 @@ def fit_tree(
     )
 
 
-def _shape(domain: Domain, measured: list[Columns], scopes: list[Columns]) -> Shape:
+def _shape(domain: Domain, measured: list[Columns], scopes: list[Columns]) -> CliqueForest:
     """The cliques for some scopes, which must hold all that was measured; refuses those that are too large."""
     sizes = {name: domain[name].size for scope in (*measured, *scopes) for name in scope}
     shape = triangulate(scopes, sizes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.cache import memoize
 from discreet.errors import TooLarge
-from discreet.estimate.estimator import Known, quantile
+from discreet.estimate.estimator import Known, normal_quantile
 from discreet.model.interface import Model
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.query.linear import Linear
@@ -64,12 +64,12 @@ def estimated_error_of(query: Linear, model: Model, known: Known, confidence: fl
     low, high = query.range(known.domain)
     largest = float(max(abs(low), abs(high)))
     if not scope or not largest:
-        return quantile(confidence) * apart
+        return normal_quantile(confidence) * apart
     share = float(np.clip(abs(model.answer(query)) / (largest * rows), 1 / rows, 1 - 1 / rows))
     error = _error_of(scope, model, known)
     mixed = share * (1 - share)
     spread = DEVIATION * error * largest * rows * (mixed / _cells(model, scope) + (IN_COMMON * mixed) ** 2) ** 0.5
-    return quantile(confidence) * float(np.hypot(apart, spread))
+    return normal_quantile(confidence) * float(np.hypot(apart, spread))
 
 
 def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:

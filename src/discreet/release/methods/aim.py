@@ -21,7 +21,7 @@ from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_margin
 from discreet.model.mixture.ensemble import Tell
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree, fit_tree
-from discreet.plan.model_structure import joined
+from discreet.plan.model_structure import join_pairs
 from discreet.plan.plan import Steps
 from discreet.plan.requests import Farthest, Measure, Procedure, Request
 from discreet.query.linear import Marginal
@@ -169,7 +169,7 @@ class _Work:
         steps = steps_within(self.known, wanted, (1 - AIM.rounding_margin) * missing).steps
         yield from self.look(steps, "single columns, for a release")
         # Pairs that were looked at before, and that singles do not explain, are in the tree from the beginning.
-        found, self.tree = joined(self.known, self.columns)
+        found, self.tree = join_pairs(self.known, self.columns)
         for scope in found:
             if fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells):
                 self.scopes.append(scope)

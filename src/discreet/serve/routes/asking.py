@@ -13,12 +13,12 @@ from discreet.curator.question import Askable, PreparedQuestion, Unpaid
 from discreet.serve.common import (
     PROBLEMS,
     answer_json,
-    body_of,
+    idempotency_key,
     in_thread,
-    key_of,
     log_of,
     registry_of,
     reply,
+    request_body,
     require_self,
     who_of,
 )
@@ -31,7 +31,7 @@ from discreet.wire.question_json import question_from_plain
 router = APIRouter(prefix="/v1/tables/{table}", tags=["asking"], responses=PROBLEMS)
 
 
-@router.post("/ask", response_model=AnswerReply, openapi_extra=body_of(AskForm))
+@router.post("/ask", response_model=AnswerReply, openapi_extra=request_body(AskForm))
 async def ask(request: Request, table: str) -> Response:
     """The answer to a question. A known answer is free and comes at once; a paid one leaves on the quantum.
 
@@ -40,7 +40,7 @@ async def ask(request: Request, table: str) -> Response:
     who = who_of(request, "owner", "analyst")
     form = AskForm.model_validate_json(request.state.body)
     require_self(who, form.analyst)
-    desk, key = registry_of(request).of(table, who), key_of(request)
+    desk, key = registry_of(request).of(table, who), idempotency_key(request)
     # A text is short and was often read before, so this thread, which serves everybody, parses it and looks whether it
     # is known. What may take longer (JSON, many numbers, waiting for a lock) is left to another thread.
     asked = _prepared(desk, form, form.question, key) if isinstance(form.question, str) else None
@@ -94,7 +94,7 @@ async def ask_many(request: Request, table: str, form: AskManyForm) -> Response:
     """The answers to several questions, planned together and paid at once: cheaper than one after the other."""
     who = who_of(request, "owner", "analyst")
     require_self(who, form.analyst)
-    registry, key = registry_of(request), key_of(request)
+    registry, key = registry_of(request), idempotency_key(request)
     desk = registry.of(table, who)
 
     def asked() -> Response:

@@ -14,7 +14,16 @@ from discreet.ledger import Budget
 from discreet.query.linear import Marginal
 from discreet.query.statement import shown_values
 from discreet.release.method_choice import require_method
-from discreet.serve.common import PROBLEMS, in_thread, key_of, may_see, registry_of, reply, require_self, who_of
+from discreet.serve.common import (
+    PROBLEMS,
+    idempotency_key,
+    in_thread,
+    may_see,
+    registry_of,
+    reply,
+    require_self,
+    who_of,
+)
 from discreet.serve.forms import ReleaseForm, ReleasePlanForm
 from discreet.serve.jobs import Job, Jobs, job_to_plain, now, number_of, workload_of
 from discreet.wire.answer_json import Plain, answer_to_plain, release_plan_to_plain
@@ -22,11 +31,11 @@ from discreet.wire.answer_json import Plain, answer_to_plain, release_plan_to_pl
 router = APIRouter(prefix="/v1/tables/{table}/releases", tags=["releases"], responses=PROBLEMS)
 
 # A marginal of more cells is not shown, and no more rows are made at once.
-MOST_CELLS, MOST_ROWS = 2**18, 10**7
+MOST_SHOWN_CELLS, MOST_DRAWN_ROWS = 2**18, 10**7
 
 
-@router.post("/plan")
-async def plan(request: Request, table: str, form: ReleasePlanForm) -> Response:
+@router.post("/plan", name="plan")
+async def plan_of_release(request: Request, table: str, form: ReleasePlanForm) -> Response:
     """What each method would do for a workload: its error, time and memory. Reads no row and spends nothing."""
     desk = registry_of(request).of(table, who_of(request, "owner", "analyst"))
 
@@ -46,7 +55,7 @@ async def start(request: Request, table: str, form: ReleaseForm) -> Response:
     """
     who, jobs = who_of(request, "owner", "analyst"), registry_of(request).jobs
     require_self(who, form.analyst)
-    desk, key = registry_of(request).of(table, who), key_of(request)
+    desk, key = registry_of(request).of(table, who), idempotency_key(request)
     require_method(form.method)
     budget = await in_thread(_budget, form, desk)
     job = Job(
@@ -102,7 +111,7 @@ async def rows(
     table: str,
     number: str,
     form: Literal["csv", "parquet"] = Query("parquet"),
-    rows: int | None = Query(None, ge=0, le=MOST_ROWS, description="As many as the table is thought to have."),
+    rows: int | None = Query(None, ge=0, le=MOST_DRAWN_ROWS, description="As many as the table is thought to have."),
 ) -> Response:
     """Synthetic rows. Each call gives other rows."""
     _ = await _made(request, table, number)
@@ -171,8 +180,10 @@ def _marginal(jobs: Jobs, number: str, desk: Curator, names: list[str]) -> Plain
     release, domain = jobs.release(number), desk.table.domain
     query = Marginal(tuple(names))
     cells = query.size(domain)
-    if cells > MOST_CELLS:
-        raise BadParameter(f"{', '.join(names)} have {cells:,} cells; up to {MOST_CELLS:,} are shown. Take fewer.")
+    if cells > MOST_SHOWN_CELLS:
+        raise BadParameter(
+            f"{', '.join(names)} have {cells:,} cells; up to {MOST_SHOWN_CELLS:,} are shown. Take fewer."
+        )
     values = release.marginal(tuple(names))
     said = release.answer(query)
     known: Any = None

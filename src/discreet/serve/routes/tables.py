@@ -25,19 +25,20 @@ from discreet.wire.answer_json import Plain, budget_to_plain
 router = APIRouter(prefix="/v1/tables", tags=["tables"], responses=PROBLEMS)
 
 # The most values of a column that are listed.
-MOST_LISTED = 500
+MOST_LISTED_VALUES = 500
 
 
-@router.get("")
-async def tables(request: Request) -> Response:
+# The names of routes are those in the OpenAPI document.
+@router.get("", name="tables")
+async def list_tables(request: Request) -> Response:
     """The tables that may be asked about, each with what is left."""
     registry, who = registry_of(request), who_of(request)
     names = list(registry.curators)
     return reply([_summary(registry.of(name, who)) for name in names])
 
 
-@router.get("/{table}")
-async def table(request: Request, table: str) -> Response:
+@router.get("/{table}", name="table")
+async def describe_table(request: Request, table: str) -> Response:
     """A table: its columns and their values, whom it protects, and its schema as a file."""
     desk = registry_of(request).of(table, who_of(request))
     schema = desk.table.schema
@@ -113,7 +114,10 @@ def columns(schema: Schema) -> list[Plain]:
         shown = shown_values(column)
         plain: dict[str, Any] = {"name": name, "kind": kinds[name], "cells": column.size, "ordered": column.ordered}
         plain |= {"outside": str(column.outside), "missing": str(column.missing)}
-        plain |= {"values": [_plain(value) for value in shown[:MOST_LISTED]], "more": max(0, len(shown) - MOST_LISTED)}
+        plain |= {
+            "values": [_plain(value) for value in shown[:MOST_LISTED_VALUES]],
+            "more": max(0, len(shown) - MOST_LISTED_VALUES),
+        }
         for end in ("lower", "upper"):
             if hasattr(column, end):
                 plain[end] = _plain(getattr(column, end))
@@ -183,7 +187,7 @@ def _errors(error: float) -> list[float]:
 
 def _lines(
     found: books.SpendingHistory, table: str, who: Token, analyst: str | None, text: str | None
-) -> list[books.Line]:
+) -> list[books.HistoryLine]:
     mine = who.name if who.role == "analyst" else analyst
     lines = found.lines(table, mine)
     if who.role == "analyst" and analyst not in (None, who.name):

@@ -12,7 +12,7 @@ from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.mechanism import randomized_response
 from discreet.mechanism.protocol import Law
 from discreet.report.plot import Line, plot
-from discreet.verify.divergence import BITS, divergence
+from discreet.verify.divergence import DIVERGENCE_BITS, divergence
 from discreet.verify.divergence import epsilon as exact_epsilon
 
 CASES = (
@@ -81,7 +81,7 @@ def advanced(k: int, each: Fraction, delta: float) -> float:
 def responses(k: int, each: Fraction) -> tuple[Law, Law]:
     """The laws of the number of ones in k reports about a 1, and about a 0: it says all that the reports say."""
     truth = randomized_response(epsilon=each).law([1]).probabilities
-    with precision(BITS):
+    with precision(DIVERGENCE_BITS):
         powers = [[truth[(bit,)] ** n for n in range(k + 1)] for bit in (0, 1)]
         one = {ones: comb(k, ones) * powers[1][ones] * powers[0][k - ones] for ones in range(k + 1)}
         return Law(one, arb(0)), Law({ones: one[k - ones] for ones in one}, arb(0))

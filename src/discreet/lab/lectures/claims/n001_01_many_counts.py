@@ -6,7 +6,7 @@ from math import log, sqrt
 
 from discreet.accounting import Laplace, Repeat, calibrate
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
-from discreet.mechanism.laplace import half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.report.plot import Line, plot
 
 EPSILON, DELTA, CONFIDENCE = Fraction(1), Fraction(1, 10**6), 0.95
@@ -28,7 +28,7 @@ def advanced(queries: int) -> Fraction:
 
 def errors(scale: Scale) -> dict[int, float]:
     """With n rows and n counts: what an answer is within, with 95 %, as a fraction of the rows. By the exact law."""
-    return {rows: half_width(scale(rows), CONFIDENCE) / rows for rows in ROWS}
+    return {rows: laplace_half_width(scale(rows), CONFIDENCE) / rows for rows in ROWS}
 
 
 def judge_basic(found: dict[int, float]) -> Finding:

@@ -13,7 +13,7 @@ from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.conjunctions import answers_to_conjunctions, conjunction_effects, histogram_of_classes
 from discreet.lab.textbook.small_db import promised_error
 from discreet.mechanism import imbalance_effects, small_table
-from discreet.mechanism.laplace import half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.report.plot import Line, plot
 from discreet.source.source import Exact
 
@@ -100,7 +100,7 @@ def measured(epsilon: Fraction) -> tuple[Small, Small]:
         for tables in (chosen, every)
     )
     return (
-        Small(float(noisy), half_width(2**SMALL / EPSILON, SURE, joint=TRIALS * true.size) / ROWS),
+        Small(float(noisy), laplace_half_width(2**SMALL / EPSILON, SURE, joint=TRIALS * true.size) / ROWS),
         Small(max(worst), min(best) + promise.error(1 - (1 - SURE) / TRIALS) / ROWS),
     )
 

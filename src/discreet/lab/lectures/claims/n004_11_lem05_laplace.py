@@ -10,7 +10,7 @@ from flint import arb
 from discreet import noise
 from discreet.lab.lectures.chance import seldom_enough
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
-from discreet.mechanism.laplace import half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.noise.law import laplace_tail
 
 SCALES = (Fraction(1), Fraction(10), Fraction(1000))
@@ -58,7 +58,7 @@ def run() -> Outcome:
     scale = Fraction(100)
     bound = ceil(float(scale) * (log(NUMBER) + log(1 / FAILURE)))
     findings = [judge_one(each, worst_ratio(each)) for each in SCALES]
-    findings.append(judge_largest(bound, half_width(scale, 1 - FAILURE, joint=NUMBER), beyond(scale, bound)))
+    findings.append(judge_largest(bound, laplace_half_width(scale, 1 - FAILURE, joint=NUMBER), beyond(scale, bound)))
     return Outcome(tuple(findings))
 
 
