@@ -3,8 +3,7 @@
 import numpy as np
 
 import discreet as dp
-from discreet.lab.attack import attack_by_reconstruction, choose_people
-from discreet.lab.attack import epsilon_audit as audit
+from discreet.lab.attack import attack_by_reconstruction, audit, choose_people
 
 people = choose_people(dp.load_adult(), 60, public=["age", "education", "sex"], secret="income", value=">50K")
 outcome = attack_by_reconstruction(people, epsilon=1, questions=200)

@@ -2,8 +2,7 @@
 
 import discreet as dp
 from discreet import verify
-from discreet.mechanism import laplace
-from discreet.mechanism import laplace as histogram
+from discreet.mechanism import histogram, laplace
 
 unit = dp.Unit(neighbors="replace_one")
 cells = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]  # a histogram of three cells: a row adds one to its own
