@@ -48,10 +48,10 @@ class Asked:
         record(self._ledger, self._mark, self._receipt, ANSWER)
 
     def hurry(self):
-        connect.PATIENCE = 0.2
+        connect.LOCK_TIMEOUT = 0.2
 
     def tidy(self):
-        store.TIDY = 1
+        store.CHECKPOINT_BYTES = 1
 
     def believe(self):
         store.Store.append = believing(store.Store.append)

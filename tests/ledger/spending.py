@@ -105,7 +105,7 @@ def others(how_many):
 
 
 def main(ledger_file, habit, rounds, threads, processes):
-    store.TIDY = TIDY
+    store.CHECKPOINT_BYTES = TIDY
     if habit == "sync_now_and_then":
         connect._durable_sqlite = synced_now_and_then(connect._durable_sqlite)
     pay = reveal_then_spend if habit == "reveal_first" else spend

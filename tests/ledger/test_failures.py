@@ -222,8 +222,8 @@ def test_a_head_that_cannot_be_kept_is_said_when_the_ledger_is_opened(file, tmp_
 @pytest.fixture
 def impatience(monkeypatch):
     """How long a ledger that is opened now waits for others, in seconds."""
-    monkeypatch.setattr(connect, "PATIENCE", 0.3)
-    monkeypatch.setattr(store, "PATIENCE", 0.3)
+    monkeypatch.setattr(connect, "LOCK_TIMEOUT", 0.3)
+    monkeypatch.setattr(store, "LOCK_TIMEOUT", 0.3)
     return 0.3
 
 
@@ -269,8 +269,8 @@ def test_what_is_left_can_be_read_while_another_process_writes(file, impatience)
 
 
 def test_somebody_who_reads_for_long_delays_no_spend_for_long(ledger, file, monkeypatch):
-    monkeypatch.setattr(store, "TIDY", 1)
-    monkeypatch.setattr(store, "TIDY_PATIENCE", 0.2)
+    monkeypatch.setattr(store, "CHECKPOINT_BYTES", 1)
+    monkeypatch.setattr(store, "CHECKPOINT_TIMEOUT", 0.2)
     with bystander(file, "BEGIN", "SELECT count(*) FROM discreet_ledger"):
         begun = monotonic()
         for _ in range(5):

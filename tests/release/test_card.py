@@ -13,7 +13,7 @@ import pytest
 
 from discreet.errors import BadData
 from discreet.ledger import Budget
-from discreet.release.report.card import Card, CardColumn, MarginalError, columns_of, errors_of
+from discreet.release.report.card import Card, CardColumn, MarginalError, card_columns, errors_of
 from discreet.release.report.release_page import MOST_BARS, MOST_MAPS, MOST_NAMED, MOST_SIDE, dependence, gathered, page
 from discreet.schema import Bins, Boolean, Categories, Domain, Integers, Unit
 
@@ -162,7 +162,7 @@ def test_columns_have_their_kind():
             "f": Categories(["x", "y"], ordered=True),
         }
     )
-    kinds = {column.name: (column.kind, column.cells) for column in columns_of(domain)}
+    kinds = {column.name: (column.kind, column.cells) for column in card_columns(domain)}
     assert [kinds[name][0] for name in "abcdef"] == [
         "integers",
         "bins",

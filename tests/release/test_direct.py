@@ -14,9 +14,9 @@ from discreet.model.interface import total_of
 from discreet.plan.plan import Steps
 from discreet.plan.requests import Measure, run
 from discreet.query.linear import Marginal
-from discreet.release.budget_allocation import counted
-from discreet.release.methods.direct import best_depth, depths, direct, direct_steps, known_variance
-from discreet.release.methods.fitting import MOST_FITTED_CELLS, joined, too_large
+from discreet.release.budget_allocation import measure_row_count
+from discreet.release.methods.direct import best_depth, depths, direct_release, direct_steps, known_variance
+from discreet.release.methods.fitting import MOST_FITTED_CELLS, joined_lattice, too_large_to_fit
 from discreet.release.methods.residual_planner import allocate, as_steps
 from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Domain, Integers
@@ -45,7 +45,7 @@ from release.procedures import (
 def test_it_costs_what_it_may_and_not_a_hair_more(unit, pure, tmp_path):
     for units in (Fraction(1, 700), SOME):
         with desk_of(tmp_path, unit=unit, pure=pure) as desk, quick_fits():
-            desk.release(direct, units)
+            desk.release(direct_release, units)
             assert Fraction(999, 1000) * units < desk.spent() <= units
 
 
@@ -53,7 +53,7 @@ def test_it_costs_what_it_may_and_not_a_hair_more(unit, pure, tmp_path):
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.describe)
 def test_with_plenty_the_model_is_near_the_table(unit, pure, tmp_path):
     with desk_of(tmp_path, unit=unit, pure=pure) as desk, quick_fits(members=4, components=16, steps=200):
-        model = desk.release(direct, PLENTY)
+        model = desk.release(direct_release, PLENTY)
         assert model.total == pytest.approx(ROWS, rel=0.002)
         assert error_of(model) < 0.03
         for scope in TRIPLES.scopes:
@@ -62,7 +62,7 @@ def test_with_plenty_the_model_is_near_the_table(unit, pure, tmp_path):
 
 def test_a_public_number_of_rows_is_not_counted(tmp_path):
     with desk_of(tmp_path, unit=REPLACE) as desk, quick_fits():
-        model = desk.release(direct)
+        model = desk.release(direct_release)
         assert model.total == ROWS
         assert [len(request.steps.steps) for request in desk.requests] == [len(TRIPLES.scopes)]
 
@@ -136,10 +136,10 @@ def test_what_the_lattice_knows_is_not_measured_again(tmp_path):
 @pytest.mark.parametrize("pure", [False, True], ids=["gaussian", "pure"])
 def test_rows_that_were_counted_well_are_not_counted_again(pure, tmp_path):
     with desk_of(tmp_path, pure=pure) as desk, quick_fits():
-        run(counted(desk.known, Fraction(50)), desk.answer)
+        run(measure_row_count(desk.known, Fraction(50)), desk.answer)
         variance = total_of(desk.known.lattice)[1]
         assert variance < 0.2
-        desk.release(direct)
+        desk.release(direct_release)
         assert not any(step == () for request in desk.requests for step in _columns(request))
         assert Fraction(999, 1000) * SOME < desk.spent() <= SOME
 
@@ -161,7 +161,7 @@ def test_whole_marginals_and_pieces_are_joined_without_loss(tmp_path):
         sigma = Fraction(1, 4)
         for columns in (("rich", "age"), ("age", "city", "ill")):
             desk.answer(Measure(Steps((GaussianQuery(Marginal(columns), sigma, 16.0),)), "a marginal"))
-        found = joined(desk.known, TRIPLES)
+        found = joined_lattice(desk.known, TRIPLES)
         assert total_of(found)[0] == pytest.approx(ROWS, abs=6)
         seen = GaussianLattice(found)
         for columns in (("age", "rich"), ("age", "city", "ill"), ("city", "ill"), ("age",)):
@@ -190,11 +190,11 @@ def test_with_few_rows_single_columns_are_measured_and_that_is_better(tmp_path, 
     for columns, found in errors.items():
         for _ in range(8):
             with desk_of(tmp_path, pure=True, table=table) as desk, quick_fits(3, 4, 60):
-                run(counted(desk.known, Fraction(5)), desk.answer)
+                run(measure_row_count(desk.known, Fraction(5)), desk.answer)
                 if columns == 3:
                     deep = depths(TRIPLES, desk.known, 400, units)[2]
                     monkeypatch.setattr("discreet.release.methods.direct.best_depth", lambda *_, deep=deep: deep)
-                model = desk.release(direct, units)
+                model = desk.release(direct_release, units)
                 names = [step.columns for request in desk.requests for step in request.steps.steps]
                 assert {len(name) for name in names} == {columns}
                 found.append(error_of(model, codes=codes))
@@ -207,16 +207,16 @@ def test_with_few_rows_single_columns_are_measured_and_that_is_better(tmp_path, 
 def test_too_many_cells_are_refused_before_anything_is_asked():
     wide = Domain({name: Integers(1, 1500, outside="drop", missing="drop") for name in "abc"})
     goal = goal_of([["a", "b"], ["a", "c"]], wide)
-    assert str(2 * 1500**2) in too_large(goal)
+    assert str(2 * 1500**2) in too_large_to_fit(goal)
     assert 2 * 1500**2 > MOST_FITTED_CELLS >= 1500**2
-    error = refused(direct(Brief(GaussianLattice.nothing(wide, ADD), goal, SOME)))
+    error = refused(direct_release(Brief(GaussianLattice.nothing(wide, ADD), goal, SOME)))
     assert isinstance(error, TooLarge)
-    assert str(error) == too_large(goal)
+    assert str(error) == too_large_to_fit(goal)
     many = Domain({f"x{place:02}": Boolean() for place in range(16)})
-    assert "65536 pieces" in too_large(goal_of([list(many)], many))
+    assert "65536 pieces" in too_large_to_fit(goal_of([list(many)], many))
     long = Domain({"a": Integers(1, 5000, outside="drop", missing="drop")})
-    assert "features" in too_large(goal_of([["a"]], long))
-    assert too_large(TRIPLES) == ""
+    assert "features" in too_large_to_fit(goal_of([["a"]], long))
+    assert too_large_to_fit(TRIPLES) == ""
 
 
 def test_noise_is_the_least_that_a_price_allows():

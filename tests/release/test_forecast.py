@@ -14,7 +14,7 @@ from discreet.lab.textbook.mwem_release import mwem_forecast
 from discreet.lab.textbook.small_db import small_db_forecast
 from discreet.query.residual import Residual
 from discreet.release.error.interactions import (
-    error_of,
+    expected_error,
     guessed_shares,
     layers_of,
     noise_share,
@@ -26,9 +26,9 @@ from discreet.release.forecast import (
     adaptive_forecast,
     direct_forecast,
     lattice_forecast,
-    mixture,
+    lattice_precision,
     mixture_forecast,
-    pieces,
+    mixture_precision,
 )
 from discreet.release.task import Brief, goal_of
 from discreet.schema import Unit
@@ -138,7 +138,7 @@ def test_the_lattice_has_the_least_noise_and_the_mixture_wins_where_most_pieces_
     assert mixture_forecast(poor, 1e4).error < 0.8 * lattice_forecast(poor, 1e4).error
 
 
-@pytest.mark.parametrize("make", [lambda brief: mixture(brief, 1e4), pieces])
+@pytest.mark.parametrize("make", [lambda brief: mixture_precision(brief, 1e4), lattice_precision])
 def test_precisions_cost_no_more_than_the_budget(make):
     brief = brief_of((5, 9, 12, 4), 3, Fraction(1, 10))
     layers = layers_of(brief.goal)
@@ -157,14 +157,14 @@ def test_the_quick_noise_is_about_that_of_the_nearest_table():
 def test_a_sample_of_marginals_stands_for_all():
     brief = brief_of(WIDE, 3, 1)
     layers, few = layers_of(brief.goal), sampled(brief.goal)
-    known = mixture(brief, 5e4).precision
+    known = mixture_precision(brief, 5e4).precision
     every = sampled(brief.goal, len(brief.goal.scopes))
     assert len(few) == 24
     assert len(every) == 455
     assert sum(weight for _, weight in few) == pytest.approx(1)
-    assert error_of(layers, known, 5e4) == pytest.approx(
+    assert expected_error(layers, known, 5e4) == pytest.approx(
         sum(
-            weight * error_of(layers_of(goal_of([scope], brief.goal.domain)), _of(known, layers, scope), 5e4)
+            weight * expected_error(layers_of(goal_of([scope], brief.goal.domain)), _of(known, layers, scope), 5e4)
             for scope, weight in every
         ),
         rel=0.1,

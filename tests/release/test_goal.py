@@ -109,7 +109,7 @@ def test_too_many_questions_are_refused_before_they_are_listed(monkeypatch):
     forty = Domain({f"b{place}": Boolean() for place in range(40)})
     with pytest.raises(BadQuery, match=f"the workload has {2**40} questions"):
         goal_of(monotone_conjunctions(forty), forty)
-    monkeypatch.setattr(module, "MOST_LISTED", 5)
+    monkeypatch.setattr(module, "MOST_GOAL_QUERIES", 5)
     with pytest.raises(BadQuery, match="up to 5 are listed"):
         goal_of(marginals(PEOPLE, 2), PEOPLE)
     assert goal_of(marginals(PEOPLE, 2)[:5], PEOPLE).weights

@@ -120,7 +120,7 @@ def _sum(total: Question, counted: Question) -> Question:
     raise AssertionError("both parts of a mean have one form")
 
 
-Asked = list[tuple[Question, Target]]
+QuestionTargets = list[tuple[Question, Target]]
 
 # The number of rows behind a mean is first looked at for this share of the budget, and then more closely if need be,
 # but never for more than the second share: of squared mu, and of epsilon where delta is 0. Each look is twice as close
@@ -133,7 +133,7 @@ _ROUGH = 3
 _GUESSES = 10
 
 
-def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate | None = None) -> Asked:
+def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate | None = None) -> QuestionTargets:
     """What each number of a question must reach."""
     joint = accuracy.joint_of(parsed, known.domain)
     if accuracy.epsilon is not None:
@@ -141,7 +141,7 @@ def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
         return _for_price(parsed, accuracy, known, gate, joint)
     if accuracy.error is None:
         return []
-    asked: Asked = []
+    asked: QuestionTargets = []
     # All looks of a question share what they may cost.
     looks = len({_whole(part.values) for part in parsed.parts if part.values is not None})
     for part in parsed.parts:
@@ -154,7 +154,7 @@ def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
 
 def _for_mean(
     part: Part, counted: Question, accuracy: Accuracy, known: Known, gate: Gate | None, joint: int, looks: int
-) -> Asked:
+) -> QuestionTargets:
     """The next step towards a mean: first how many rows it is of, then the rest.
 
     Of a GROUP BY the error is meant for groups of at least the average size; smaller ones have wider bars.
@@ -230,7 +230,7 @@ def _half_range(part: Part) -> float:
     return furthest if furthest < inf else 1.0
 
 
-def next_steps(teller: Executor, analyst: str, asked: Asked, accuracy: Accuracy) -> Steps:
+def next_steps(teller: Executor, analyst: str, asked: QuestionTargets, accuracy: Accuracy) -> Steps:
     """What to do next. For a price only this question counts; for an error, those to come count too."""
     steps = plan_steps(asked, teller.known, ahead=accuracy.epsilon is None)
     if accuracy.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
@@ -260,7 +260,7 @@ def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> It
             yield Gaussian(Fraction(2 * sigma).limit_denominator(10**6) + 1, moves)
 
 
-def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate, joint: int) -> Asked:
+def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate, joint: int) -> QuestionTargets:
     """The smallest errors whose plan costs no more than the price."""
     questions = [question for part in parsed.parts for question in part.questions]
     moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]
@@ -268,7 +268,7 @@ def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
     budget = float(known.units_for(price, gate.delta))
     z = normal_quantile(accuracy.confidence, joint)
 
-    def asked(scale: float) -> Asked:
+    def asked(scale: float) -> QuestionTargets:
         pairs = zip(questions, moves, strict=True)
         return [(each, Target(z * scale * max(move, 1e-9), accuracy.confidence, joint)) for each, move in pairs]
 

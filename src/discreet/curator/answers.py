@@ -51,7 +51,7 @@ def unlaid(
     if analyst not in teller.left:
         teller.left[analyst] = teller.ledger.remaining(table=teller.table.name, analyst=analyst)
     return UnlaidAnswer(
-        tuple(bars), origin or steps.origin, cost, teller.left[analyst], price_of(teller, analyst, cost)
+        tuple(bars), origin or steps.origin, cost, teller.left[analyst], event_epsilon(teller, analyst, cost)
     )
 
 
@@ -61,7 +61,7 @@ def cost_of(teller: Executor, paid: Sequence[Steps]) -> Event:
     return steps.event(teller.table.domain, teller.table.unit) if paid else Nothing()
 
 
-def price_of(teller: Executor, analyst: str, cost: Event) -> float:
+def event_epsilon(teller: Executor, analyst: str, cost: Event) -> float:
     """What that costs, as an epsilon at the table's delta."""
     if isinstance(cost, Nothing):
         return 0.0
@@ -207,7 +207,7 @@ class Asking:
             cost = together([done, cost_of(self._teller, paid)])
             if isinstance(cost, Nothing):
                 raise
-            price = price_of(self._teller, analyst, cost)
+            price = event_epsilon(self._teller, analyst, cost)
             raise type(refused)(
                 f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}."
             ) from None

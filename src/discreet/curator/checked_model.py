@@ -15,7 +15,7 @@ import numpy as np
 from discreet.accounting.event import Compose, Event, Gaussian, Nothing
 from discreet.curator.procedures import Teller
 from discreet.curator.records import STEEPNESS, Session, together
-from discreet.curator.stakes import OPENING, Stake, Stakes
+from discreet.curator.stakes import OPENING_REASON, Stake, Stakes
 from discreet.errors import BudgetExceeded
 from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.measurements import Bars, GaussianQuery
@@ -34,7 +34,7 @@ from discreet.types import Columns
 # Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
 SHARE_FOR_HITS, MOST_HITS = 0.2, 16
 # A margin is never computed for less than this.
-LEAST_CONFIDENCE = 0.01
+LEAST_MARGIN_CONFIDENCE = 0.01
 # So many answers that passed their check are remembered, for whoever asks again.
 MOST_PASSED = 2**17
 # So many batches that failed theirs.
@@ -173,7 +173,7 @@ class Models:
         else:
             try:
                 # Closes the orders at which a pass is not free, before the first toss.
-                self.teller.note(found, found.coin.opening, OPENING, analyst=analyst)
+                self.teller.note(found, found.coin.opening, OPENING_REASON, analyst=analyst)
                 self._done.append(found.coin.opening)
             except BudgetExceeded:
                 batches = replace(found, hits_left=0)
@@ -309,48 +309,62 @@ class Models:
         Tried only where a model could answer all that was asked, something of it is not known, and the forecast says
         that the lattice would cost far more.
         """
-        if len(questions) < max(2, asked) or not any(map(self.teller.known.surely_unknown, questions)):
-            return None
-        why = f"the largest error of a model on {len(questions)} questions"
-        unit = 1 / target.variance
-        scope = {name for each in questions for name in each.scope}
-        unknown = [each for each in questions if self.teller.known.surely_unknown(each)]
-        width = sum(len(each.scope) for each in questions) / len(questions)
-        units = lattice_units(len(scope), width, len(unknown))
-        if (
-            not self.teller.known.measures_residuals
-            or units <= WORTH * PROBE
-            or not all(counts_rows(self.teller.table.domain, each) for each in questions)
-        ):
-            return None
-        built = self._built_for(questions, target, units, analyst)
+        units = self._units_without_model(questions, asked)
+        built = None if units is None else self._built_for(questions, target, units, analyst)
         if built is None:
             return None
-        model = self._model(built)
-        expected = tuple(max(0, round(value)) for value in model.answers(questions).tolist())
-        sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)
+        expected = tuple(max(0, round(value)) for value in self._model(built).answers(questions).tolist())
         # What was not good enough is not checked again until more is known.
         check = hash((tuple(questions), target, expected))
         if self._refuted.get(check) == self.teller.known.version:
             return None
-        request = Quantile(tuple(questions), expected, sigma, -1, why)
-        event = request.event(self.teller.table.domain, self.teller.table.unit)
-        if not self.teller.fits(event, analyst):
+        error = self._largest_error(questions, expected, target, analyst)
+        if error is None:
             return None
-        # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
-        margin = gaussian_half_width(sigma, max(2 * target.confidence - 1, LEAST_CONFIDENCE))
-        try:
-            heard = self.teller.answer(request, analyst=analyst)
-        finally:
-            self.teller.forget_sealed()
-        self._done.append(event)
-        error = max(0.0, heard + margin)
         if error <= target.error:
             return Certified(expected, error)
         if len(self._refuted) >= MOST_REFUTED:
             self._refuted.clear()
         self._refuted[check] = self.teller.known.version
         return None
+
+    def _units_without_model(self, questions: Sequence[Linear], asked: int) -> float | None:
+        """What the lattice would cost for these questions; None where no model is tried."""
+        known, domain = self.teller.known, self.teller.table.domain
+        if len(questions) < max(2, asked):
+            return None
+        unknown = [each for each in questions if known.surely_unknown(each)]
+        if not unknown:
+            return None
+        scope = {name for each in questions for name in each.scope}
+        width = sum(len(each.scope) for each in questions) / len(questions)
+        units = lattice_units(len(scope), width, len(unknown))
+        if (
+            not known.measures_residuals
+            or units <= WORTH * PROBE
+            or not all(counts_rows(domain, each) for each in questions)
+        ):
+            return None
+        return units
+
+    def _largest_error(
+        self, questions: Sequence[Linear], expected: tuple[int, ...], target: Target, analyst: str
+    ) -> float | None:
+        """A bound on the largest error of expected answers, by a noisy maximum; None if it cannot be paid for."""
+        why = f"the largest error of a model on {len(questions)} questions"
+        sigma = Fraction((PROBE * (1 / target.variance)) ** -0.5).limit_denominator(10**6)
+        request = Quantile(tuple(questions), expected, sigma, -1, why)
+        event = request.event(self.teller.table.domain, self.teller.table.unit)
+        if not self.teller.fits(event, analyst):
+            return None
+        # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
+        margin = gaussian_half_width(sigma, max(2 * target.confidence - 1, LEAST_MARGIN_CONFIDENCE))
+        try:
+            heard = self.teller.answer(request, analyst=analyst)
+        finally:
+            self.teller.forget_sealed()
+        self._done.append(event)
+        return max(0.0, heard + margin)
 
     def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
         session, scope = self.teller.session, sorted({name for each in questions for name in each.scope})

@@ -35,7 +35,7 @@ from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.source.table import Table
 
 # So many numbers are told at once.
-FEW = 500
+FAST_PATH_NUMBERS = 500
 
 
 class Curator(Asking):
@@ -163,7 +163,7 @@ class Curator(Asking):
         if wait:
             with teller.looking():
                 return self._known_or_unpaid(asked)
-        many = asked.parsed.size(self.table.domain) > FEW
+        many = asked.parsed.size(self.table.domain) > FAST_PATH_NUMBERS
         if asked.accuracy.nothing or many or not teller.knowing.acquire(blocking=False):
             return Unpaid(asked, looked=False)
         try:

@@ -19,7 +19,7 @@ from discreet.accounting.event import Compose, Event, Nothing
 from discreet.accounting.filter import Gate
 from discreet.curator.question import Keyed
 from discreet.curator.records import (
-    KINDS,
+    RECORD_KINDS,
     Prints,
     Released,
     Session,
@@ -257,7 +257,7 @@ class Executor:
 
     @property
     def _codec(self) -> Codec[Released]:
-        return Codec(KINDS, self.record_of, lambda record: released_of(record, self._prints))
+        return Codec(RECORD_KINDS, self.record_of, lambda record: released_of(record, self._prints))
 
     def _settled(self) -> int:
         self.refresh()

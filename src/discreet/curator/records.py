@@ -113,8 +113,8 @@ def session_from_plain(plain: Any) -> Session:
 
 # What a record is of: steps that were taken; a number that a procedure heard; a session that begins, changes or ends;
 # steps that were taken because a model failed its check; a release that begins.
-Kind = Literal["steps", "heard", "session", "hit", "release"]
-KINDS: tuple[str, ...] = get_args(Kind)
+RecordKind = Literal["steps", "heard", "session", "hit", "release"]
+RECORD_KINDS: tuple[str, ...] = get_args(RecordKind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +123,7 @@ class Released:
 
     steps: tuple[Step, ...]
     values: NDArray[np.int64]
-    kind: Kind = "steps"
+    kind: RecordKind = "steps"
     session: Session | None = None
 
 
@@ -147,18 +147,18 @@ def released_to_record(table: str, prints: Prints, released: Released) -> Record
 
 
 def released_of(record: Record, prints: Prints) -> Released:
-    """What a record of one of our `KINDS` says."""
+    """What a record of one of our `RECORD_KINDS` says."""
     fields: Any = record.fields
     steps = tuple(_step_from_plain(plain, prints) for plain in fields["steps"])
     session = session_from_plain(fields["session"]) if "session" in fields else None
     values = np.frombuffer(record.payload, dtype="<i8").astype(np.int64)
-    return Released(steps, values, cast(Kind, record.kind), session)
+    return Released(steps, values, cast(RecordKind, record.kind), session)
 
 
 def from_bytes(released: bytes, table: str, prints: Prints) -> Released | None:
     """What was recorded, if it is of this table and ours."""
     record = record_of(released)
-    if record is None or record.kind not in KINDS or record.fields["table"] != table:
+    if record is None or record.kind not in RECORD_KINDS or record.fields["table"] != table:
         return None
     return released_of(record, prints)
 

@@ -27,7 +27,7 @@ from discreet.query.predicate import column_of
 from discreet.query.product import Product
 from discreet.release.error.estimated_error import estimated_error_of, estimated_errors
 from discreet.release.method_choice import METHODS
-from discreet.release.report.card import Card, MarginalError, columns_of
+from discreet.release.report.card import Card, MarginalError, card_columns
 from discreet.release.synthetic_table import Inside, SyntheticRows
 from discreet.release.task import Forecast, Goal, goal_of
 from discreet.schema.domain import Domain
@@ -147,7 +147,7 @@ class Release:
         total, private = self.known.intervals(Marginal(()), 0.95), total_of(self.known.lattice)[1] > 0
         return Card(
             table=schema.table,
-            columns=columns_of(self.domain),
+            columns=card_columns(self.domain),
             unit=schema.unit,
             budget=bill.budget,
             spent=bill.spent,

@@ -26,9 +26,9 @@ from discreet.types import Numbers
 
 # The form of the folder; a reader refuses one that it does not know. The first one had every question that was asked of
 # the table before; it is read still, and never written again.
-FORM, WITH_QUESTIONS = "discreet release 2", "discreet release 1"
+FOLDER_FORMAT, FIRST_FOLDER_FORMAT = "discreet release 2", "discreet release 1"
 # The page shows pairs of up to so many cells, and looks for the most dependent among so many pairs.
-MOST_CELLS, MOST_PAIRS = 2**16, 1000
+MOST_PAGE_CELLS, MOST_PAGE_PAIRS = 2**16, 1000
 _FILES = ("release.json", "model.npz", "known.npz", "schema.yaml", "card.json", "card.html")
 
 
@@ -40,7 +40,7 @@ def save(release: Release, folder: str | PathLike[str], *, force: bool = False) 
     plain, arrays = to_arrays(release.model)
     fitted, numbers = fitted_to_plain(release.fitted)
     said = {
-        "form": FORM,
+        "form": FOLDER_FORMAT,
         "goal": [[list(columns), weight] for columns, weight in release.goal.weights],
         "describe": release.goal.describe,
         "forecast": asdict(release.forecast),
@@ -68,12 +68,12 @@ def _pictures(release: Release) -> tuple[Counted, Counted]:
     """What the page shows: all single columns, and pairs of columns of the goal."""
     domain = release.schema.domain
     names = sorted({name for scope in release.goal.scopes for name in scope})
-    pairs = [scope for scope in release.goal.below if len(scope) == 2 and release.goal.cells(scope) <= MOST_CELLS]
+    pairs = [scope for scope in release.goal.below if len(scope) == 2 and release.goal.cells(scope) <= MOST_PAGE_CELLS]
 
     def counted(columns: Sequence[str]) -> tuple[list[list[str]], Numbers]:
         return [list(domain[name].labels) for name in columns], release.marginal(columns)
 
-    return {(name,): counted([name]) for name in names}, {pair: counted(pair) for pair in pairs[:MOST_PAIRS]}
+    return {(name,): counted([name]) for name in names}, {pair: counted(pair) for pair in pairs[:MOST_PAGE_PAIRS]}
 
 
 def load(folder: str | PathLike[str]) -> Release:
@@ -81,8 +81,8 @@ def load(folder: str | PathLike[str]) -> Release:
     place = Path(folder)
     try:
         said = json.loads((place / "release.json").read_text(encoding="utf-8"))
-        if said.get("form") not in (FORM, WITH_QUESTIONS):
-            raise BadData(f'"{place}" has the form {said.get("form")!r}; this version reads {FORM!r}.')
+        if said.get("form") not in (FOLDER_FORMAT, FIRST_FOLDER_FORMAT):
+            raise BadData(f'"{place}" has the form {said.get("form")!r}; this version reads {FOLDER_FORMAT!r}.')
         return _read(place, said)
     except OSError as error:
         raise BadData(
@@ -113,14 +113,14 @@ def _read(place: Path, said: dict[str, Any]) -> Release:
     goal = Goal(schema.domain, weights, said["describe"])
     fitted = _fitted(place, said, schema)
     known = fitted.known(schema)
-    if said["form"] == WITH_QUESTIONS:
+    if said["form"] == FIRST_FOLDER_FORMAT:
         # It answers with all that it has; if it is saved again, then without the questions of others.
         fitted = fitted_to(known, goal)
     return Release(schema, goal, Forecast(**said["forecast"]), model, known, fitted, bill, card)
 
 
 def _fitted(place: Path, said: dict[str, Any], schema: Schema) -> Fitted:
-    if said["form"] == WITH_QUESTIONS:
+    if said["form"] == FIRST_FOLDER_FORMAT:
         return Fitted(said["pure"], own=tuple(b85decode(text) for text in said["records"]))
     with np.load(place / "known.npz", allow_pickle=False) as arrays:
         own = (b85decode(text) for text in said["own"])

@@ -31,7 +31,7 @@ from discreet.release.method_choice import Forecasts, asked_of, make_release, pl
 from discreet.release.task import Brief, Goal, Limits, ReleasePlan, Wanted, goal_of
 
 # So much of a budget is left for the rounding of prices.
-HAIR = Fraction(1, 10**7)
+ROUNDING_RESERVE = Fraction(1, 10**7)
 
 
 class Releasing:
@@ -107,7 +107,7 @@ class Releasing:
         return Bill(budget, spent, grains, budget_of(gate), account.spent, earlier, entries, begun.at)
 
     def _brief(self, goal: Goal, wanted: Wanted, budget: Budget, analyst: str, known: Known) -> Brief:
-        units = units_of(budget, self.teller.gate(analyst)) * (1 - HAIR)
+        units = units_of(budget, self.teller.gate(analyst)) * (1 - ROUNDING_RESERVE)
         return Brief(known, goal, units, asked_of(wanted, self.teller.table.domain))
 
     @contextmanager

@@ -12,7 +12,7 @@ from discreet.curator.executor import Executor
 from discreet.errors import Refusal
 from discreet.mechanism.model_coin import ModelCoin
 
-OPENING = "a model answers, and a coin checks it"
+OPENING_REASON = "a model answers, and a coin checks it"
 _NEXT = "the next failed check"
 
 
@@ -66,7 +66,7 @@ class Stakes:
             return None
         try:
             for opening in self._unopened(coin, analyst):
-                teller.note(None, opening, OPENING, analyst=analyst)
+                teller.note(None, opening, OPENING_REASON, analyst=analyst)
                 self.opened.append(opening)
             number = teller.reserve(price, _NEXT, analyst=analyst, stake=True)
         except Refusal:

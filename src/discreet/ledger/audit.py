@@ -11,8 +11,8 @@ from discreet.accounting.filter import charge_of, raised_gate
 from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.ledger.accounts import Budget, Caps, Scope, gate_of
 from discreet.ledger.declarations import spent_before
-from discreet.ledger.history import event_of
-from discreet.ledger.log import OPENING, Head
+from discreet.ledger.history import recorded_event
+from discreet.ledger.log import FORK_LOCK, Head
 from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded, require
 from discreet.ledger.store import Entry, Store, looked_up
 
@@ -43,7 +43,7 @@ def verify(
     """
     if head is not None:
         require("head", head, Head, "Give Head.parse(line).")
-    with OPENING:
+    with FORK_LOCK:
         store = Store(address, create=False)
         try:
             return _verified(store, head, prices, progress or (lambda _: None))
@@ -102,7 +102,7 @@ def _check_limit(entry: Entry, fields: Mapping[str, Any], caps: Caps, store: Sto
 
 
 def _check_price(entry: Entry, fields: Mapping[str, Any]) -> None:
-    event = event_of(entry, fields)
+    event = recorded_event(entry, fields)
     for kind, amount in fields["charge"].items():
         if any(have < true for have, true in zip(amount, charge_of(kind, event), strict=True)):
             raise damaged(entry.sequence, "was charged less than its event costs")

@@ -21,7 +21,7 @@ from discreet.errors import BadParameter, DiscreetError, LedgerDamaged, LedgerFa
 
 _METADATA = sa.MetaData()
 
-ENTRY = sa.Table(
+ENTRY_TABLE = sa.Table(
     "discreet_ledger",
     _METADATA,
     sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -32,7 +32,7 @@ ENTRY = sa.Table(
     sa.Column("hash", sa.LargeBinary, nullable=False),
 )
 
-VERSION = sa.Table("discreet_ledger_version", _METADATA, sa.Column("version", sa.Integer, nullable=False))
+VERSION_TABLE = sa.Table("discreet_ledger_version", _METADATA, sa.Column("version", sa.Integer, nullable=False))
 
 _REFUSE = "RAISE EXCEPTION 'the ledger is append-only'"
 
@@ -90,13 +90,13 @@ def migrate(connection: sa.Connection, *, create: bool, where: str) -> None:
         version = _version(connection)
         if version == 0:
             connection.exec_driver_sql(
-                str(sa.schema.CreateTable(VERSION, if_not_exists=True).compile(connection.engine))
+                str(sa.schema.CreateTable(VERSION_TABLE, if_not_exists=True).compile(connection.engine))
             )
-            connection.execute(sa.insert(VERSION).values(version=0))
+            connection.execute(sa.insert(VERSION_TABLE).values(version=0))
         for step in MIGRATIONS[version:]:
             for statement in step[kind]:
                 connection.exec_driver_sql(statement)
-        connection.execute(sa.update(VERSION).values(version=len(MIGRATIONS)))
+        connection.execute(sa.update(VERSION_TABLE).values(version=len(MIGRATIONS)))
         connection.exec_driver_sql("COMMIT")
     except BaseException:
         connection.invalidate()
@@ -113,14 +113,14 @@ def gone(what: str, where: str) -> LedgerDamaged:
 
 def _require_new(connection: sa.Connection, where: str) -> None:
     """Both tables are made in one transaction: whoever finds entries first, and then no version, finds damage."""
-    if sa.inspect(connection).has_table(ENTRY.name) and _version(connection) == 0:
+    if sa.inspect(connection).has_table(ENTRY_TABLE.name) and _version(connection) == 0:
         raise gone("the version of the ledger", where)
 
 
 def _version(connection: sa.Connection) -> int:
-    if not sa.inspect(connection).has_table(VERSION.name):
+    if not sa.inspect(connection).has_table(VERSION_TABLE.name):
         return 0
-    return int(connection.execute(sa.select(VERSION.c.version)).scalar() or 0)
+    return int(connection.execute(sa.select(VERSION_TABLE.c.version)).scalar() or 0)
 
 
 # The first word of SQLite's name of an error that begins like this.
@@ -177,7 +177,7 @@ def _is_changed(cause: Any) -> bool:
         isinstance(cause, sqlite3.OperationalError)
         and any(words in said for words in ("no such table", "no such column", "has no column"))
     )
-    return missing and ENTRY.name in said
+    return missing and ENTRY_TABLE.name in said
 
 
 def _is_no_text(cause: Any) -> bool:
@@ -192,7 +192,7 @@ def _lost(cause: Any) -> bool:
 
 
 # How long a writer waits for others before it gives up, in seconds.
-PATIENCE = 60
+LOCK_TIMEOUT = 60
 
 
 def url_of(address: str | os.PathLike[str]) -> sa.URL:
@@ -246,7 +246,9 @@ def file_of(url: sa.URL, *, create: bool) -> Path | None:
 def _require_ledger(file: Path) -> None:
     """Whoever only looks does not change a database that is somebody else's."""
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
-        tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name IN (?, ?)", (VERSION.name, ENTRY.name))
+        tables = connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE name IN (?, ?)", (VERSION_TABLE.name, ENTRY_TABLE.name)
+        )
         found = tables.fetchall()
     if not found:
         raise BadParameter(f'there is no ledger in "{file}". Check the path.')
@@ -280,7 +282,7 @@ def engine_for(url: sa.URL) -> Engine:
             ) from None
         sa.event.listen(engine, "connect", _durable_postgres)
         return engine
-    engine = sa.create_engine(url, paramstyle="named", connect_args={"isolation_level": None, "timeout": PATIENCE})
+    engine = sa.create_engine(url, paramstyle="named", connect_args={"isolation_level": None, "timeout": LOCK_TIMEOUT})
     sa.event.listen(engine, "connect", _durable_sqlite)
     return engine
 
@@ -304,7 +306,7 @@ def _durable_sqlite(connection: Any, _record: Any) -> None:
 
 def _write_ahead(connection: Any) -> None:
     """Switch to the write-ahead log. Two processes may do that to a new file at once, and here SQLite does not wait."""
-    until = monotonic() + PATIENCE
+    until = monotonic() + LOCK_TIMEOUT
     while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()

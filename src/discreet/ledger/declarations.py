@@ -8,7 +8,7 @@ from discreet.accounting.event import Event
 from discreet.accounting.filter import Gate, Grains, raised_gate
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger.accounts import EACH, Budget, Caps, Scope, budget_of, gate_of
-from discreet.ledger.history import event_of
+from discreet.ledger.history import recorded_event
 from discreet.ledger.state import State, adds, plus, require_same, require_unit
 from discreet.ledger.store import Draft, Entry, stamp
 from discreet.parameter import text
@@ -72,7 +72,7 @@ def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry])
             continue
         if caps.stands_for(scope, fields["analyst"]):
             who = fields["analyst"] if scope.analyst == EACH else None
-            charge = fields["charge"].get(gate.kind) or _priced(gate, event_of(entry, fields), scope)
+            charge = fields["charge"].get(gate.kind) or _priced(gate, recorded_event(entry, fields), scope)
             spent[who] = plus(spent.get(who, gate.nothing), tuple(charge))
     return spent
 

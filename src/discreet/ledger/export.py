@@ -16,7 +16,7 @@ from discreet.accounting.pld import PLD
 from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
 from discreet.interval import float_above, float_below, lower_bound
-from discreet.ledger.history import event_of
+from discreet.ledger.history import recorded_event
 from discreet.ledger.idempotency import is_failed
 from discreet.ledger.store import Entry
 
@@ -70,7 +70,7 @@ def dp_event_lines(entries: Callable[[], Iterable[Entry]], *, accountant: Accoun
     for entry in entries():
         fields = json.loads(entry.body)
         if fields["is"] == "spend":
-            event = _laid_out(event_of(entry, fields), accountant)
+            event = _laid_out(recorded_event(entry, fields), accountant)
             said = {name: fields[name] for name in ("table", "analyst")}
             yield json.dumps({"sequence": entry.sequence, **said, "event": event})
 

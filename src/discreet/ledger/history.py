@@ -37,14 +37,14 @@ def spends(entries: Iterable[Entry]) -> list[Spend]:
         match fields["is"]:
             case "spend":
                 said = {name: fields[name] for name in ("at", "table", "analyst", "why")}
-                event = event_of(entry, fields)
+                event = recorded_event(entry, fields)
                 found[entry.sequence] = Spend(entry.sequence, **said, event=event, key=fields.get("key"))
             case "record" if fields["records"] in found and not is_failed(entry.released):
                 found[fields["records"]] = replace(found[fields["records"]], released=entry.released)
     return list(found.values())
 
 
-def event_of(entry: Entry, fields: Mapping[str, Any]) -> Event:
+def recorded_event(entry: Entry, fields: Mapping[str, Any]) -> Event:
     """What was done for a spend. Whoever paid could read it, so one that cannot be read was forged."""
     try:
         return event_from_plain(fields["event"])

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from discreet.errors import AnswerLost, BadParameter, KeyReused
 from discreet.ledger.log import Head
 from discreet.ledger.state import State, damaged, require
-from discreet.ledger.store import Entry, Store, key_of
+from discreet.ledger.store import Entry, Store, key_hash
 from discreet.parameter import text
 
 # How a request that pays several times names its further payments.
@@ -85,7 +85,7 @@ def last_attempt(store: Store, analyst: str, key: str) -> tuple[int, Entry] | No
     """The newest spend with this key, and its number among them: a key is used again if the source failed."""
     last = None
     for attempt in count(1):
-        found = store.find(key=key_of(analyst, key, attempt))
+        found = store.find(key=key_hash(analyst, key, attempt))
         if found is None:
             break
         last = attempt, found

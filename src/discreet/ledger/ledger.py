@@ -18,7 +18,7 @@ from discreet.ledger.idempotency import answered, bound, is_failed, last_attempt
 from discreet.ledger.log import Head, Log, head_of
 from discreet.ledger.refusal import refusal
 from discreet.ledger.state import Hold, State, adds, misfits, replayed, request_of, require, require_bound, require_hold
-from discreet.ledger.store import Appended, Draft, Entry, answer_of, key_of, stamp
+from discreet.ledger.store import Appended, Draft, Entry, answer_key_hash, key_hash, stamp
 from discreet.parameter import positive, text, whole
 from discreet.schema.unit import Identity
 
@@ -199,12 +199,12 @@ class Ledger:
 
     def has(self, key: str, *, analyst: str = ANYONE) -> bool:
         """Whether something was paid under this key, so that repeating it costs nothing."""
-        return self._log.find(key_of(analyst, text("key", key))) is not None
+        return self._log.find(key_hash(analyst, text("key", key))) is not None
 
     def used(self, key: str, *, analyst: str = ANYONE) -> bool:
         """Whether this key was ever paid with, or has an answer."""
         label = text("key", key)
-        return self._log.find(answer_of(analyst, label)) is not None or self.has(key, analyst=analyst)
+        return self._log.find(answer_key_hash(analyst, label)) is not None or self.has(key, analyst=analyst)
 
     def kept(
         self, key: str, *, table: str, analyst: str = ANYONE, body: bytes, older: Sequence[bytes] = ()
@@ -214,9 +214,9 @@ class Ledger:
         Raises `KeyReused` if the key came before with another request or table.
         """
         request = bound(key, table, analyst, body)
-        if (paid := self._log.find(key_of(analyst, key))) is not None:
+        if (paid := self._log.find(key_hash(analyst, key))) is not None:
             same_request(paid, request, older, since=self.since(table))
-        if (before := self._log.find(answer_of(analyst, key))) is None:
+        if (before := self._log.find(answer_key_hash(analyst, key))) is None:
             return None
         same_request(before, request, older, since=self.since(table))
         return before.released
@@ -229,7 +229,7 @@ class Ledger:
 
         def propose(state: State) -> Draft | Entry:
             require_bound(state.tables, table)
-            if (before := self._log.store.find(key=answer_of(analyst, key))) is not None:
+            if (before := self._log.store.find(key=answer_key_hash(analyst, key))) is not None:
                 same_request(before, request, since=state.since(name))
                 return before
             return Draft({**stamp(state.at, "answer"), **request}, answer)

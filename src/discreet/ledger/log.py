@@ -99,7 +99,7 @@ class Witness:
 
 
 # How many waiting proposals one synchronisation serves at most.
-BATCH = 256
+LARGEST_BATCH = 256
 
 # What somebody wants, given the state: something to append, or an outcome that needs no entry. A refusal is raised.
 Propose = Callable[[State], Any]
@@ -112,7 +112,7 @@ class Log:
         self._turn = Lock()
         self._waiting: deque[_Proposal] = deque()
         self._state = State()
-        with OPENING:
+        with FORK_LOCK:
             self._connect(address, head, create)
 
     def _connect(self, address: str | os.PathLike[str], head: str | os.PathLike[str] | None, create: bool) -> None:
@@ -248,7 +248,7 @@ class Log:
         """Those who wait, as many as are served at once. They stay in the queue until they are done."""
         while self._waiting and self._waiting[0].done:
             self._waiting.popleft()
-        waiting = [self._waiting[place] for place in range(min(BATCH, len(self._waiting)))]
+        waiting = [self._waiting[place] for place in range(min(LARGEST_BATCH, len(self._waiting)))]
         return [proposal for proposal in waiting if not proposal.done]
 
     def _try(self, batch: "list[_Proposal]") -> "_Decided | None":
@@ -315,11 +315,11 @@ class Log:
 _LOGS: "WeakSet[Log]" = WeakSet()
 _RESTING: "list[Log]" = []
 # Nobody opens a ledger while the process is forked.
-OPENING = Lock()
+FORK_LOCK = Lock()
 
 
 def _before_fork() -> None:
-    OPENING.acquire()
+    FORK_LOCK.acquire()
     _RESTING.extend(_LOGS)
     for log in _RESTING:
         log.rest()
@@ -328,7 +328,7 @@ def _before_fork() -> None:
 def _after_fork(*, child: bool) -> None:
     while _RESTING:
         _RESTING.pop().wake(child=child)
-    OPENING.release()
+    FORK_LOCK.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -24,9 +24,9 @@ from discreet.ledger.accounts import Charge, Scope, as_budget
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10
 # What rounding can add to a few spends, and nobody needs to read.
-SLACK = 1000 * GRAIN
+NEGLIGIBLE_AMOUNT = 1000 * GRAIN
 # Noise of so many times the scale is no answer at all.
-HOPELESS = 1000
+MOST_NOISE_FACTOR = 1000
 
 
 def refusal(
@@ -59,13 +59,13 @@ def _factor(gate: Gate, room: Grains, event: Event) -> Fraction | float:
     """How many times as much noise would fit what is left of this account; infinite if hardly any would."""
 
     def fits(factor: Fraction) -> bool:
-        if factor > HOPELESS:
+        if factor > MOST_NOISE_FACTOR:
             return True
         amount = gate.charge_parts(louder(event, factor))
         return any(need <= have for need, have in zip(amount, room, strict=True))
 
     factor = least(fits, bits=FACTOR_BITS)
-    return inf if factor > HOPELESS else factor
+    return inf if factor > MOST_NOISE_FACTOR else factor
 
 
 def louder(event: Event, factor: Fraction) -> Event:
@@ -99,9 +99,9 @@ def _digits(value: Fraction, places: int, *, up: bool) -> str:
     >>> _digits(Fraction(1, 3), 2, up=True), _digits(Fraction(1, 2) + GRAIN, 2, up=True), _digits(GRAIN, 2, up=False)
     ('0.34', '0.5', '0')
     """
-    if value <= SLACK:
+    if value <= NEGLIGIBLE_AMOUNT:
         return "0"
     size = Fraction(10) ** (places - 1 - floor(log10(value)))
     scaled = value * size
-    whole = ceil(scaled - SLACK * size) if up else floor(scaled + SLACK * size)
+    whole = ceil(scaled - NEGLIGIBLE_AMOUNT * size) if up else floor(scaled + NEGLIGIBLE_AMOUNT * size)
     return f"{float(whole / size):,g}"

@@ -30,7 +30,7 @@ from sqlalchemy.engine import Dialect
 
 from discreet.cache import memoize
 from discreet.errors import LedgerDamaged
-from discreet.ledger.connection import ENTRY, PATIENCE, engine_for, file_of, migrate, translated, url_of
+from discreet.ledger.connection import ENTRY_TABLE, LOCK_TIMEOUT, engine_for, file_of, migrate, translated, url_of
 
 # Made once: the functions of the module would make or look for one at every call.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -97,14 +97,14 @@ def seal(previous: bytes, body: str, released: bytes | None) -> bytes:
     return digest.digest()
 
 
-def key_of(analyst: str, key: str, attempt: int = 1) -> str:
+def key_hash(analyst: str, key: str, attempt: int = 1) -> str:
     """An analyst's idempotency key as it is looked up: keys of different analysts, and attempts, never meet."""
     # The first begins with a digit, so that it is not one of the others.
     again = "" if attempt == 1 else f"again {attempt} "
     return sha256(f"{again}{len(analyst)} {analyst}{key}".encode()).hexdigest()
 
 
-def answer_of(analyst: str, key: str) -> str:
+def answer_key_hash(analyst: str, key: str) -> str:
     """The same for the answer that was kept under a key: beside what was paid under it, never in its place."""
     return sha256(f"answer {len(analyst)} {analyst}{key}".encode()).hexdigest()
 
@@ -113,8 +113,8 @@ def looked_up(fields: Mapping[str, Any]) -> tuple[str | None, int | None]:
     """The two things by which an entry is found again: its key, and the spend that it records."""
     key, attempt = fields.get("key"), fields.get("attempt", 1)
     if key is not None and fields.get("is") == "answer":
-        return answer_of(fields["analyst"], key), None
-    return (None if key is None else key_of(fields["analyst"], key, attempt)), fields.get("records")
+        return answer_key_hash(fields["analyst"], key), None
+    return (None if key is None else key_hash(fields["analyst"], key, attempt)), fields.get("records")
 
 
 _NUMBERS = count()
@@ -139,8 +139,8 @@ def _writer(process: int) -> str:
 # How many entries are read at once.
 PAGE = 2000
 # How many bytes we append before SQLite's log is copied back, and what a row takes beside its text at most.
-TIDY, ROW = 2**21, 2**11
-TIDY_PATIENCE = 5
+CHECKPOINT_BYTES, ROW_OVERHEAD = 2**21, 2**11
+CHECKPOINT_TIMEOUT = 5
 
 
 class Store:
@@ -197,7 +197,7 @@ class Store:
                     if self._run(self._statements.append, row).rowcount != 1:
                         return False
                     previous = digest
-                    self._untidy += len(body) + len(released or b"") + ROW
+                    self._untidy += len(body) + len(released or b"") + ROW_OVERHEAD
             except self._conflict:
                 return False
             return True
@@ -241,13 +241,13 @@ class Store:
         SQLite would do it by itself, beside other writers; before its version 3.51.3 that can lose a commit, if two do
         it at once while a third writes. In this mode it keeps the writers waiting.
         """
-        if self.file is not None and self._untidy >= TIDY:
+        if self.file is not None and self._untidy >= CHECKPOINT_BYTES:
             self._untidy = 0
             with self._guard:
                 # It gives up on writers that do not wait, so it is given time; readers of ours are quick.
-                self._run(f"PRAGMA busy_timeout = {TIDY_PATIENCE * 1000}")
+                self._run(f"PRAGMA busy_timeout = {CHECKPOINT_TIMEOUT * 1000}")
                 self._run("PRAGMA wal_checkpoint(FULL)").fetchall()
-                self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
+                self._run(f"PRAGMA busy_timeout = {LOCK_TIMEOUT * 1000}")
 
     def distrust(self, error: BaseException) -> None:
         """Give up the connection after an error, unless it only had to wait for too long."""
@@ -361,22 +361,26 @@ class _Statements:
             return str(statement.compile(dialect=dialect))
 
         def where(column: str) -> str:
-            return text(sa.select(*_COLUMNS).where(ENTRY.c[column] == sa.bindparam(column)))
+            return text(sa.select(*_COLUMNS).where(ENTRY_TABLE.c[column] == sa.bindparam(column)))
 
-        names = [column.name for column in ENTRY.columns]
+        names = [column.name for column in ENTRY_TABLE.columns]
         before = sa.exists().where(
-            ENTRY.c.sequence == sa.bindparam("before", type_=sa.BigInteger),
-            ENTRY.c.hash == sa.bindparam("previous", type_=sa.LargeBinary),
+            ENTRY_TABLE.c.sequence == sa.bindparam("before", type_=sa.BigInteger),
+            ENTRY_TABLE.c.hash == sa.bindparam("previous", type_=sa.LargeBinary),
         )
         first = sa.bindparam("before", type_=sa.BigInteger) == sa.literal_column("0")
         # Postgres must be told the type of a missing value.
-        values = sa.select(*(sa.cast(sa.bindparam(column.name), column.type) for column in ENTRY.columns))
-        tail = sa.select(*_COLUMNS).where(ENTRY.c.sequence > sa.bindparam("sequence")).order_by(ENTRY.c.sequence)
+        values = sa.select(*(sa.cast(sa.bindparam(column.name), column.type) for column in ENTRY_TABLE.columns))
+        tail = (
+            sa.select(*_COLUMNS)
+            .where(ENTRY_TABLE.c.sequence > sa.bindparam("sequence"))
+            .order_by(ENTRY_TABLE.c.sequence)
+        )
         self.tail = text(tail)
-        self.page = f"{text(tail.add_columns(ENTRY.c.key, ENTRY.c.records))} LIMIT {PAGE}"
+        self.page = f"{text(tail.add_columns(ENTRY_TABLE.c.key, ENTRY_TABLE.c.records))} LIMIT {PAGE}"
         self.find = {column: where(column) for column in ("key", "records", "sequence")}
-        self.append = text(sa.insert(ENTRY).from_select(names, values.where(sa.or_(first, before))))
-        lock = ("BEGIN", f"LOCK TABLE {ENTRY.name} IN SHARE ROW EXCLUSIVE MODE")
+        self.append = text(sa.insert(ENTRY_TABLE).from_select(names, values.where(sa.or_(first, before))))
+        lock = ("BEGIN", f"LOCK TABLE {ENTRY_TABLE.name} IN SHARE ROW EXCLUSIVE MODE")
         self.begin_alone = ("BEGIN IMMEDIATE",) if dialect.name == "sqlite" else lock
 
 
@@ -394,4 +398,4 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-_COLUMNS = (ENTRY.c.sequence, ENTRY.c.body, ENTRY.c.released, ENTRY.c.hash)
+_COLUMNS = (ENTRY_TABLE.c.sequence, ENTRY_TABLE.c.body, ENTRY_TABLE.c.released, ENTRY_TABLE.c.hash)

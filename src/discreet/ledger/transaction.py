@@ -26,8 +26,8 @@ from discreet.schema.unit import Identity
 from discreet.source.table import Table
 
 # The first line: the name of the format, and its version.
-_NAME, VERSION = b"discreet record ", 2
-_FIRST_LINE = b"%s%d\n" % (_NAME, VERSION)
+_NAME, RECORD_VERSION = b"discreet record ", 2
+_FIRST_LINE = b"%s%d\n" % (_NAME, RECORD_VERSION)
 
 # The first lines of version 1, and the kinds that they stood for. A curator's record said its kind in its header.
 _VERSION_1 = {
@@ -80,7 +80,7 @@ def record_of(released: bytes | None) -> Record | None:
     if first.startswith(_NAME):
         raise LedgerDamaged(
             f"a record of the ledger has format {first.removeprefix(_NAME).decode(errors='replace')} and this program "
-            f"knows {VERSION}. A newer discreet wrote it: upgrade discreet."
+            f"knows {RECORD_VERSION}. A newer discreet wrote it: upgrade discreet."
         )
     if first + b"\n" not in _VERSION_1:
         return None

@@ -91,7 +91,7 @@ NEARLY, TRIES = 0.9999, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class ResidualPrices:
     """Of the pieces of a marginal, as tensors with an entry for each choice of parts: what the schema says.
 
     A piece that is constant in some columns is spread over their cells, `spread` of them: a precision p of its own is
@@ -105,17 +105,17 @@ class Pieces:
     cells: int
 
 
-def pieces_of(domain: Domain, scope: Columns) -> Pieces:
+def residual_prices(domain: Domain, scope: Columns) -> ResidualPrices:
     """The pieces of the marginal of some columns."""
     return _pieces(axes_of(domain, scope))
 
 
 @memoize(1 << 14)
-def _pieces(axes: tuple[Axis, ...]) -> Pieces:
+def _pieces(axes: tuple[Axis, ...]) -> ResidualPrices:
     spread = _products([[axis.padded, *[1] * (axis.parts - 1)] for axis in axes])
     freedom = _products([[1, *(_freedom(axis, part) for part in range(1, axis.parts))] for axis in axes])
     gain = _products([[1, *(axis.gain(part) for part in range(1, axis.parts))] for axis in axes])
-    return Pieces(spread, freedom, MOST_RISE * gain, int(np.prod([axis.cells for axis in axes])))
+    return ResidualPrices(spread, freedom, MOST_RISE * gain, int(np.prod([axis.cells for axis in axes])))
 
 
 def noise_after(known: Known, scope: Columns, units: float) -> float:
@@ -124,7 +124,7 @@ def noise_after(known: Known, scope: Columns, units: float) -> float:
     √(2/π) · cells · σ, where σ² = Σ over its pieces of freedom/(cells · precision) is the variance of one cell.
     """
     found = _risen(known, scope, units)
-    pieces = pieces_of(known.domain, scope)
+    pieces = residual_prices(known.domain, scope)
     precision = (found * pieces.spread).ravel()[1:]
     if not np.all(precision > 0):
         return float("inf")
@@ -152,7 +152,7 @@ def _risen(known: Known, scope: Columns, units: float) -> Numbers:
     """The own precision of each piece when so many units have been poured in, the total left as it is."""
     view = known.lattice.view(scope)
     assert view is not None, "candidates have a view"
-    pieces = pieces_of(known.domain, scope)
+    pieces = residual_prices(known.domain, scope)
     height = (view.precision * pieces.spread).ravel()[1:]
     width = (view.price / pieces.spread).ravel()[1:]
     level = water_level(np.ones_like(height), width, height, units)
@@ -187,29 +187,29 @@ def deviation_for(known: Known, scopes: Sequence[Columns], units: float) -> floa
 
 
 # A first look at the number of rows gets this part of the budget.
-FIRST = Fraction(1, 500)
-TOTAL = Marginal(())
+FIRST_COUNT_SHARE = Fraction(1, 500)
+ROW_COUNT = Marginal(())
 
 
-def counted(known: Known, units: Fraction) -> Procedure[Fraction]:
+def measure_row_count(known: Known, units: Fraction) -> Procedure[Fraction]:
     """Count the rows for at most so many units, and say what it cost: nothing if they are known as well already."""
     step = count_step(known, units)
     if step is None:
         return Fraction(0)
     request = Measure(Steps((step,)), "the number of rows, for a release")
     yield request
-    return paid(known, request)
+    return price_of_request(known, request)
 
 
 def count_step(known: Known, units: Fraction) -> Step | None:
     """How the rows are counted for so many units; None if that would say no more than is known."""
-    moves = sensitivity_of(TOTAL, known.domain, known.lattice.unit)
+    moves = sensitivity_of(ROW_COUNT, known.domain, known.lattice.unit)
     if moves.l1 == 0 or units <= 0:
         return None
     return known.count_step(units, total_of(known.lattice)[1])
 
 
-def paid(known: Known, request: Request) -> Fraction:
+def price_of_request(known: Known, request: Request) -> Fraction:
     """What a request costs, in the units of what is known: squared mu, or epsilon."""
     event = request.event(known.domain, known.lattice.unit)
     return Fraction(loss(event, by=known.accounting))

@@ -1,6 +1,6 @@
 """The forecast of each release method: its error, seconds and memory, from public facts alone, before anything is paid.
 
-The error follows from the precision with which a method would know each block of residuals (`Bought`), by
+The error follows from the precision with which a method would know each block of residuals (`ExpectedPrecision`), by
 error/interactions.py. A forecast is meant to put methods, tables and budgets in the right order, and is right within a
 factor of two or so, because how much the columns of a table depend on each other is not public.
 """
@@ -19,9 +19,16 @@ from discreet.model.interface import total_of
 from discreet.model.mixture.features import MOST_FEATURES, MOST_TURNS
 from discreet.plan.allocation import fill_to_budget
 from discreet.query.residual import axis_of
-from discreet.release.error.interactions import INTERACTION, Layers, clarity, error_of, layers_of, precisions_known
+from discreet.release.error.interactions import (
+    INTERACTION,
+    Layers,
+    clarity,
+    expected_error,
+    layers_of,
+    precisions_known,
+)
 from discreet.release.methods.aim import AIM
-from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of, members_for, too_large
+from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of, members_for, too_large_to_fit
 from discreet.release.methods.mixture import MIXTURE_METHOD, shares_of, size_power
 from discreet.release.task import Brief, Forecast, Goal
 from discreet.types import Columns, Numbers
@@ -64,7 +71,7 @@ FORECAST = ForecastTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bought:
+class ExpectedPrecision:
     """The precision of each block; the parts of what pairs, and what more columns, say that are known so well.
 
     `finer` is how many times as many selections are made as are planned for at first.
@@ -76,7 +83,7 @@ class Bought:
     finer: float = 1.0
 
 
-def mixture(brief: Brief, rows: float) -> Bought:
+def mixture_precision(brief: Brief, rows: float) -> ExpectedPrecision:
     """Singles, pairs and small triples, as `pairs` splits its budget; all pairs are taken for equally far apart."""
     layers, units, goal = layers_of(brief.goal), float(brief.units), brief.goal
     shares = shares_of(goal, rows, units, public=is_public(brief.known))
@@ -95,10 +102,10 @@ def mixture(brief: Brief, rows: float) -> Bought:
             size = layers.cells if where is alone else layers.freedom
             wanted = (importance * size**power)[where]
             found[where] = fill_to_budget(wanted, pays[where], found[where], part * units)
-    return Bought(found)
+    return ExpectedPrecision(found)
 
 
-def selected(brief: Brief, rows: float, depth: int) -> Bought:
+def adaptive_precision(brief: Brief, rows: float, depth: int) -> ExpectedPrecision:
     """Singles, and the marginals of so many columns that `adaptive` would select: few, each known better."""
     layers, units = layers_of(brief.goal), float(brief.units)
     deep, found, pays = layers.depth, precisions_known(layers, brief.known), prices(layers, brief.known)
@@ -114,7 +121,7 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
             found[where] = fill_to_budget(np.sqrt(layers.cells[where]), pays[where], found[where], part * units)
     left = (1 - AIM.selection) * (1 - min(1.0, single + total)) * units
     if left <= 0:
-        return Bought(found)
+        return ExpectedPrecision(found)
     # As `adaptive` paces itself: more selections where a look has little noise.
     look = (
         INTERACTION.error_per_deviation
@@ -133,10 +140,10 @@ def selected(brief: Brief, rows: float, depth: int) -> Bought:
     found[lower] += told[lower]
     found[possible] = np.maximum(found[possible], top)
     part = chosen**FORECAST.selected_structure_power
-    return Bought(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0, finer)
+    return ExpectedPrecision(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0, finer)
 
 
-def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bought:
+def direct_precision(brief: Brief, weights: Mapping[Columns, float], rows: float) -> ExpectedPrecision:
     """Some marginals, each measured whole, as `direct` splits its budget."""
     layers, known, goal = layers_of(brief.goal), brief.known, brief.goal
     power = 1 / (1 + known.rate)
@@ -148,10 +155,10 @@ def marginals(brief: Brief, weights: Mapping[Columns, float], rows: float) -> Bo
         variance = known.variance_for(moves, units)
         places = [layers.index[chosen] for chosen in subsets(scope)]
         found[places] += layers.cells[places] / (goal.cells(scope) * variance)
-    return Bought(found)
+    return ExpectedPrecision(found)
 
 
-def pieces(brief: Brief) -> Bought:
+def lattice_precision(brief: Brief) -> ExpectedPrecision:
     """All pieces, as the lattice splits its budget so that absolute errors are least."""
     layers = layers_of(brief.goal)
     before, pays = precisions_known(layers, brief.known), prices(layers, brief.known)
@@ -168,7 +175,7 @@ def pieces(brief: Brief) -> Bought:
             np.divide(energy, known, out=noise, where=energy > 0)
         variance = np.bincount(layers.rows, weights=noise, minlength=len(cells))
         weights = layers.weights * np.sqrt(cells / np.maximum(variance, 1e-30))
-    return Bought(found)
+    return ExpectedPrecision(found)
 
 
 def prices(layers: Layers, known: Known) -> Numbers:
@@ -194,7 +201,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     layers = layers_of(goal)
     if not brief.known.measures_residuals:
         return impossible("mixture", NEEDS_DELTA)
-    features, numbers = features_of(goal), float(layers.cells[layers.depth == 2].sum())
+    features, numbers = number_of_features(goal), float(layers.cells[layers.depth == 2].sum())
     if features > MOST_FEATURES or numbers > FORECAST.most_pair_cells:
         return impossible(
             "mixture",
@@ -213,13 +220,13 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
     )
     blocks = int((layers.depth <= 2).sum() + small.sum())
     work = Work(numbers + triples, triples, blocks, measured)
-    return _fitted("mixture", brief, many, mixture(brief, many), work)
+    return _fitted("mixture", brief, many, mixture_precision(brief, many), work)
 
 
 def direct_forecast(brief: Brief, rows: float) -> Forecast:
     """Every marginal by itself; where delta is 0 their pairs or single columns, if that is better."""
     goal, many = brief.goal, max(rows, 1.0)
-    refused = too_large(goal)
+    refused = too_large_to_fit(goal)
     if refused:
         return impossible("direct", refused)
     deep = max(map(len, goal.scopes))
@@ -229,7 +236,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
         weights = weights_of(goal, depth)
         numbers = float(sum(goal.cells(scope) for scope in weights))
         triples = float(sum(goal.cells(scope) for scope in weights if len(scope) > 2))
-        known = marginals(brief, weights, many)
+        known = direct_precision(brief, weights, many)
         work = Work(numbers, triples, len(weights), float(depth == deep))
         found.append(_fitted("direct", brief, many, known, work))
     return min(found, key=lambda each: each.error)
@@ -238,13 +245,13 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
 def lattice_forecast(brief: Brief, rows: float) -> Forecast:
     """All pieces of the goal's marginals, measured as is best for their noise."""
     goal, many = brief.goal, max(rows, 1.0)
-    refused = too_large(goal) if brief.known.measures_residuals else NEEDS_DELTA
+    refused = too_large_to_fit(goal) if brief.known.measures_residuals else NEEDS_DELTA
     if refused:
         return impossible("lattice", refused)
     layers = layers_of(goal)
     triples = float(layers.cells[layers.depth > 2].sum())
     work = Work(float(layers.cells.sum()), triples, len(layers.columns), 1.0)
-    return _fitted("lattice", brief, many, pieces(brief), work)
+    return _fitted("lattice", brief, many, lattice_precision(brief), work)
 
 
 def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
@@ -257,8 +264,8 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
     candidates = float(layers.cells[layers.depth > 1].sum())
     # It goes on to larger marginals when pairs have nothing more to say.
     depths = sorted({2, min(3, max(map(len, goal.scopes)))})
-    found = [selected(brief, many, depth) for depth in depths]
-    error = min(error_of(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
+    found = [adaptive_precision(brief, many, depth) for depth in depths]
+    error = min(expected_error(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
     planned = AIM.selections_per_column * names * max(known.finer for known in found)
     seconds = FORECAST.base_seconds + planned * (
         FORECAST.seconds_per_round + FORECAST.seconds_per_candidate_cell * candidates
@@ -278,7 +285,7 @@ def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
     return found
 
 
-def features_of(goal: Goal) -> int:
+def number_of_features(goal: Goal) -> int:
     """How many features a mixture of the goal's columns has."""
     names = sorted({name for scope in goal.scopes for name in scope})
     return 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in names)
@@ -297,11 +304,11 @@ class Work:
     measured: float
 
 
-def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -> Forecast:
+def _fitted(method: str, brief: Brief, rows: float, known: ExpectedPrecision, work: Work) -> Forecast:
     """The forecast of a method that measures, and fits an ensemble."""
     goal = brief.goal
     units = brief.known.squared_mu_for(brief.units, len(goal.weights))
-    components, features = components_of(rows, units), features_of(goal)
+    components, features = components_of(rows, units), number_of_features(goal)
     members = members_for(components, work.measured)
     # A step goes through a part of the triples, about as many as there are pairs.
     turns = max(1.0, min(MOST_TURNS, work.triples // features**2))
@@ -314,7 +321,7 @@ def _fitted(method: str, brief: Brief, rows: float, known: Bought, work: Work) -
         + FORECAST.seconds_per_block * work.blocks
     )
     held = FORECAST.bytes_per_number * work.numbers + 48 * features**2 + 16 * members * components * features
-    error = error_of(layers_of(goal), known.precision, rows, (known.pairs, known.deeper))
+    error = expected_error(layers_of(goal), known.precision, rows, (known.pairs, known.deeper))
     return Forecast(
         method, min(error, INTERACTION.largest_error), FORECAST.base_seconds + seconds, FORECAST.base_memory + held
     )

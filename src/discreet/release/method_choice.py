@@ -27,15 +27,22 @@ from discreet.plan.requests import Measure, Procedure
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release import forecast
-from discreet.release.budget_allocation import FIRST, counted, deviation_for, distances_for, paid, steps_within
+from discreet.release.budget_allocation import (
+    FIRST_COUNT_SHARE,
+    deviation_for,
+    distances_for,
+    measure_row_count,
+    price_of_request,
+    steps_within,
+)
 from discreet.release.error.interactions import clarity, sampled
 from discreet.release.methods.aim import adaptive
-from discreet.release.methods.direct import direct
+from discreet.release.methods.direct import direct_release
 from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of
 from discreet.release.methods.mixture import mixture
 from discreet.release.methods.residual_planner import lattice
 from discreet.release.methods.residual_workload import (
-    MOST_LISTED,
+    MOST_LISTED_QUESTIONS,
     asked_prefixes,
     asked_questions,
     asked_ranges,
@@ -45,13 +52,13 @@ from discreet.release.task import (
     AUTO,
     NO_LIMITS,
     PREFERENCE,
-    Asked,
     Brief,
     Forecast,
     Goal,
     Limits,
     Method,
     ReleasePlan,
+    ResidualWorkload,
     Wanted,
     bytes_text,
 )
@@ -120,7 +127,7 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
         if steps.steps:
             request = Measure(steps, "a first look, for a release")
             yield request
-            spent += paid(known, request)
+            spent += price_of_request(known, request)
     mixtures, tree = _models(known, goal, max(rows, 1.0), part * units)
     if tree is None:
         return False, spent
@@ -129,7 +136,7 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     verdict = distances_for(known, scopes, expected, TRIAL.verdict_share * units, why)
     heard = yield verdict
     far, near = np.reshape(heard, (2, -1)).sum(axis=1)
-    return bool(near < TRIAL.nearer * far), spent + paid(known, verdict)
+    return bool(near < TRIAL.nearer * far), spent + price_of_request(known, verdict)
 
 
 def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
@@ -224,7 +231,7 @@ METHODS: Mapping[str, Method] = {
             forecast.lattice_forecast,
             lattice,
         ),
-        Method("direct", "every marginal by itself", forecast.direct_forecast, direct),
+        Method("direct", "every marginal by itself", forecast.direct_forecast, direct_release),
         Method(
             "mwem",
             "the counts that a table of all cells is most surprised by, one after the other",
@@ -307,7 +314,9 @@ def _choose(forecasts: Forecasts, limits: Limits) -> Procedure[tuple[Forecast, B
     if total_of(brief.known.lattice)[1] == inf:
         # What no method can do is refused before anything is paid.
         forecasts.require(AUTO, limits)
-        brief = replace(brief, units=brief.units - (yield from counted(brief.known, brief.units * FIRST)))
+        brief = replace(
+            brief, units=brief.units - (yield from measure_row_count(brief.known, brief.units * FIRST_COUNT_SHARE))
+        )
         forecasts = Forecasts(brief)
     chosen, other = forecasts.plan(limits).best, forecasts.of("adaptive")
     if chosen is other or not other.possible or not limits.keep(other) or not worthwhile(brief, forecasts.rows):
@@ -316,7 +325,7 @@ def _choose(forecasts: Forecasts, limits: Limits) -> Procedure[tuple[Forecast, B
     return other if better else chosen, replace(brief, units=brief.units - cost)
 
 
-def asked_of(wanted: Wanted, domain: Domain) -> Asked | None:
+def asked_of(wanted: Wanted, domain: Domain) -> ResidualWorkload | None:
     """What is asked of the residuals, where that is not all cells of some marginals: None if it is.
 
     >>> from discreet.query.workload import marginals, ranges
@@ -330,7 +339,7 @@ def asked_of(wanted: Wanted, domain: Domain) -> Asked | None:
         return {"prefixes": asked_prefixes, "ranges": asked_ranges, "subsets": asked_subsets}[kind](domain, column)
     if isinstance(wanted, Mapping):
         return None
-    few = not isinstance(wanted, Workload) or wanted.size <= MOST_LISTED
+    few = not isinstance(wanted, Workload) or wanted.size <= MOST_LISTED_QUESTIONS
     questions = [each for each in wanted if isinstance(each, Linear)] if few else []
     if not questions or (isinstance(wanted, Sequence) and len(questions) < len(wanted)):
         return None

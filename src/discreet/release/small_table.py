@@ -15,7 +15,7 @@ from discreet.schema.unit import Unit
 from discreet.source.query_sensitivity import sensitivity_of
 
 # Queries times cells: the matrix is held in memory, eight bytes each. Each imbalance is a question to the source.
-MOST_EFFECTS, MOST_IMBALANCES = 2**25, 2**16
+MOST_HELD_WEIGHTS, MOST_ASKED_IMBALANCES = 2**25, 2**16
 
 
 def choosing(
@@ -39,16 +39,16 @@ def choosing(
 
 def require_held(queries: int, domain: Domain) -> None:
     """Refuse queries whose matrix cannot be held."""
-    if queries * domain.size > MOST_EFFECTS:
+    if queries * domain.size > MOST_HELD_WEIGHTS:
         raise TooLarge(
             f"{queries} queries on {domain.size} cells are a matrix of {8 * queries * domain.size} bytes; the limit is "
-            f"{8 * MOST_EFFECTS}. Ask for less, or open the table with fewer columns."
+            f"{8 * MOST_HELD_WEIGHTS}. Ask for less, or open the table with fewer columns."
         )
 
 
 def _require_few(imbalances: int, rows: int) -> None:
-    if imbalances > MOST_IMBALANCES:
+    if imbalances > MOST_ASKED_IMBALANCES:
         raise TooLarge(
             f"{rows} rows can give {imbalances} different answers, each of which is a question to the table; the limit "
-            f"is {MOST_IMBALANCES}. Take fewer rows, or ask for less."
+            f"is {MOST_ASKED_IMBALANCES}. Take fewer rows, or ask for less."
         )

@@ -31,7 +31,7 @@ Precisions = dict[Columns, Numbers]
 Wanted = Workload[Marginal] | Workload[Linear] | Sequence[Marginal | Linear | Sequence[str]] | Mapping[Columns, float]
 
 # More questions than this are not listed one by one.
-MOST_LISTED = 1_000_000
+MOST_GOAL_QUERIES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ResidualWorkload:
     """What is asked, as the lattice sees it: rows of answers, each with a weight, and the energies of their pieces.
 
     All pieces lie one after the other, block after block (`starts`; the last block ends at `size`), and within a block
@@ -178,9 +178,9 @@ def _listed(wanted: Wanted) -> tuple[list[tuple[Columns, float]], str]:
     if isinstance(wanted, Workload):
         if wanted.family is not None:
             return [((wanted.family[1],), 1.0)], wanted.describe
-        if wanted.size > MOST_LISTED:
+        if wanted.size > MOST_GOAL_QUERIES:
             raise BadQuery(
-                f"the workload has {wanted.size} questions; up to {MOST_LISTED} are listed. "
+                f"the workload has {wanted.size} questions; up to {MOST_GOAL_QUERIES} are listed. "
                 "Give the marginals that they are asked of: dp.marginals(domain, 3)."
             )
         return [(_scope(each), 1.0) for each in wanted], wanted.describe
@@ -208,7 +208,7 @@ AUTO = "auto"
 # Of methods with about the same forecast, the one that is listed first is chosen: forecasts are not sharp.
 PREFERENCE = ("mixture", "adaptive", "lattice", "direct", "mwem", "small_db")
 # Forecasts within this factor of the best are about the same.
-ABOUT_THE_SAME = 1.1
+EQUAL_FORECASTS = 1.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +222,7 @@ class Brief:
     known: Known
     goal: Goal
     units: Fraction
-    asked: Asked | None = None
+    asked: ResidualWorkload | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +319,7 @@ class ReleasePlan(Sequence[Forecast]):
         """What `method="auto"` would take; raises TooLarge if nothing is possible."""
         can = [row for row in self.forecasts if row.possible and self.limits.keep(row)]
         if can:
-            near = {row.method: row for row in can if row.error <= ABOUT_THE_SAME * can[0].error}
+            near = {row.method: row for row in can if row.error <= EQUAL_FORECASTS * can[0].error}
             return next(near[method] for method in PREFERENCE if method in near)
         raise TooLarge(
             f"no method can make this release within {self.limits}.\n{self}\n    Give more, fewer columns or "

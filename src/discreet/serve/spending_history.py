@@ -9,7 +9,7 @@ from typing import Any
 from discreet.accounting.filter import Gate, Grains
 from discreet.ledger import EACH, Balance, Budget, Head, Ledger, Spend
 from discreet.ledger.accounts import as_budget, narrowest
-from discreet.ledger.history import event_of
+from discreet.ledger.history import recorded_event
 from discreet.ledger.idempotency import is_failed
 from discreet.ledger.state import plus
 from discreet.ledger.store import Entry
@@ -57,7 +57,7 @@ class SpendingHistory:
         match fields["is"]:
             case "spend":
                 said = {name: fields[name] for name in ("at", "table", "analyst", "why")}
-                spend = Spend(entry.sequence, **said, event=event_of(entry, fields), key=fields.get("key"))
+                spend = Spend(entry.sequence, **said, event=recorded_event(entry, fields), key=fields.get("key"))
                 charge = {kind: tuple(amount) for kind, amount in fields["charge"].items()}
                 head = Head(self.ledger.head.ledger, entry.sequence, entry.hash)
                 self._lines[entry.sequence] = HistoryLine(spend, head, charge)

@@ -17,7 +17,7 @@ from discreet.model.mixture.independent_model import product_of
 from discreet.plan.plan import Steps
 from discreet.plan.requests import Choose, Measure, Procedure
 from discreet.query.linear import Linear
-from discreet.release.budget_allocation import counted, paid
+from discreet.release.budget_allocation import measure_row_count, price_of_request
 from discreet.release.error.interactions import INTERACTION, guessed, layers_of, sampled, unevenness
 from discreet.release.forecast import FORECAST, impossible
 from discreet.release.task import Brief, Forecast, Goal
@@ -84,7 +84,7 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
     # What no person can move follows from the number of rows.
     counts = tuple(each for each in asked if sensitivity_of(each, known.domain, known.lattice.unit).l1 > 0)
     left = brief.units
-    left -= yield from counted(known, left * FIRST)
+    left -= yield from measure_row_count(known, left * FIRST)
     rows, _ = total_of(known.lattice)
     number = number_of_rounds(known, len(counts), rows, left)
     learner = Learner(started(known, rows), counts, "projected")
@@ -101,7 +101,7 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
             "where a model is most wrong, for a release",
         )
         place = yield choose
-        cost = paid(known, choose)
+        cost = price_of_request(known, choose)
         question = counts[place]
         last = turn == number - 1
         if last or known.averages_direct or question not in known.direct_answers:
@@ -109,7 +109,7 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
                 Steps((known.query_step(question, share - cost),)), "where a model was wrong, for a release"
             )
             yield measure
-            cost += paid(known, measure)
+            cost += price_of_request(known, measure)
         left -= cost
         learner.learn(place, round(float(known.direct_answers[question].values[0])))
         if tell is not None:

@@ -28,11 +28,11 @@ from discreet.plan.requests import Procedure, SmallTable
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.query.workload import Workload
-from discreet.release.budget_allocation import counted
+from discreet.release.budget_allocation import measure_row_count
 from discreet.release.error.interactions import INTERACTION, guessed, sampled, scatter
 from discreet.release.forecast import FORECAST, impossible
 from discreet.release.methods.residual_workload import listed, require_table
-from discreet.release.small_table import MOST_EFFECTS, MOST_IMBALANCES, choosing, require_held
+from discreet.release.small_table import MOST_ASKED_IMBALANCES, MOST_HELD_WEIGHTS, choosing, require_held
 from discreet.release.task import Brief, Forecast, Goal
 from discreet.schema.domain import Domain
 from discreet.source.table import Table
@@ -201,8 +201,8 @@ def too_many_tables(goal: Goal) -> str:
         return ""
     return (
         f"SmallDB looks at {counts} counts of every table, and there are {cells} tables of one row; the limits are "
-        f"{MOST_EFFECTS} counts times cells and {MOST_IMBALANCES // 2} counts. Open the table with fewer columns, or "
-        "ask for less."
+        f"{MOST_HELD_WEIGHTS} counts times cells and {MOST_ASKED_IMBALANCES // 2} counts. "
+        "Open the table with fewer columns, or ask for less."
     )
 
 
@@ -244,7 +244,7 @@ def small(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     if refused:
         raise TooLarge(refused)
     left = brief.units
-    left -= yield from counted(known, left * FIRST)
+    left -= yield from measure_row_count(known, left * FIRST)
     rows = max(total_of(known.lattice)[0], 1.0)
     epsilon = known.selection_for(left)
     few, _ = best_size(goal, known, rows, float(epsilon))
@@ -285,8 +285,8 @@ def _possible(goal: Goal, few: int) -> bool:
     counts, cells = number_of_cells(goal), goal.domain.size
     kinds = prod(goal.domain[name].size for name in {name for scope in goal.scopes for name in scope})
     return (
-        counts * cells <= MOST_EFFECTS
-        and counts * (few + 1) <= MOST_IMBALANCES
+        counts * cells <= MOST_HELD_WEIGHTS
+        and counts * (few + 1) <= MOST_ASKED_IMBALANCES
         and counts * comb(kinds + few - 1, few) <= MOST_WORK
         and comb(cells + few - 1, few) < MOST_MULTISETS
     )

@@ -19,12 +19,12 @@ from discreet.model.interface import Model
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.query.linear import Linear
 from discreet.release.error.interactions import (
+    CellShares,
     Layers,
-    Shares,
     Supposed,
-    crossed,
     error_of_marginal,
     guessed_distance,
+    independent_shares,
     layers_of,
     missed,
     noise_of,
@@ -36,7 +36,7 @@ from discreet.types import Columns, Numbers
 # The deviation of a number whose mean absolute error is 1; and the part of an error that cells have in common.
 DEVIATION, IN_COMMON = 1.25, 0.3
 # No more members than this are asked; and no marginal of more cells is looked at to see how its rows are spread.
-MOST_MEMBERS, MOST_CELLS = 16, 2**16
+MOST_MEMBERS, MOST_EXACT_CELLS = 16, 2**16
 # Layers of more columns than this are not looked at one by one.
 DEEPEST = 3
 # Weights of the components of a member add up to an equal share, up to the rounding of single precision.
@@ -87,8 +87,8 @@ def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:
         return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
     @memoize(2**16)
-    def spread(columns: Columns) -> Shares:
-        return crossed(alone(name) for name in columns)
+    def spread(columns: Columns) -> CellShares:
+        return independent_shares(alone(name) for name in columns)
 
     @memoize(2**16)
     def distance(one: str, other: str) -> float:
@@ -144,6 +144,6 @@ def _error_of(scope: Columns, model: Model, known: Known) -> float:
 def _cells(model: Model, scope: Columns) -> float:
     """How many cells a model uses: (Σ √p)², all of them if its rows are spread evenly."""
     total = max(model.total, 1.0)
-    if prod(model.domain[name].size for name in scope) <= MOST_CELLS:
+    if prod(model.domain[name].size for name in scope) <= MOST_EXACT_CELLS:
         return float(np.sqrt(np.maximum(model.marginal(scope), 0.0) / total).sum() ** 2)
     return prod(_cells(model, (name,)) for name in scope)

@@ -22,7 +22,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
 
 # Parts of all rows, and how many cells have each.
-Shares = tuple[Numbers, Numbers]
+CellShares = tuple[Numbers, Numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Supposed:
     The distance is the L1 distance, as a part of the rows.
     """
 
-    spread: Callable[[Columns], Shares]
+    spread: Callable[[Columns], CellShares]
     distance: Callable[[str, str], float]
 
 
@@ -147,7 +147,7 @@ def precisions_known(layers: Layers, known: Known) -> Numbers:
     return found
 
 
-def error_of(layers: Layers, precision: Numbers, rows: float, chosen: tuple[float, float] = (1.0, 1.0)) -> float:
+def expected_error(layers: Layers, precision: Numbers, rows: float, chosen: tuple[float, float] = (1.0, 1.0)) -> float:
     """The mean error of the goal's marginals for blocks that are known so well: `rows` is about how many there are.
 
     `chosen` are the parts of what pairs, and what more columns, say that lie in marginals which are known at all.
@@ -186,7 +186,7 @@ def error_of_marginal(
     return float(min(INTERACTION.largest_error, squares**0.5))
 
 
-def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: Shares) -> float:
+def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: CellShares) -> float:
     """The noise of what some columns add to fewer of them, as a part of the rows; infinite if that is unknown."""
     place = layers.index[columns]
     known = float(precision[place])
@@ -221,19 +221,19 @@ def guessed_distance(one: int, other: int) -> float:
     return INTERACTION.pair_distance * rest
 
 
-def scatter(spread: Shares, rows: float) -> float:
+def scatter(spread: CellShares, rows: float) -> float:
     """How far so many rows are from the law that they were drawn from, about, as a part of them."""
     shares, cells = spread
     return float(cells @ np.minimum(2 * shares, INTERACTION.error_per_deviation * np.sqrt(shares / rows)))
 
 
-def unevenness(spread: Shares) -> float:
+def unevenness(spread: CellShares) -> float:
     """How far a table is from one with as many rows in each cell, as a part of the rows."""
     shares, cells = spread
     return float(cells @ np.abs(shares - 1 / cells.sum()))
 
 
-def noise_share(spread: Shares, deviation: float) -> float:
+def noise_share(spread: CellShares, deviation: float) -> float:
     """The error that noise makes in a table, as a part of its rows.
 
     Cells that drown in noise, whose deviation is a part of the rows too, are lost with what is in them.
@@ -244,16 +244,16 @@ def noise_share(spread: Shares, deviation: float) -> float:
 
 
 @memoize(1 << 14)
-def guessed_shares(sizes: tuple[int, ...]) -> Shares:
+def guessed_shares(sizes: tuple[int, ...]) -> CellShares:
     """How rows are spread over the cells of columns of these sizes, about."""
     falling = [np.arange(1.0, size + 1) ** -EXPONENT for size in sizes]
-    return crossed([each / each.sum() for each in falling])
+    return independent_shares([each / each.sum() for each in falling])
 
 
-def crossed(columns: Iterable[Numbers]) -> Shares:
+def independent_shares(columns: Iterable[Numbers]) -> CellShares:
     """How rows are spread over the cells of independent columns with these shares of their cells.
 
-    >>> crossed([np.array([0.5, 0.5]), np.array([1.0])])
+    >>> independent_shares([np.array([0.5, 0.5]), np.array([1.0])])
     (array([0.5, 0.5]), array([1., 1.]))
     """
     shares, cells = np.ones(1), np.ones(1)

@@ -21,7 +21,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Numbers
 
-Noise = Literal["gaussian", "laplace"]
+NoiseShape = Literal["gaussian", "laplace"]
 
 # The share of the r-th largest cell of a column is about r to minus this: chosen on marginals of three public tables,
 # of which it forecasts the error within a factor of 1.3 (one standard deviation; allocate.md §6).
@@ -71,7 +71,7 @@ def guessed_spread(domain: Domain, columns: Iterable[str], rows: float, *, expon
     return found
 
 
-def raw_error(cells: int, rows: float, deviation: float, *, noise: Noise = "gaussian") -> float:
+def raw_error(cells: int, rows: float, deviation: float, *, noise: NoiseShape = "gaussian") -> float:
     """The mean error of numbers as they are, each with noise of this standard deviation.
 
     It is cells · √(2/π) · deviation/rows for Gaussian noise, and cells · deviation/(√2 rows) for Laplace noise.
@@ -83,7 +83,7 @@ def raw_error(cells: int, rows: float, deviation: float, *, noise: Noise = "gaus
     return cells * absolute * deviation / rows
 
 
-def projected_error(spread: Spread, deviation: float, *, noise: Noise = "gaussian") -> float:
+def projected_error(spread: Spread, deviation: float, *, noise: NoiseShape = "gaussian") -> float:
     """About the mean error after the numbers are moved to the nearest table of so many rows.
 
     The nearest point of the simplex is max(y − t, 0) for the t at which it adds up to the number of rows. t is taken as
@@ -130,7 +130,7 @@ def marginal_errors(
     rows: Number,
     *,
     budget: Number,
-    noise: Noise = "gaussian",
+    noise: NoiseShape = "gaussian",
     projected: bool = False,
     spreads: "Mapping[Columns, Spread] | None" = None,
 ) -> Numbers:
@@ -159,7 +159,7 @@ def _errors(
     goal: Goal,
     deviations: Numbers,
     rows: Number,
-    noise: Noise,
+    noise: NoiseShape,
     projected: bool,
     spreads: Mapping[Columns, Spread],
 ) -> Numbers:
@@ -177,7 +177,7 @@ def _errors(
     return np.array(found)
 
 
-def _excess(beyond: Numbers, deviation: float, noise: Noise) -> Numbers:
+def _excess(beyond: Numbers, deviation: float, noise: NoiseShape) -> Numbers:
     """The mean of max(Y − beyond, 0), Y being the noise."""
     from scipy.special import ndtr
 

@@ -19,9 +19,9 @@ from discreet.model.mixture.ensemble import Tell
 from discreet.plan.plan import Steps
 from discreet.plan.requests import Measure, Procedure
 from discreet.query.linear import Marginal
-from discreet.release.budget_allocation import FIRST, TOTAL, counted
+from discreet.release.budget_allocation import FIRST_COUNT_SHARE, ROW_COUNT, measure_row_count
 from discreet.release.error.noise_error import lattice_errors, mean_error
-from discreet.release.methods.fitting import fitted_to_all, too_large
+from discreet.release.methods.fitting import fitted_to_all, too_large_to_fit
 from discreet.release.methods.mixture import shares_of
 from discreet.release.methods.residual_workload import traces
 from discreet.release.task import Brief, Goal, Precisions
@@ -54,26 +54,26 @@ class Depth:
     error: float
 
 
-def direct(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
+def direct_release(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     """Measure each marginal with noise of its own, and fit a model that is consistent and nowhere negative.
 
     Each marginal gets a part of the budget as (weight · cells)^(2/3) with Gaussian noise and as (weight · cells)^(1/2)
     with Laplace noise, at which the weighted noise is least. What is known better than its part would buy is not
-    measured. Where delta is 0, prices add up and many marginals are dear: then their pairs or single columns are
-    measured instead, if that promises less error (`depths`).
+    measured. Where delta is 0, prices add up and many marginals cost much: then their pairs or single columns are
+    measured instead, if less error is expected of them (`depths`).
 
-    Right for a few marginals and much budget. Limits: all cells together (`too_large`); it never looks at what the
-    marginals say while it spends; k marginals have √k times the noise of one (k times, where delta is 0), so for all
-    triples of many columns other methods are better. The promise of `depths` knows sizes and rows, not how much the
-    columns of this table depend on each other.
+    It is right for a few marginals and much budget. Limits: the number of all cells (`too_large_to_fit`); what is
+    measured first does not decide what is measured next; k marginals have √k times the noise of one (k times, where
+    delta is 0), so other methods are better for all triples of many columns. The forecast of `depths` knows sizes and
+    rows, not how much the columns of this table depend on each other.
     """
     known, goal = brief.known, brief.goal
-    refused = too_large(goal)
+    refused = too_large_to_fit(goal)
     if refused:
         raise TooLarge(refused)
     weights, left = dict(goal.weights), brief.units
     if known.accounting == "pure":
-        left -= yield from counted(known, left * DIRECT.first_count)
+        left -= yield from measure_row_count(known, left * DIRECT.first_count)
         rows, variance = total_of(known.lattice)
         weights = dict(best_depth(goal, known, rows - DIRECT.count_deviations * variance**0.5, left).weights)
     else:
@@ -92,14 +92,14 @@ def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0
     An error of the number of rows is one of every marginal. Where what is measured afterwards will say the number with
     a precision of `told`, less is lacking. Squared mu only.
     """
-    cost = yield from counted(known, units * FIRST)
+    cost = yield from measure_row_count(known, units * FIRST_COUNT_SHARE)
     rows, variance = total_of(known.lattice)
-    moves = float(sensitivity_of(TOTAL, known.domain, known.lattice.unit).l2_squared)
+    moves = float(sensitivity_of(ROW_COUNT, known.domain, known.lattice.unit).l2_squared)
     if not moves or not variance:
         return cost
     wanted = shares_of(goal, rows, float(units), public=False).total * float(units) / moves
     lacking = Fraction(max(0.0, wanted - told - 1 / variance) * moves)
-    return cost + (yield from counted(known, lacking))
+    return cost + (yield from measure_row_count(known, lacking))
 
 
 def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:

@@ -58,14 +58,14 @@ class EnsembleFitTuning:
 ENSEMBLE_FIT = EnsembleFitTuning()
 
 
-def too_large(goal: Goal) -> str:
+def too_large_to_fit(goal: Goal) -> str:
     """Why the marginals of a goal cannot be measured whole and fitted; empty if they can.
 
     >>> from discreet.release.task import goal_of
     >>> from discreet.schema.column import Integers
     >>> from discreet.schema.domain import Domain
     >>> wide = Domain({name: Integers(1, 2500, outside="drop", missing="drop") for name in "ab"})
-    >>> too_large(goal_of([["a", "b"]], wide)).split(".")[0]
+    >>> too_large_to_fit(goal_of([["a", "b"]], wide)).split(".")[0]
     'the marginals have 6250000 cells together; the limit is 4194304'
     """
     cells = sum(goal.cells(scope) for scope in goal.scopes)
@@ -95,7 +95,7 @@ def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = No
     Marginals that were measured by themselves are taken apart into the same pieces as the lattice's, which loses
     nothing, and joined to these by precision. Counts of conditions that were measured by themselves are not used.
     """
-    everything = joined(known, goal)
+    everything = joined_lattice(known, goal)
     rows, _ = total_of(everything)
     return fit_ensemble(
         goal.domain,
@@ -232,7 +232,7 @@ def _supposed_independent(known: Known, seen: Seen) -> list[NoisyMarginal]:
     return found
 
 
-def joined(known: Known, goal: Goal) -> Lattice:
+def joined_lattice(known: Known, goal: Goal) -> Lattice:
     """What the lattice and whole marginals say together of a goal's columns."""
     names = set(goal.names)
     blocks = {

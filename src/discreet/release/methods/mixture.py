@@ -78,7 +78,7 @@ MIXTURE_METHOD = MixtureMethodTuning()
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class BudgetShares:
     """How a budget is split: for the rows, singles, distances of pairs, pairs and triples; they add up to 1.
 
     Triples of at most `room` cells are measured.
@@ -93,7 +93,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class MixtureState:
     """What the stages of a release know: its shares of `whole`, the weights of what is measured, and what was seen.
 
     `importance` is the weight of the goal that needs each set of up to three columns. `seen` are the distances of pairs
@@ -104,7 +104,7 @@ class State:
     goal: Goal
     units: float
     rows: float
-    shares: Shares
+    shares: BudgetShares
     whole: float
     importance: Mapping[Columns, float]
     singles: Mapping[Columns, float]
@@ -121,7 +121,7 @@ class State:
 
 
 # A stage is given what is left of the budget; it returns the state after it and what it cost.
-Stage = Callable[[State, float], Procedure[tuple[State, float]]]
+Stage = Callable[[MixtureState, float], Procedure[tuple[MixtureState, float]]]
 
 
 def mixture(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend | Tree]:
@@ -136,7 +136,7 @@ def mixture(known: Known, goal: Goal, units: float, *, tell: Tell | None = None)
     return fit_low_order(known, goal, units, state.seen, tell) if tree is None else tree
 
 
-def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[State, float]]:
+def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[MixtureState, float]]:
     """Count the rows if their number is not public, and split the budget; also returns what is left of it."""
     rows, variance = total_of(known.lattice)
     public, left = variance == 0, units
@@ -150,7 +150,7 @@ def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[State, float
         for name in goal.names
     }
     # The rows may have got more than their share, or less; of the rest all others get theirs.
-    return State(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
+    return MixtureState(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
 
 
 def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
@@ -170,17 +170,17 @@ def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
     return spent
 
 
-def _only_singles(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _only_singles(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Single columns, for all that is left."""
     return state, (yield from _measure_singles(state, left))
 
 
-def _singles(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _singles(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Single columns, for their share."""
     return state, (yield from _measure_singles(state, state.shares.singles * state.whole))
 
 
-def _distances(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _distances(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """How far each pair is from independent."""
     units = state.shares.look * state.whole
     if not units:
@@ -189,7 +189,7 @@ def _distances(state: State, left: float) -> Procedure[tuple[State, float]]:
     return replace(state, seen=seen), units
 
 
-def _divide(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _divide(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Decide what pairs get, and give single columns the rest, if distances were seen."""
     goal, scopes, seen = state.goal, state.goal.of_size(2), state.seen
     unclear = clarity(goal, state.rows, state.units) < ENSEMBLE_FIT.clear_from
@@ -207,7 +207,7 @@ def _divide(state: State, left: float) -> Procedure[tuple[State, float]]:
     return replace(state, pairs=split.weights, split=split), cost
 
 
-def _pairs(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _pairs(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Pairs, for what is left but for the share of triples."""
     shares = state.shares
     triples = left * shares.triples / (shares.pairs + shares.triples)
@@ -215,7 +215,7 @@ def _pairs(state: State, left: float) -> Procedure[tuple[State, float]]:
     return state, (yield from _measure(steps, "pairs of columns, for a release"))
 
 
-def _triples(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _triples(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Small triples; where only some pairs are known, those that have at least two of them."""
     goal, told = state.goal, state.told_pairs
     if not state.shares.triples:
@@ -231,14 +231,14 @@ def _triples(state: State, left: float) -> Procedure[tuple[State, float]]:
     return state, (yield from _measure(steps, "triples of columns, for a release"))
 
 
-def _rest(state: State, left: float) -> Procedure[tuple[State, float]]:
+def _rest(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Single columns again, if much is left: pairs of which one column has one value say no more than the other."""
     if left <= MIXTURE_METHOD.least_share * state.units:
         return state, 0.0
     return state, (yield from _measure_singles(state, left))
 
 
-def _measure_singles(state: State, units: float) -> Procedure[float]:
+def _measure_singles(state: MixtureState, units: float) -> Procedure[float]:
     return (yield from _measure(steps_within(state.known, state.singles, units), "single columns, for a release"))
 
 
@@ -259,7 +259,7 @@ def distances_of_pairs(known: Known, scopes: list[Columns], rows: float, units: 
     return Seen(alone, tuple(scopes), np.asarray(heard, dtype=np.float64), float(request.sigma))
 
 
-def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
+def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> BudgetShares:
     """The split of the budget, by sizes, rows and budget alone; `public` says whether the number of rows is."""
     clear = clarity(goal, rows, units)
     deep = max(map(len, goal.scopes))
@@ -270,7 +270,7 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     total = 0.0 if public else min(MIXTURE_METHOD.largest_count, _balanced(rows, units, clear), total)
     singles = min(1.0, MIXTURE_METHOD.singles * more) if deep > 1 else 1.0
     if singles == 1.0:
-        return Shares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
+        return BudgetShares(total, 1.0 - total, 0.0, 0.0, 0.0, 0)
     room = int(clear**MIXTURE_METHOD.triple_cells_power)
     covered = _covered(goal, room) if deep > 2 else 0.0
     triples = MIXTURE_METHOD.triples * covered**0.5 if covered >= MIXTURE_METHOD.least_triples else 0.0
@@ -278,7 +278,7 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> Shares:
     singles = singles * left * (1 + (MIXTURE_METHOD.singles_with_triples * covered if triples else 0.0))
     look = _share_of_distances(goal, rows, units) * left
     triples = min(triples, 1 - singles) * left
-    return Shares(total, singles, look, left - singles - look - triples, triples, room)
+    return BudgetShares(total, singles, look, left - singles - look - triples, triples, room)
 
 
 def _share_of_distances(goal: Goal, rows: float, units: float) -> float:

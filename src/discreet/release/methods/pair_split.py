@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet.estimate.estimator import Known
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.allocation import fill_to_budget
-from discreet.release.error.interactions import INTERACTION, Shares, crossed, noise_share, scatter
+from discreet.release.error.interactions import INTERACTION, CellShares, independent_shares, noise_share, scatter
 from discreet.types import Bools, Columns, Numbers
 
 
@@ -209,7 +209,7 @@ class _Pieces:
     price: Numbers
     precision: Numbers
     cell: Numbers
-    spread: Sequence[Shares]
+    spread: Sequence[CellShares]
 
     def noise(self, precision: Numbers, rows: float) -> Numbers:
         """The error of the noise of each block, as a part of the rows; infinite where nothing is known."""
@@ -236,8 +236,8 @@ class _Table:
         place = {name: at for at, name in enumerate(names)}
         columns = np.array([[place[name] for name in pair] for pair in seen.pairs])
         shares = [seen.alone.marginal([name]) / seen.alone.total for name in names]
-        singles = _pieces(known, [(name,) for name in names], [crossed([each]) for each in shares])
-        both = _pieces(known, seen.pairs, [crossed([shares[at] for at in pair]) for pair in columns])
+        singles = _pieces(known, [(name,) for name in names], [independent_shares([each]) for each in shares])
+        both = _pieces(known, seen.pairs, [independent_shares([shares[at] for at in pair]) for pair in columns])
         return cls(names, columns, singles, both, rows)
 
     @property
@@ -248,7 +248,7 @@ class _Table:
         return np.asarray(np.sqrt(np.square(sample) + (noise**2).sum(axis=1)))
 
 
-def _pieces(known: Known, scopes: Sequence[Columns], spread: Sequence[Shares]) -> _Pieces:
+def _pieces(known: Known, scopes: Sequence[Columns], spread: Sequence[CellShares]) -> _Pieces:
     blocks = [known.lattice.block(columns) for columns in scopes]
     return _Pieces(
         np.array([float(block.price.sum()) for block in blocks]),

@@ -27,15 +27,15 @@ from discreet.plan.plan import Steps
 from discreet.plan.requests import Measure, Procedure
 from discreet.query.residual import Axis, Measurement, Residual
 from discreet.release.methods.direct import counted_well
-from discreet.release.methods.fitting import fitted_to_all, too_large
+from discreet.release.methods.fitting import fitted_to_all, too_large_to_fit
 from discreet.release.methods.residual_workload import asked_marginals
-from discreet.release.task import Asked, Brief, Goal, Precisions
+from discreet.release.task import Brief, Goal, Precisions, ResidualWorkload
 from discreet.schema.unit import Unit
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Ints, Numbers
 
 # For each exchange, a share for each kind (columns) in each of its blocks (rows); in a block they add up to 1.
-Shares = tuple[Numbers, ...]
+ExchangeShares = tuple[Numbers, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +95,7 @@ class Market:
         missing = np.clip(missing, 0.0, self.most / (1 + self.most * self.rounding))
         return np.minimum(missing / (1 - missing * self.rounding), self.most)
 
-    def mended(self, weight: Numbers, shares: Shares) -> "tuple[Market, Shares]":
+    def mended(self, weight: Numbers, shares: ExchangeShares) -> "tuple[Market, ExchangeShares]":
         """With prices nearer to those of the kinds of exchange that move these weights most: their shares grow."""
         price, grown = self.price.copy(), []
         for each, share in zip(self.exchanges, shares, strict=True):
@@ -116,7 +116,7 @@ class Market:
         return together + float(alone @ weight)
 
 
-def market_of(asked: Asked, known: Known) -> Market:
+def market_of(asked: ResidualWorkload, known: Known) -> Market:
     """What the pieces of a table of energies cost and give, and how well they are known."""
     unit, droppable = known.lattice.unit, known.domain.drops
     price, gain, before = np.zeros(asked.size), np.zeros(asked.size), np.zeros(asked.size)
@@ -202,7 +202,7 @@ def _along(matrices: tuple[Numbers, ...], rows: Numbers) -> Numbers:
     return flat
 
 
-Norm = Literal["l2", "l1"]
+ErrorNorm = Literal["l2", "l1"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class PlannerTuning:
 PLANNER = PlannerTuning()
 
 
-def allocate(asked: Asked | Goal, known: Known, *, budget: Number, norm: Norm = "l2") -> Precisions:
+def allocate(asked: ResidualWorkload | Goal, known: Known, *, budget: Number, norm: ErrorNorm = "l2") -> Precisions:
     """The precisions of all pieces at which the answers are best, for this price (in squared mu) beyond what is known.
 
     `l2` minimises Σ weight · variance over all answers, `l1` minimises Σ weight · √variance (√(2/π) of which is the
@@ -275,7 +275,7 @@ def as_steps(known: Known, precisions: Mapping[Columns, Numbers], *, budget: Num
     return found
 
 
-def _search(asked: Asked, market: Market, budget: float, norm: Norm) -> Numbers:
+def _search(asked: ResidualWorkload, market: Market, budget: float, norm: ErrorNorm) -> Numbers:
     """The best weights for a price. Where the price or the norm is not linear, a linear one is mended in rounds.
 
     √x is below each of its tangents, which ask for variances with weights. A joint price is the largest mean over the
@@ -363,8 +363,9 @@ def lattice(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     number of rows, if it is not public, is counted first: an error of it is one of every marginal, which the split,
     made for the noise of single cells, does not see.
 
-    Limits: the split is best for answers read off the lattice. A model fitted to it gains from leaving pieces out that
-    are mostly noise, which `pairs` does and this does not. Only Gaussian noise; all cells together (`too_large`).
+    Limits: the split is best for answers that are read from the residuals. A fitted model gains where residuals that
+    are mostly noise are left out, which "mixture" does and this method does not. It needs Gaussian noise, and the
+    number of all cells is limited (`too_large_to_fit`).
     """
     known, goal = brief.known, brief.goal
     if not known.measures_residuals:
@@ -372,7 +373,7 @@ def lattice(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
             "method is 'lattice' and delta is 0; pieces are measured with Gaussian noise, which needs a delta above 0. "
             'Take method="direct", or a budget with a delta.'
         )
-    refused = too_large(goal)
+    refused = too_large_to_fit(goal)
     if refused:
         raise TooLarge(refused)
     left = brief.units

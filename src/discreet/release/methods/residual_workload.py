@@ -18,7 +18,7 @@ from discreet.query.linear import Linear
 from discreet.query.predicate import column_of
 from discreet.query.residual import Axis, axis_of
 from discreet.query.workload import Workload
-from discreet.release.task import Asked, Goal
+from discreet.release.task import Goal, ResidualWorkload
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.source.table import Table
@@ -51,12 +51,12 @@ def listed(queries: "Sequence[Linear] | Workload[Linear]") -> list[Linear]:
 
 
 # Questions that are listed, numbers in a table of energies, and cells of a column whose every two cells are compared.
-MOST_LISTED, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 1_500
+MOST_LISTED_QUESTIONS, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 1_500
 # So many numbers are worked on at once.
 _AT_ONCE = 2**21
 
 
-def asked_marginals(goal: Goal) -> Asked:
+def asked_marginals(goal: Goal) -> ResidualWorkload:
     """The cells of all marginals of a goal, a row for each marginal.
 
     A piece that is constant on a column spreads evenly over its n cells: the squares of n means of 1/n add up to 1/n.
@@ -82,15 +82,16 @@ def asked_questions(
     *,
     weights: "Sequence[float] | None" = None,
     apart: bool = False,
-) -> Asked:
+) -> ResidualWorkload:
     """A list of questions, each with a weight (equal, if none are given; they are scaled to add up to 1).
 
     Questions on the same columns are a row together; `apart`, each is a row, as the `l1` norm wants them.
     """
-    if isinstance(questions, Workload) and questions.size > MOST_LISTED:
+    if isinstance(questions, Workload) and questions.size > MOST_LISTED_QUESTIONS:
         raise TooLarge(
-            f"the workload has {questions.size} questions; up to {MOST_LISTED} are listed. Ask for marginals, or for "
-            "all ranges, prefixes or subsets of one column by name (asked_ranges, asked_prefixes, asked_subsets)."
+            f"the workload has {questions.size} questions; up to {MOST_LISTED_QUESTIONS} are listed. Ask for "
+            "marginals, or for all ranges, prefixes or subsets of one column by name (asked_ranges, asked_prefixes, "
+            "asked_subsets)."
         )
     asked = listed(questions)
     worth = np.ones(len(asked)) if weights is None else np.array(weights, dtype=np.float64)
@@ -111,20 +112,20 @@ def asked_questions(
     return _gather(domain, tables)
 
 
-def asked_ranges(domain: Domain, column: str) -> Asked:
+def asked_ranges(domain: Domain, column: str) -> ResidualWorkload:
     """All ranges of the declared cells of a column, with equal weights, as one row: nothing is listed."""
     cells = np.arange(_compared(domain, column).inside)
     both = np.minimum.outer(cells, cells) + 1.0, len(cells) - np.maximum.outer(cells, cells)
     return _asked_of_column(domain, column, both[0] * both[1], len(cells) * (len(cells) + 1) / 2)
 
 
-def asked_prefixes(domain: Domain, column: str) -> Asked:
+def asked_prefixes(domain: Domain, column: str) -> ResidualWorkload:
     """All prefixes of the declared cells of a column, with equal weights, as one row: nothing is listed."""
     cells = np.arange(_compared(domain, column).inside)
     return _asked_of_column(domain, column, len(cells) - np.maximum.outer(cells, cells) + 0.0, float(len(cells)))
 
 
-def asked_subsets(domain: Domain, column: str) -> Asked:
+def asked_subsets(domain: Domain, column: str) -> ResidualWorkload:
     """All subsets of the cells of a column, with equal weights, as one row: a quarter of them has two given cells.
 
     Counted as one answer, the mean of all 2^n.
@@ -164,7 +165,7 @@ def _compared(domain: Domain, name: str) -> Column:
     return column
 
 
-def _asked_of_column(domain: Domain, column: str, overlaps: Numbers, answers: float) -> Asked:
+def _asked_of_column(domain: Domain, column: str, overlaps: Numbers, answers: float) -> ResidualWorkload:
     """Questions on one column by Σ over them of weight(x)·weight(y), for every two cells x and y that they name."""
     axis, named = axis_of(domain[column]), len(overlaps)
     table = np.zeros((axis.cells, axis.cells))
@@ -235,7 +236,7 @@ def _is_one_product(question: Linear) -> bool:
     return len(question.products) == 1 and all(len(each.columns) == 1 for each in question.products[0].factors)
 
 
-def _gather(domain: Domain, tables: Sequence[EnergyTable]) -> Asked:
+def _gather(domain: Domain, tables: Sequence[EnergyTable]) -> ResidualWorkload:
     """Rows of energies of all pieces of some columns, as one table of all pieces."""
     if sum(energies.size for *_, energies in tables) > MOST_ENERGIES:
         raise TooLarge(
@@ -256,7 +257,7 @@ def _gather(domain: Domain, tables: Sequence[EnergyTable]) -> Asked:
         energies.append(table[row, column])
         first += len(table)
     weights = [np.broadcast_to(np.asarray(weight, dtype=np.float64), len(table)) for _, weight, _, table in tables]
-    return Asked(
+    return ResidualWorkload(
         domain,
         starts,
         size,

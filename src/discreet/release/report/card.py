@@ -20,7 +20,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
 # The form of the file; a reader refuses one that it does not know.
-FORM = "discreet card 1"
+CARD_FORMAT = "discreet card 1"
 _WIDTH, _LABEL = 88, 13
 _WORDS = ("guaranteed", "estimated", "not_promised")
 TITLES = ("Guaranteed", "Estimated", "Not promised")
@@ -170,7 +170,7 @@ class Card:
 
     def to_json(self) -> str:
         """The card as JSON, one field to a line, with its sentences; reading it again gives the same card."""
-        plain = {"is": FORM} | {each.name: _to_plain(getattr(self, each.name)) for each in fields(self)}
+        plain = {"is": CARD_FORMAT} | {each.name: _to_plain(getattr(self, each.name)) for each in fields(self)}
         words = {name: list(getattr(self, name)) for name in _WORDS}
         lines = ",\n".join(
             f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
@@ -187,8 +187,8 @@ class Card:
             raise BadData(
                 f"the card is not JSON ({error.msg}, line {error.lineno}). Take the file as it was."
             ) from None
-        if not isinstance(plain, dict) or plain.get("is") != FORM:
-            raise BadData(f'this is no card: it must say "is": "{FORM}". A newer discreet may have written it.')
+        if not isinstance(plain, dict) or plain.get("is") != CARD_FORMAT:
+            raise BadData(f'this is no card: it must say "is": "{CARD_FORMAT}". A newer discreet may have written it.')
         try:
             return cls(**{each.name: _from_plain(each.name, plain[each.name]) for each in fields(cls)})
         except (KeyError, TypeError, ValueError) as error:
@@ -227,11 +227,11 @@ class Card:
         return f"<table>{cells}</table>"
 
 
-def columns_of(domain: Domain) -> tuple[CardColumn, ...]:
+def card_columns(domain: Domain) -> tuple[CardColumn, ...]:
     """The columns as a card lists them.
 
     >>> from discreet.schema.column import Boolean
-    >>> columns_of(Domain({"old": Boolean(), "age": Integers(0, 99)}))
+    >>> card_columns(Domain({"old": Boolean(), "age": Integers(0, 99)}))
     (CardColumn(name='old', kind='boolean', cells=2), CardColumn(name='age', kind='integers', cells=101))
     """
     return tuple(CardColumn(name, _kind(column), column.size) for name, column in domain.columns)

@@ -14,15 +14,15 @@ from discreet.report.rendering import error_text, visible
 from discreet.types import Numbers
 
 # Widths on paper: of a figure in half a page and of one across it; of a letter; the height of a row.
-HALF, WHOLE, LETTER, ROW = 440.0, 900.0, 7.0, 19.0
+HALF_PAGE, FULL_PAGE, LETTER_WIDTH, ROW_HEIGHT = 440.0, 900.0, 7.0, 19.0
 # Labels stand this far apart, at least, and turned ones this far; a cell this wide has room for a number.
-APART, TURNED, ROOMY = 14.0, 17.0, 34.0
+LABEL_SPACING, TURNED_LABEL_SPACING, NUMBERED_CELL_WIDTH = 14.0, 17.0, 34.0
 # In a matrix where nothing is more than this, nothing is strong.
-FAINT = 0.1
+LEAST_SCALE = 0.1
 # Of a label, so many letters are shown.
-LONGEST = 20
+LONGEST_LABEL = 20
 # A curve has no more points than a screen shows.
-POINTS = 400
+MOST_CURVE_POINTS = 400
 
 
 def drawing(width: float, height: float, title: str, shapes: Sequence[str]) -> str:
@@ -33,7 +33,7 @@ def drawing(width: float, height: float, title: str, shapes: Sequence[str]) -> s
     )
 
 
-def text(x: float, y: float, words: str, style: str = "", anchor: str = "start", turn: float = 0.0) -> str:
+def text_element(x: float, y: float, words: str, style: str = "", anchor: str = "start", turn: float = 0.0) -> str:
     """Some words; `anchor` says which end of them is at x."""
     turned = f' transform="rotate({turn:g} {x:.1f} {y:.1f})"' if turn else ""
     return (
@@ -42,7 +42,9 @@ def text(x: float, y: float, words: str, style: str = "", anchor: str = "start",
     )
 
 
-def box(left: float, top: float, wide: float, high: float, style: str, hint: str = "", strength: float = 1.0) -> str:
+def filled_rectangle(
+    left: float, top: float, wide: float, high: float, style: str, hint: str = "", strength: float = 1.0
+) -> str:
     """A filled rectangle, as strong as said, and what it stands for."""
     faint = f' fill-opacity="{strength:.2f}"' if strength < 1 else ""
     return (
@@ -60,19 +62,26 @@ def line(points: Sequence[tuple[float, float]], style: str) -> str:
 def bars_figure(title: str, labels: Sequence[str], values: Numbers, write: Callable[[float], str]) -> str:
     """A horizontal bar for each label, and its number as `write` says it."""
     texts = [write(value) for value in values.tolist()]
-    left = LETTER * max((len(short(label)) for label in labels), default=0) + 8
-    right = HALF - LETTER * max(map(len, texts), default=0) - 8
+    left = LETTER_WIDTH * max((len(short(label)) for label in labels), default=0) + 8
+    right = HALF_PAGE - LETTER_WIDTH * max(map(len, texts), default=0) - 8
     most = max(float(values.max(initial=0.0)), 1e-300)
     shapes = []
     for row, (label, value, told) in enumerate(zip(labels, values.tolist(), texts, strict=True)):
-        top = row * ROW
+        top = row * ROW_HEIGHT
         shapes += [
-            text(left - 8, top + 14, short(label), "name", "end"),
-            box(left, top + 3, (right - left) * max(value, 0.0) / most, ROW - 6, "bar", f"{visible(label)}: {told}"),
-            text(HALF, top + 14, told, "number", "end"),
+            text_element(left - 8, top + 14, short(label), "name", "end"),
+            filled_rectangle(
+                left,
+                top + 3,
+                (right - left) * max(value, 0.0) / most,
+                ROW_HEIGHT - 6,
+                "bar",
+                f"{visible(label)}: {told}",
+            ),
+            text_element(HALF_PAGE, top + 14, told, "number", "end"),
         ]
-    shapes.append(line([(left, 0), (left, ROW * len(texts))], "axis"))
-    return drawing(HALF, ROW * len(texts) + 2, title, shapes)
+    shapes.append(line([(left, 0), (left, ROW_HEIGHT * len(texts))], "axis"))
+    return drawing(HALF_PAGE, ROW_HEIGHT * len(texts) + 2, title, shapes)
 
 
 def heat_figure(
@@ -81,11 +90,11 @@ def heat_figure(
     """A cell for each pair of labels, the stronger the more rows are in it; the longer labels are at the side."""
     if _longest(labels[0]) < _longest(labels[1]):
         names, labels, counts = names[::-1], labels[::-1], counts.T
-    left = LETTER * max(_longest(labels[0]), 4) + 36
-    wide = min((HALF - left) / counts.shape[1], 64.0)
-    high = min(max(wide, APART), 26.0)
+    left = LETTER_WIDTH * max(_longest(labels[0]), 4) + 36
+    wide = min((HALF_PAGE - left) / counts.shape[1], 64.0)
+    high = min(max(wide, LABEL_SPACING), 26.0)
     # Under a number a colour is never so strong that it cannot be read.
-    numbered = wide >= ROOMY
+    numbered = wide >= NUMBERED_CELL_WIDTH
     cells = np.maximum(counts, 0.0)
     most, whole = max(float(cells.max(initial=0.0)), 1e-300), max(float(cells.sum()), 1e-300)
     shapes = []
@@ -95,31 +104,31 @@ def heat_figure(
         place = (left + column * wide, row * high)
         hint = f"{visible(labels[0][row])}, {visible(labels[1][column])}: {count:,.0f} ({count / whole:.1%})"
         if strength >= 0.02:
-            shapes.append(box(*place, wide - 1, high - 1, "cell" if numbered else "bar", hint, strength))
+            shapes.append(filled_rectangle(*place, wide - 1, high - 1, "cell" if numbered else "bar", hint, strength))
         if numbered:
             told = f"{100 * count / whole:.1f}"
-            shapes.append(text(place[0] + wide / 2, place[1] + high / 2 + 4, told, "small number", "middle"))
+            shapes.append(text_element(place[0] + wide / 2, place[1] + high / 2 + 4, told, "small number", "middle"))
     bottom = high * counts.shape[0]
     shapes += _side(labels[0], left, high)
     shapes += _below(labels[1], left, bottom, wide)
     under = bottom + _depth(labels[1])
     shapes += [
-        text(12, bottom / 2, short(names[0]), "label", "middle", -90),
-        text(left + wide * counts.shape[1] / 2, under + 12, short(names[1]), "label", "middle"),
+        text_element(12, bottom / 2, short(names[0]), "label", "middle", -90),
+        text_element(left + wide * counts.shape[1] / 2, under + 12, short(names[1]), "label", "middle"),
     ]
-    return drawing(HALF, under + 18, title, shapes)
+    return drawing(HALF_PAGE, under + 18, title, shapes)
 
 
 def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
     """Half a square of all pairs of names; NaN where nothing is said of a pair."""
     number = len(names)
-    left = LETTER * _longest(names) + 14
-    side = min((WHOLE - left - 60) / max(number - 1, 1), 46.0)
+    left = LETTER_WIDTH * _longest(names) + 14
+    side = min((FULL_PAGE - left - 60) / max(number - 1, 1), 46.0)
     high, numbered = min(side, 28.0), side >= 28
-    most = max(float(np.nanmax(values, initial=0.0)), FAINT)
+    most = max(float(np.nanmax(values, initial=0.0)), LEAST_SCALE)
     shapes = []
     for row in range(1, number):
-        shapes.append(text(left - 8, (row - 0.5) * high + 4, short(names[row]), "name", "end"))
+        shapes.append(text_element(left - 8, (row - 0.5) * high + 4, short(names[row]), "name", "end"))
         for column in range(row):
             value = float(values[row, column])
             if np.isnan(value):
@@ -127,20 +136,22 @@ def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
             strength = max(value / most, 0.03)
             place = (left + column * side, (row - 1) * high)
             hint = f"{visible(names[row])}, {visible(names[column])}: {value:.3f}"
-            shapes.append(box(*place, side - 1, high - 1, "cell" if numbered else "bar", hint, strength))
+            shapes.append(filled_rectangle(*place, side - 1, high - 1, "cell" if numbered else "bar", hint, strength))
             if numbered:
                 told = f"{value:.2f}".removeprefix("0")
-                shapes.append(text(place[0] + side / 2, place[1] + high / 2 + 4, told, "small number", "middle"))
+                shapes.append(
+                    text_element(place[0] + side / 2, place[1] + high / 2 + 4, told, "small number", "middle")
+                )
     bottom = high * (number - 1)
     shapes += _below(names[:-1], left, bottom, side)
-    return drawing(WHOLE, bottom + _depth(names), title, shapes)
+    return drawing(FULL_PAGE, bottom + _depth(names), title, shapes)
 
 
 def curve_figure(title: str, errors: Numbers, mean: float) -> str:
     """Errors from the smallest to the largest, and their mean."""
-    left, right, top, floor = 52.0, WHOLE - 92.0, 12.0, 200.0
+    left, right, top, floor = 52.0, FULL_PAGE - 92.0, 12.0, 200.0
     ordered = np.sort(errors)
-    places = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), POINTS)).round().astype(int))
+    places = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), MOST_CURVE_POINTS)).round().astype(int))
     most = float(ordered[-1]) * 1.05 or 1.0
 
     def at(place: float, error: float) -> tuple[float, float]:
@@ -151,25 +162,25 @@ def curve_figure(title: str, errors: Numbers, mean: float) -> str:
     shapes = []
     for value in _ticks(most):
         y = at(0, value)[1]
-        shapes += [line([(left, y), (right, y)], "grid"), text(left - 8, y + 4, f"{value:g}", "tick", "end")]
+        shapes += [line([(left, y), (right, y)], "grid"), text_element(left - 8, y + 4, f"{value:g}", "tick", "end")]
     level = at(0, mean)[1]
     shapes += [
         f'<path d="M{area}Z" class="area"/>',
         line(points, "ours"),
         line([(left, level), (right, level)], "mean"),
-        text(right + 6, level + 4, f"mean {error_text(mean)}", "tick"),
+        text_element(right + 6, level + 4, f"mean {error_text(mean)}", "tick"),
         line([(left, floor), (right, floor)], "axis"),
-        text(left, floor + 18, "the best", "tick"),
-        text(right, floor + 18, "the worst", "tick", "end"),
-        text((left + right) / 2, floor + 18, f"{len(ordered):,} marginals", "tick", "middle"),
+        text_element(left, floor + 18, "the best", "tick"),
+        text_element(right, floor + 18, "the worst", "tick", "end"),
+        text_element((left + right) / 2, floor + 18, f"{len(ordered):,} marginals", "tick", "middle"),
     ]
-    return drawing(WHOLE, floor + 24, title, shapes)
+    return drawing(FULL_PAGE, floor + 24, title, shapes)
 
 
 def short(label: str) -> str:
     """The beginning of a label, safe to show."""
     shown = visible(label)
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
 def _longest(labels: Sequence[str]) -> int:
@@ -178,14 +189,14 @@ def _longest(labels: Sequence[str]) -> int:
 
 def _depth(labels: Sequence[str]) -> float:
     """How far down turned labels reach."""
-    return 18 + 0.71 * LETTER * _longest(labels)
+    return 18 + 0.71 * LETTER_WIDTH * _longest(labels)
 
 
 def _side(labels: Sequence[str], left: float, high: float) -> list[str]:
     """The labels of rows, as many as do not touch."""
-    every = ceil(APART / high)
+    every = ceil(LABEL_SPACING / high)
     return [
-        text(left - 6, (row + 0.5) * high + 4, short(label), "name", "end")
+        text_element(left - 6, (row + 0.5) * high + 4, short(label), "name", "end")
         for row, label in enumerate(labels)
         if row % every == 0
     ]
@@ -193,9 +204,9 @@ def _side(labels: Sequence[str], left: float, high: float) -> list[str]:
 
 def _below(labels: Sequence[str], left: float, top: float, wide: float) -> list[str]:
     """The labels of columns, turned, as many as do not touch."""
-    every = ceil(TURNED / wide)
+    every = ceil(TURNED_LABEL_SPACING / wide)
     return [
-        text(left + (place + 0.5) * wide + 3, top + 12, short(label), "name", "end", -45)
+        text_element(left + (place + 0.5) * wide + 3, top + 12, short(label), "name", "end", -45)
         for place, label in enumerate(labels)
         if place % every == 0
     ]

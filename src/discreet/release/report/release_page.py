@@ -15,7 +15,7 @@ Counted = Mapping[tuple[str, ...], tuple[Sequence[Sequence[str]], Numbers]]
 
 # So many cells of a column are shown as bars, and at a side of a heat map; so many heat maps; so many columns in the
 # matrix of all pairs; so many marginals are named.
-MOST_BARS, MOST_SIDE, MOST_MAPS, MOST_NAMED, FEW = 40, 20, 12, 30, 12
+MOST_BARS, MOST_SIDE, MOST_MAPS, MOST_NAMED, MOST_BARRED_MARGINALS = 40, 20, 12, 30, 12
 # Neighbouring cells of these columns may be put together; of the others, the smallest.
 _ORDERED = ("integers", "bins", "dates", "ordered categories")
 # The extra cells come last, and are no neighbours of the others.
@@ -130,7 +130,7 @@ def _errors(card: Card) -> str:
     words = """The L1 error of a marginal is the sum of the differences of all its cells, over the number of rows: 0 is
 exact, and 2 is as wrong as can be. Half of it is the share of rows that are in a wrong cell. These are estimates."""
     ranked = sorted(card.errors, key=lambda each: (each.error, each.columns))
-    if len(ranked) <= FEW:
+    if len(ranked) <= MOST_BARRED_MARGINALS:
         errors = np.array([each.error for each in ranked])
         title = "The estimated error of each marginal"
         return section(

@@ -12,7 +12,7 @@ from discreet.curator import Curator
 from discreet.ledger.accounts import Balance
 from discreet.parameter import positive
 from discreet.query.statement import shown_values
-from discreet.release.report.card import columns_of
+from discreet.release.report.card import card_columns
 from discreet.schema.column import Bins
 from discreet.schema.schema import Schema
 from discreet.schema.yaml.schema_file import schema_text
@@ -108,7 +108,7 @@ async def export(
 
 def columns(schema: Schema) -> list[Plain]:
     """The columns as JSON: kind, number of cells, and values or range."""
-    kinds = {each.name: each.kind for each in columns_of(schema.domain)}
+    kinds = {each.name: each.kind for each in card_columns(schema.domain)}
     found = []
     for name, column in schema.domain.columns:
         shown = shown_values(column)
