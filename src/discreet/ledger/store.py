@@ -138,8 +138,9 @@ def _writer(process: int) -> str:
 
 # How many entries are read at once.
 PAGE = 2000
-# How many bytes we append before SQLite's log is copied back, and what a row takes beside its text at most.
+# Bytes that are appended between checkpoints of SQLite's log, and what a row takes beside its text, at most.
 CHECKPOINT_BYTES, ROW_OVERHEAD = 2**21, 2**11
+# Seconds that a checkpoint waits for other processes.
 CHECKPOINT_TIMEOUT = 5
 
 
@@ -371,11 +372,8 @@ class _Statements:
         first = sa.bindparam("before", type_=sa.BigInteger) == sa.literal_column("0")
         # Postgres must be told the type of a missing value.
         values = sa.select(*(sa.cast(sa.bindparam(column.name), column.type) for column in ENTRY_TABLE.columns))
-        tail = (
-            sa.select(*_COLUMNS)
-            .where(ENTRY_TABLE.c.sequence > sa.bindparam("sequence"))
-            .order_by(ENTRY_TABLE.c.sequence)
-        )
+        later = ENTRY_TABLE.c.sequence > sa.bindparam("sequence")
+        tail = sa.select(*_COLUMNS).where(later).order_by(ENTRY_TABLE.c.sequence)
         self.tail = text(tail)
         self.page = f"{text(tail.add_columns(ENTRY_TABLE.c.key, ENTRY_TABLE.c.records))} LIMIT {PAGE}"
         self.find = {column: where(column) for column in ("key", "records", "sequence")}
