@@ -75,6 +75,7 @@ def test_links_inside_the_repository_lead_somewhere(path):
 HISTORY = {"CHANGELOG.md", "docs/decisions/13-rooms-and-names.md"}
 WRITTEN = [*PAGES, *PROOFS, *ROOT.glob("*.md"), ROOT / "tests/support/README.md"]
 HOUSE = ROOT / "src/discreet"
+FILES = {folder: sorted((ROOT / folder).rglob("*.py")) for folder in ("src", "tests")}
 ROOMS = {path.parent.name for path in HOUSE.glob("*/__init__.py")}
 # What begins with one of these is a path; the last line has rooms of earlier versions.
 PATHS = ROOMS | {"src", "tests", "docs", "bench"}
@@ -115,6 +116,11 @@ def is_python(said):
     return not parts or ".".join(parts[:2]) in names or parts[0] in names
 
 
+def beside(page):
+    """The names of the files that a page may call by their names alone: tests, and if it is no proof page, all."""
+    return {path.name for folder in ["tests", *([] if page in PROOFS else ["src"])] for path in FILES[folder]}
+
+
 def missing(text, page):
     """The paths, modules and functions that a text names between backticks and that are not there."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
@@ -123,6 +129,9 @@ def missing(text, page):
         if path and not is_file(said, page):
             yield said
         if re.fullmatch(r"discreet(\.\w+)+", said) and not is_python(said):
+            yield said
+        # A proof page speaks of the modules beside it, other pages of any.
+        if re.fullmatch(r"\w+\.py", said) and not (is_file(said, page) or said in beside(page)):
             yield said
     for where, what in re.findall(r"`([\w/]+\.py)` `([A-Za-z_.]+)`", prose):
         if not (HOUSE / where).exists() or what not in set(defined(HOUSE / where)):
@@ -144,6 +153,9 @@ def test_the_table_of_renamed_modules_leads_from_what_is_gone_to_what_is_there()
 
 def test_the_check_of_names_sees_what_is_not_there():
     page = ROOT / "docs/architecture.md"
+    proof = PROOFS[0]
+    assert list(missing("`gone.py`, `transaction.py`", page)) == ["gone.py"]
+    assert list(missing("`transaction.py`", proof)) == ["transaction.py"]
     assert list(missing("`ledger/gone.py` and `discreet.privacy.event`, `ledger/ledger.py` `Ledger.gone`", page)) == [
         "ledger/gone.py",
         "discreet.privacy.event",
