@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curator.people import desk_of
+from curator.people import DOMAIN, desk_of
 from discreet.accounting.event import Laplace
 from discreet.curator import Curator
 from discreet.errors import BadParameter, KeyReused, LedgerFailed, TableChanged
 from discreet.ledger import Budget, Ledger, verify
+from discreet.query.aggregates import count
+from discreet.query.linear import Ratio
+from discreet.query.predicate import col
 from discreet.schema import Domain, Integers
 from discreet.schema.unit import Identity
 from discreet.source.table import open as open_table
@@ -260,3 +263,13 @@ def test_a_key_that_could_be_that_of_a_part_of_another_request_is_refused(tmp_pa
             with pytest.raises(BadParameter, match="Use another key"):
                 ask()
         assert not desk.history()
+
+
+def test_a_quotient_and_a_total_are_not_a_total_and_a_quotient(tmp_path):
+    """Both batches are of the same three queries in the same order."""
+    one, two, three = (count(DOMAIN, col("city") == city) for city in ("Bern", "Oslo", "Rome"))
+    desk = desk_of(tmp_path)
+    desk.ask_many([Ratio(one, two), three], error=40, key="k")
+    with pytest.raises(KeyReused):
+        desk.ask_many([one, Ratio(two, three)], error=40, key="k")
+    desk.close()

@@ -289,3 +289,24 @@ def test_several_steps_of_one_payment_read_one_state(table, ledger, people, monk
     with pytest.raises(dp.SourceFailed, match=r"while it was read.*charged all the same"):
         desk.ask_many(["age >= 2", "sex = 'F'"], error=100)
     assert drawn == []
+
+
+@pytest.mark.parametrize("how", ["ask", "mwem", "k-means"])
+def test_a_file_that_is_written_while_it_is_read_is_charged_and_its_key_is_used_again(how, table, ledger, monkeypatch):
+    """That is seen when everything was read, and is a failure of the source as any other."""
+    desk = dp.Curator(table, budget=BUDGET, ledger=ledger)
+    real, looks = Engine._require_same_file, [0]
+
+    def written_at_the_second_look(self):
+        looks[0] += bool(spent(ledger))
+        if looks[0] == 2:
+            raise ConnectionError("a row: CANARY")
+        return real(self)
+
+    monkeypatch.setattr(Engine, "_require_same_file", written_at_the_second_look)
+    with pytest.raises(dp.SourceFailed, match=r'charged all the same \(entry \d+.*same key "one"') as caught:
+        PAYING[how](desk, table, ledger, "one")
+    assert "CANARY" not in str(caught.value)
+    left = ledger.remaining(table="people")
+    PAYING[how](desk, table, ledger, "one")
+    assert ledger.remaining(table="people") == left, "the payment that was left over has paid"

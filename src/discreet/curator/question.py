@@ -299,11 +299,13 @@ def keyed(
     key: str, kind: str, batch: Sequence[ParsedQuestion], accuracy: Accuracy, *, nonnegative: bool = False
 ) -> Keyed:
     """A request under a key. What matters is what was asked and how it is shown, not how it was written."""
-    asked = [query_to_plain(each) for parsed in batch for part in parsed.parts for each in part.questions]
+    # Each part by itself: two totals and a quotient may be the same three queries as a quotient and a total.
+    parts = [[[query_to_plain(each) for each in part.questions] for part in parsed.parts] for parsed in batch]
     how = [accuracy.error, accuracy.confidence, accuracy.epsilon, bool(accuracy.joint), bool(nonnegative)]
-    body = key_body(kind, [asked, [_layout(parsed, condition_to_plain) for parsed in batch], how])
-    # As version 1 wrote it: the layout with conditions as texts; and before that the accuracy, as it was
-    # represented.
+    body = key_body(kind, [parts, [_layout(parsed, condition_to_plain) for parsed in batch], how])
+    # As version 1 wrote it: all queries in one list, the layout with conditions as texts; and before that the accuracy,
+    # as it was represented.
+    asked = [each for one in parts for part in one for each in part]
     first = dumps([kind, asked, [_layout(parsed, legacy.text) for parsed in batch], how])
     fields = {name: getattr(accuracy, name) for name in ("error", "confidence", "epsilon", "joint")}
     old = legacy.named("Wish", **fields)

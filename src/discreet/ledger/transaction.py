@@ -178,7 +178,8 @@ def transact(
         told = _kept(receipt.released, codec)
         access.know()
         return Transacted(told, receipt.sequence, receipt.at, repeated=True)
-    with access.reading(), _failing(ledger, receipt, payment):
+    # Around all of it: that the rows were changed meanwhile is seen when the reading ends.
+    with _failing(ledger, receipt, payment), access.reading():
         told = measure()
     _recorded(ledger, receipt, told, codec, settle)
     access.know()
