@@ -95,9 +95,9 @@ def methods():
 
 def released(table, weights, epsilon, make):
     """A model made through the teller that pays and measures, what is known then, and the seconds that it took."""
-    from discreet.curator.procedures import Teller
+    from discreet.curator.release_run import Teller
     from discreet.ledger import Budget, Ledger
-    from discreet.plan.requests import run
+    from discreet.plan.plan import run
     from discreet.release.task import Brief, goal_of
 
     with tempfile.TemporaryDirectory() as folder:

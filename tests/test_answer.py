@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.answer import Answer, mean_of
+from discreet.answer import Answer, bar_text, error_text, mean_of, number_text
 from discreet.errors import BadParameter
 from discreet.ledger import Budget
-from discreet.report.rendering import bar_text, error_text, number_text
 
 
 @given(

@@ -16,8 +16,7 @@ ROOT = Path(discreet.__file__).parent
 STAGES = [
     "errors",
     "types",
-    "parameter",
-    "interval",
+    "numeric",
     "cache",
     "jit",
     "values",

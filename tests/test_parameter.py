@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, Mistake
-from discreet.parameter import positive, probability, rational, whole
+from discreet.numeric import positive, probability, rational, whole
 
 NOT_NUMBERS = ["1", True, False, None, 1j, [1], np.bool_(True), np.array([1.0])]
 NOT_FINITE = [

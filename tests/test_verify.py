@@ -10,8 +10,8 @@ from flint import arb
 from discreet import verify
 from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter
-from discreet.interval import ball, precision
 from discreet.mechanism import Law, gaussian, laplace, randomized_response
+from discreet.numeric import ball, precision
 from discreet.schema.unit import Unit
 from support.mechanism_values import ADD, ADD_PERSON, REPLACE, REPLACE_PERSON, UNITS
 

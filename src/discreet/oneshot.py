@@ -12,7 +12,7 @@ from discreet.answer import Answer, mean_of
 from discreet.errors import BadQuery
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
-from discreet.parameter import Number, positive, probability
+from discreet.numeric import Number, positive, probability
 from discreet.query.aggregates import AggregateQuery
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, everyone

@@ -11,7 +11,7 @@ from discreet.accounting import Approximate, Compose, DiscreteGaussian, Gaussian
 from discreet.accounting.composition import advanced_delta, advanced_epsilon
 from discreet.accounting.concentrated_dp import concentrated_epsilon
 from discreet.accounting.gaussian_dp import gaussian_epsilon
-from discreet.interval import ball, precision
+from discreet.numeric import ball, precision
 
 MILLIONTH = Fraction(1, 10**6)
 

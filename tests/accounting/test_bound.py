@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import Fault
-from discreet.interval import (
+from discreet.numeric import (
     ball,
     float_above,
     float_below,

@@ -17,7 +17,7 @@ from discreet.accounting.gaussian_dp import (
     squared_mu_of_bounded_range,
     squared_mu_of_pure,
 )
-from discreet.interval import ball, precision
+from discreet.numeric import ball, precision
 
 
 def at_most(true, bound):

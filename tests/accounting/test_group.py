@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet.accounting import Gaussian, group_budget, group_rho, group_squared_mu, loss
 from discreet.errors import BadParameter
-from discreet.interval import ball, precision
+from discreet.numeric import ball, precision
 
 
 @settings(deadline=None)

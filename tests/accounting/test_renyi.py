@@ -18,7 +18,7 @@ from discreet.accounting.concentrated_dp import (
 )
 from discreet.accounting.gaussian_dp import gaussian_delta
 from discreet.accounting.renyi_dp import bounded_range_divergence, pure_divergence
-from discreet.interval import ball, precision
+from discreet.numeric import ball, precision
 
 SIZES = [Fraction(1, 10**4), Fraction(1, 10), Fraction(1), Fraction(4), Fraction(30)]
 SOME_ORDERS = ORDERS[::9]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet.accounting import ORDERS
 from discreet.accounting.gaussian_dp import squared_mu_of_bounded_range, squared_mu_of_pure
 from discreet.accounting.renyi_dp import bounded_range_divergence
-from discreet.interval import ball, precision
+from discreet.numeric import ball, precision
 
 scores = st.lists(st.tuples(st.integers(-20, 20), st.integers(-1, 1)), min_size=2, max_size=6)
 sizes = st.sampled_from([Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)])

@@ -9,14 +9,14 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-import discreet.curator.procedures
+import discreet.curator.release_run
 from discreet.accounting.event import Gaussian, Selection
-from discreet.curator.procedures import Teller
 from discreet.curator.records import Prints, from_bytes
+from discreet.curator.release_run import Teller
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, SealBroken, TooLarge
 from discreet.ledger import Budget
 from discreet.mechanism.distance import farthest, noisy_distances
-from discreet.plan.requests import Distances, Farthest, marginal_moves, run
+from discreet.plan.plan import Distances, Farthest, marginal_moves, run
 from discreet.schema import Boolean, Domain, Integers, Schema, Unit
 from discreet.source.frame import Frame
 from discreet.source.table import Table
@@ -143,7 +143,7 @@ def test_a_selection_that_takes_distances_for_monotone_is_seen(unit, tmp_path, m
     def eager(**named):
         return replace(farthest(**{**named, "epsilon": 2 * named["epsilon"]}), event=Selection(named["epsilon"]))
 
-    monkeypatch.setattr(discreet.curator.procedures, "farthest", eager)
+    monkeypatch.setattr(discreet.curator.release_run, "farthest", eager)
     assert seen(unit, tmp_path) == {"more than paid"}
 
 
@@ -153,7 +153,7 @@ def test_half_the_noise_is_seen(unit, tmp_path, monkeypatch):
         said = noisy_distances(**named)
         return replace(noisy_distances(**{**named, "sigma": named["sigma"] / 2}), event=said.event)
 
-    monkeypatch.setattr(discreet.curator.procedures, "noisy_distances", narrow)
+    monkeypatch.setattr(discreet.curator.release_run, "noisy_distances", narrow)
     assert seen(unit, tmp_path) == {"more than paid"}
 
 
@@ -162,7 +162,7 @@ def test_the_price_of_one_distance_for_all_is_seen(tmp_path, monkeypatch):
         said = noisy_distances(**named)
         return replace(said, event=Gaussian(named["sigma"], named["sensitivity"][-1].l1 ** 2))
 
-    monkeypatch.setattr(discreet.curator.procedures, "noisy_distances", cheap)
+    monkeypatch.setattr(discreet.curator.release_run, "noisy_distances", cheap)
     monkeypatch.setattr(Distances, "event", lambda *_: Gaussian(Fraction(5), Fraction(1)))
     assert seen(ADD, tmp_path) == {"more than paid"}
 
@@ -182,7 +182,7 @@ def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
 def test_a_wrong_sensitivity_opens_no_seal(forget, tmp_path, monkeypatch):
     """Nothing is told; what was paid is gone."""
     unit = PERSONS if forget == "contributions" else REPLACE
-    monkeypatch.setattr(discreet.curator.procedures, "marginal_moves", lambda *named: marginal_moves(*named[:-1], ADD))
+    monkeypatch.setattr(discreet.curator.release_run, "marginal_moves", lambda *named: marginal_moves(*named[:-1], ADD))
     (table, _) = random_pair(np.random.default_rng(0), unit=unit, domain=KEEPS).tables()
     for kind in (
         lambda scopes, middle: Distances(scopes, middle, Fraction(5), "how wrong"),

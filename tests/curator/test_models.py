@@ -15,7 +15,7 @@ import discreet.plan.model_forecast
 import discreet.plan.steps
 from discreet.accounting.event import Coin, Compose, Gaussian, Nothing
 from discreet.curator.checked_model import Models
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.ledger import ANYONE

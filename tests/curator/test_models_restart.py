@@ -11,7 +11,7 @@ import pytest
 
 import discreet.plan.build_model
 from discreet.accounting.event import Coin, Gaussian, Nothing
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.ledger import Budget
 from discreet.plan.build_model import Built

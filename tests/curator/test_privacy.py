@@ -14,7 +14,7 @@ import discreet.plan.steps
 from discreet.accounting.event import Gaussian, Nothing
 from discreet.accounting.filter import GRAIN
 from discreet.curator import Curator
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.plan.plan import Steps

@@ -13,7 +13,7 @@ from discreet.errors import BadData, BadParameter, BadQuery, BudgetExceeded, Key
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.ledger import Budget
 from discreet.model.dense.dense_model import Dense
-from discreet.plan.requests import Measure
+from discreet.plan.plan import Measure
 from discreet.query.linear import Marginal
 from discreet.query.workload import all_subsets, marginals, prefixes, ranges
 from discreet.release import method_choice as methods

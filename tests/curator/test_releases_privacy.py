@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import discreet.curator.procedures
+import discreet.curator.release_run
 import discreet.model.mixture.ensemble
 import discreet.plan.plan
 import discreet.release.method_choice
@@ -14,11 +14,10 @@ import discreet.release.methods.mixture
 from discreet.accounting.event import Nothing, Selection
 from discreet.accounting.filter import GRAIN
 from discreet.accounting.gaussian_dp import gaussian_limit
-from discreet.curator.procedures import Teller
-from discreet.curator.release_run import Releasing
+from discreet.curator.release_run import Releasing, Teller
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
-from discreet.plan.requests import Measure
+from discreet.plan.plan import Measure
 from discreet.query.linear import Marginal
 from discreet.release.method_choice import METHODS
 from discreet.release.task import Forecast
@@ -186,7 +185,7 @@ def twice_the_rate(right):
 @pytest.mark.parametrize(("method", "name"), [("adaptive", "farthest"), ("mwem", "largest_surprise")])
 def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, unit, tmp_path, monkeypatch):
     """So is one with half the sensitivity: both are twice the rate."""
-    teller = discreet.curator.procedures
+    teller = discreet.curator.release_run
     monkeypatch.setattr(teller, name, twice_the_rate(getattr(teller, name)))
     assert seen(method, tmp_path, unit=unit, tries=1 if method == "mwem" else 2) == {"more than paid"}
 
@@ -194,30 +193,30 @@ def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, uni
 @pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize(("unit", "times"), [(ADD, 4), (REPLACE, 2)])
 def test_a_small_table_that_is_chosen_too_sharply_is_seen(unit, times, tmp_path, monkeypatch):
-    right = discreet.curator.procedures.choosing
+    right = discreet.curator.release_run.choosing
 
     def eager(*args, **named):
         mechanism, imbalances = right(*args, **{**named, "epsilon": times * named["epsilon"]})
         return replace(mechanism, event=Selection(named["epsilon"])), imbalances
 
-    monkeypatch.setattr(discreet.curator.procedures, "choosing", eager)
+    monkeypatch.setattr(discreet.curator.release_run, "choosing", eager)
     assert seen("small_db", tmp_path, unit=unit, persons=30) == {"more than paid"}
 
 
 def test_half_the_noise_of_a_look_is_seen(tmp_path, monkeypatch):
-    right = discreet.curator.procedures.noisy_distances
+    right = discreet.curator.release_run.noisy_distances
 
     def narrow(**named):
         return replace(right(**{**named, "sigma": named["sigma"] / 2}), event=right(**named).event)
 
-    monkeypatch.setattr(discreet.curator.procedures, "noisy_distances", narrow)
+    monkeypatch.setattr(discreet.curator.release_run, "noisy_distances", narrow)
     assert seen("mixture", tmp_path, unit=REPLACE) == {"more than paid"}
 
 
 @pytest.mark.usefixtures("_tried")
 def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monkeypatch):
     """Next to no noise, and the price of much."""
-    right, do, why = discreet.curator.procedures.noisy_distances, Teller.do, []
+    right, do, why = discreet.curator.release_run.noisy_distances, Teller.do, []
 
     def hears(self, request, *more):
         why.append(request.why)
@@ -230,7 +229,7 @@ def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monke
     monkeypatch.setattr(Teller, "do", hears)
     assert seen("auto", tmp_path, tries=1) == set()
     assert VERDICT in why
-    monkeypatch.setattr(discreet.curator.procedures, "noisy_distances", bare)
+    monkeypatch.setattr(discreet.curator.release_run, "noisy_distances", bare)
     assert seen("auto", tmp_path, tries=1) == {"more than paid"}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import discreet.plan.steps
 from discreet.curator import Curator
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.errors import BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger, verify
 from discreet.query import col, count

@@ -13,7 +13,7 @@ from discreet.accounting.event import Coin
 from discreet.accounting.filter import renyi_gate
 from discreet.accounting.renyi_dp import ORDERS, hit_divergence
 from discreet.curator.records import Session, session_from_plain, session_to_plain
-from discreet.interval import ball, precision
+from discreet.numeric import ball, precision
 from discreet.plan.build_model import Built
 from discreet.verify import tables
 

@@ -11,7 +11,7 @@ import discreet as dp
 from discreet.accounting.event import Nothing
 from discreet.lab.textbook.mwem import mwem
 from discreet.ledger import Ledger
-from discreet.ledger.idempotency import FAILED
+from discreet.ledger.history import FAILED
 from discreet.source.engines.engine import Engine
 
 BUDGET = dp.Budget(epsilon=1, delta=1e-9)

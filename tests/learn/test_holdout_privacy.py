@@ -12,7 +12,6 @@ from discreet import verify
 from discreet.accounting.event import AboveThreshold, Coin, Compose, Gaussian, Repeat, total_loss
 from discreet.accounting.filter import accounting_for, pure_gate
 from discreet.accounting.renyi_dp import ORDERS
-from discreet.interval import ball, precision
 from discreet.learn.holdout import generalization as population
 from discreet.learn.holdout import held_session as held
 from discreet.learn.holdout import holdout, leaderboard
@@ -23,6 +22,7 @@ from discreet.learn.holdout.leaderboard import Leaderboard
 from discreet.mechanism.protocol import LAW_BITS, Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
+from discreet.numeric import ball, precision
 from discreet.source.source import unseal
 from support.holdout_replay import BUDGETS, heard_session, scripts
 from support.neighbours import differences, told

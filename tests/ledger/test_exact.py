@@ -39,7 +39,6 @@ from discreet.accounting.filter import FULL_TICKS, Gate, charge_of
 from discreet.accounting.gaussian_dp import squared_mu_of_pure
 from discreet.accounting.renyi_dp import pure_divergence
 from discreet.errors import BudgetExceeded, LedgerDamaged, Mistake, Refusal
-from discreet.interval import greatest
 from discreet.ledger import Budget, Ledger, Scope, verify
 from discreet.ledger import declarations as cap_module
 from discreet.ledger import ledger as ledger_module
@@ -48,6 +47,7 @@ from discreet.ledger.accounts import Caps, balances, gate_of
 from discreet.ledger.declarations import cap_draft
 from discreet.ledger.state import State, folded, misfits
 from discreet.ledger.store import Entry
+from discreet.numeric import greatest
 from ledger.truth import Cap, Truth, added, loss, parts
 
 TABLES = ("a", "b", "c")

@@ -29,7 +29,7 @@ from discreet.query.product import Product
 from discreet.query.residual import Measurement, Residual
 from discreet.query.statement import Aggregate, Group, Order, Select
 from discreet.schema.column import Bins, Boolean, Categories, Integers
-from discreet.schema.domain import Domain
+from discreet.schema.domain import Domain, column_print
 from discreet.schema.unit import Unit
 from discreet.source.array_points import Grid
 
@@ -89,7 +89,7 @@ def test_a_value_is_written_as_it_was(value, written):
 
 
 def test_the_print_of_a_column_and_of_a_domain_are_what_they_were():
-    assert legacy.column_print(Integers(0, 9)) == "a78571285c75e987"
+    assert column_print(Integers(0, 9)) == "a78571285c75e987"
     assert legacy.domain_print(Domain({"age": Integers(0, 9)})) == "9db856cafbf04b77"
 
 

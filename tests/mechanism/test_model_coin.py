@@ -14,8 +14,8 @@ from discreet.accounting.filter import FULL_TICKS, GRAIN, renyi_gate
 from discreet.accounting.renyi_dp import ORDERS, hit_divergence
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, SealBroken
-from discreet.interval import ball, precision
 from discreet.mechanism import model_coin
+from discreet.numeric import ball, precision
 from discreet.source.source import Exact
 from discreet.verify import tables
 from support.statistics import verdict

@@ -10,9 +10,9 @@ from discreet import noise, verify
 from discreet.accounting.event import Gaussian
 from discreet.accounting.sensitivity import Sensitivity, pieces_sensitivity
 from discreet.errors import BadParameter, SealBroken
-from discreet.interval import precision
 from discreet.mechanism import discrete_gaussian, gaussian, gaussian_pieces, laplace, public
 from discreet.mechanism.protocol import LAW_BITS
+from discreet.numeric import precision
 from discreet.query import Marginal, Residual
 from discreet.query.residual import Measurement, axis_of_size
 from discreet.schema import Boolean, Categories, Domain, Integers, Unit

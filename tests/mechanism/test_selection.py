@@ -12,11 +12,11 @@ from scipy.integrate import quad
 from discreet import verify
 from discreet.accounting.sensitivity import matrix_sensitivity
 from discreet.errors import BadParameter, SealBroken
-from discreet.interval import precision
 from discreet.mechanism import exponential, noisy_max
 from discreet.mechanism.exponential import exponential_law
 from discreet.mechanism.noisy_max import permute_and_flip_law
 from discreet.noise.law import exp_minus
+from discreet.numeric import precision
 from support.broken_mechanisms import (
     exponential_twice_too_eager,
     noisy_max_twice_too_eager,

@@ -11,11 +11,11 @@ from flint import arb
 from discreet import noise, verify
 from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, SealBroken, TooLarge
-from discreet.interval import ball, precision
 from discreet.mechanism import exponential, imbalance_effects, small_table
 from discreet.mechanism.protocol import LAW_BITS
 from discreet.mechanism.smalldb import draw_level, levels, multisets, unranked
 from discreet.noise.law import exp_minus
+from discreet.numeric import ball, precision
 from support.broken_mechanisms import pretend
 from support.mechanism_values import ADD, ONE, REPLACE, UNITS, floats, sealed, total
 from support.statistics import assert_follows, rejects

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.interval import precision
 from discreet.noise import kernel, law
 from discreet.noise import kernel as compiled
 from discreet.noise.sample import Digits, _gaussian_shape, _laplace_shape, decide_exactly, magnitude
+from discreet.numeric import precision
 
 SCALES = [Fraction(3, 10), Fraction(1), Fraction(21, 2), Fraction(10**6), Fraction(10**12)]
 SHAPES = [make(scale) for make in (_laplace_shape, _gaussian_shape) for scale in SCALES]

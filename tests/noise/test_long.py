@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.interval import precision
 from discreet.noise import discrete_gaussian, law
 from discreet.noise.sample import magnitude
+from discreet.numeric import precision
 from noise.karney import rounded
 from noise.test_inversion import assert_mass, walk
 from noise.test_sample import TAILS, binned, binned_law, discrete_gaussian_law

@@ -7,12 +7,12 @@ import pytest
 from flint import arb
 
 from discreet.errors import BadParameter
-from discreet.interval import precision
 from discreet.noise import exponential_race, gumbel_race, kernel
 from discreet.noise import kernel as compiled
 from discreet.noise.kernel import exponential_table
 from discreet.noise.race import _noise, decide
 from discreet.noise.sample import Digits
+from discreet.numeric import precision
 from support.statistics import assert_follows, rejects
 
 SCORES = [[0, 0], [0, 1, 2], [3, 3, 0, 5], [Fraction(1, 3), Fraction(1, 2), 0]]

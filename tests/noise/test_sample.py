@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.interval import precision
 from discreet.noise import discrete_gaussian, discrete_laplace, law, rounded_gaussian
+from discreet.numeric import precision
 from noise.karney import rounded
 from support.needs import needs
 from support.statistics import assert_follows, rejects

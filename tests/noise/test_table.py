@@ -7,7 +7,6 @@ from math import isnan
 import pytest
 from flint import arb
 
-from discreet.interval import ball, precision
 from discreet.noise import kernel
 from discreet.noise.kernel import (
     QuantileTable,
@@ -16,6 +15,7 @@ from discreet.noise.kernel import (
     normal_coefficients,
     normal_table,
 )
+from discreet.numeric import ball, precision
 
 ROUNDING = arb(2) ** -53
 # How far the kernel's place in a cell can be from the true one: one rounding of a number below 128, and the digits of T

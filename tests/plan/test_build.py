@@ -10,8 +10,7 @@ from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.build_model import Built, build, model_of
 from discreet.plan.model_forecast import Stream, counts_rows, model_units, probes
-from discreet.plan.plan import measured
-from discreet.plan.requests import Choose, Measure, Quantile, run
+from discreet.plan.plan import Choose, Measure, Quantile, measured, run
 from discreet.plan.steps import Target
 from discreet.query.linear import Linear
 from discreet.query.product import Product

@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet.accounting.filter import loss
 from discreet.estimate.gaussian_estimator import GaussianLattice
-from discreet.plan.requests import Distances, Measure
+from discreet.plan.plan import Distances, Measure
 
 
 class Oracle:

@@ -12,11 +12,11 @@ import pytest
 
 import discreet.release.methods.fitting
 from discreet.accounting.filter import loss
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger
 from discreet.model.mixture.ensemble import fit_ensemble
-from discreet.plan.requests import run
+from discreet.plan.plan import run
 from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Categories, Domain, Schema, Unit
 from discreet.source.frame import Frame

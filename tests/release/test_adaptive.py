@@ -13,7 +13,7 @@ from discreet.errors import BadParameter
 from discreet.estimate.gaussian_estimator import GaussianLattice, selection_for
 from discreet.ledger import Budget
 from discreet.ledger.ledger import ANYONE
-from discreet.plan.requests import Farthest, Measure, run
+from discreet.plan.plan import Farthest, Measure, run
 from discreet.release.budget_allocation import noise_after, rising_step
 from discreet.release.methods.aim import adaptive, candidates_of
 from discreet.release.task import goal_of

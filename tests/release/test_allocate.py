@@ -17,9 +17,8 @@ from discreet.errors import BadParameter
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.measurements import GaussianResiduals
 from discreet.estimate.residual_lattice import precision_prices
-from discreet.estimate.separable import axes_of
 from discreet.query.linear import Marginal
-from discreet.query.residual import Residual
+from discreet.query.residual import Residual, axes_of
 from discreet.query.workload import conjunctions, marginals
 from discreet.release.methods.residual_planner import PLANNER, allocate, as_steps, market_of, terms
 from discreet.release.methods.residual_workload import asked_marginals, asked_prefixes, asked_questions, asked_ranges

@@ -11,8 +11,7 @@ from discreet.estimate.gaussian_estimator import GaussianLattice, gaussian_noise
 from discreet.estimate.laplace_estimator import LaplaceMarginals, estimator_for, laplace_noise
 from discreet.estimate.measurements import GaussianQuery, LaplaceMarginal
 from discreet.model.interface import total_of
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Measure, run
+from discreet.plan.plan import Measure, Steps, run
 from discreet.query.linear import Marginal
 from discreet.release.budget_allocation import measure_row_count
 from discreet.release.methods.direct import best_depth, depths, direct_release, direct_steps, known_variance

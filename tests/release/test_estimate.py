@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.ledger import Budget, Ledger
 from discreet.model.dense.dense_model import Dense
@@ -14,7 +14,7 @@ from discreet.model.mixture.ensemble import fit_ensemble
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.rows import Rows
 from discreet.model.tree.tree_model import fit_tree
-from discreet.plan.requests import run
+from discreet.plan.plan import run
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.release.error.estimated_error import estimated_error_of, estimated_errors, members_of

@@ -9,7 +9,7 @@ from discreet.errors import BadParameter, TooLarge
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.laplace_estimator import LaplaceMarginals
 from discreet.model.interface import total_of
-from discreet.plan.requests import Measure, run
+from discreet.plan.plan import Measure, run
 from discreet.query.workload import ranges
 from discreet.release.methods.residual_planner import allocate, as_steps, lattice
 from discreet.release.methods.residual_workload import asked_questions

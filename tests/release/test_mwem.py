@@ -13,10 +13,10 @@ from discreet.accounting.event import total_loss as cost
 from discreet.accounting.filter import accounting_for
 from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
-from discreet.interval import precision
 from discreet.lab.textbook.mwem import Batch, Learner, expected_rows, mwem, plan_rounds, project
 from discreet.mechanism.protocol import LAW_BITS, Law
 from discreet.model.dense.dense_model import Dense
+from discreet.numeric import precision
 from discreet.query.aggregates import count, total
 from discreet.query.workload import monotone_conjunctions
 from support.failing_source import Unreadable

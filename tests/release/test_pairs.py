@@ -9,7 +9,7 @@ import pytest
 
 from discreet.model.interface import total_of
 from discreet.model.mixture.ensemble import fit_ensemble
-from discreet.plan.requests import Distances, Measure, run
+from discreet.plan.plan import Distances, Measure, run
 from discreet.query.residual import axis_of
 from discreet.release.methods import fitting
 from discreet.release.methods import mixture as module

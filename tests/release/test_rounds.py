@@ -13,8 +13,7 @@ from discreet.estimate.measurements import GaussianQuery
 from discreet.lab.textbook.mwem_release import number_of_rounds, rounds, too_many
 from discreet.lab.textbook.small_db import cells_of_goal, number_of_cells
 from discreet.model.dense.dense_model import Dense
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Choose, Measure
+from discreet.plan.plan import Choose, Measure, Steps
 from discreet.query.linear import Linear
 from discreet.release.methods.direct import direct_steps
 from discreet.release.task import Brief, goal_of

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from discreet.accounting.event import Selection
-from discreet.curator.procedures import Teller
 from discreet.curator.records import Prints, from_bytes
+from discreet.curator.release_run import Teller
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.lab.textbook.small_db import MOST_WORK, best_size, cells_of_goal, small, too_many_tables
-from discreet.plan.requests import SmallTable
+from discreet.plan.plan import SmallTable
 from discreet.release.task import Brief, goal_of
 from discreet.schema import Boolean, Domain, Schema, Unit
 from discreet.source.frame import Frame

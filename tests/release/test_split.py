@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.model.interface import total_of
 from discreet.model.mixture.mixture_model import Mixture
-from discreet.plan.requests import Measure, run
+from discreet.plan.plan import Measure, run
 from discreet.query.residual import Residual
 from discreet.release.budget_allocation import steps_within
 from discreet.release.methods import pair_split as module

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.estimate.laplace_estimator import estimator_for
-from discreet.plan.requests import Distances, Measure, run
+from discreet.plan.plan import Distances, Measure, run
 from discreet.query.residual import Residual
 from discreet.release import method_choice as methods
 from discreet.release.budget_allocation import steps_within

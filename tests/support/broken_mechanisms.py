@@ -9,10 +9,10 @@ from flint import arb
 
 from discreet.accounting.event import AboveThreshold, Pure
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.interval import precision
 from discreet.mechanism import exponential, gaussian, laplace, noisy_max, randomized_response, sparse_vector
 from discreet.mechanism.protocol import LAW_BITS, Interactive, Law, Mechanism
 from discreet.noise.law import laplace_mass, laplace_tail
+from discreet.numeric import precision
 
 
 def _never(*_, **__):

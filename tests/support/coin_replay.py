@@ -21,7 +21,7 @@ from discreet.accounting.event import Coin
 from discreet.accounting.filter import GRAIN
 from discreet.accounting.renyi_dp import ORDERS, bounded_range_divergence, hit_divergence
 from discreet.curator import Curator
-from discreet.interval import precision
+from discreet.numeric import precision
 from discreet.source.source import unseal
 from support.model_sessions import HeardLedger
 from support.neighbours import HeardTable, Session, differences, listening, outcome

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.interval import precision
 from discreet.mechanism.protocol import LAW_BITS
+from discreet.numeric import precision
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 

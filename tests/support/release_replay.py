@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-import discreet.curator.procedures
+import discreet.curator.release_run
 import discreet.lab.textbook.small_db
 import discreet.mechanism.smalldb
 from discreet import noise
@@ -25,10 +25,10 @@ from discreet.accounting.filter import FULL_TICKS
 from discreet.accounting.filter import loss as price_of
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.curator import Curator
-from discreet.curator.procedures import Teller
+from discreet.curator.release_run import Teller
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.model.mixture.ensemble import fit_ensemble
-from discreet.plan.requests import Choose, Distances, Farthest, Measure, SmallTable
+from discreet.plan.plan import Choose, Distances, Farthest, Measure, SmallTable
 from support.coin_replay import Replayed, distances_of, listening_to_coins
 from support.model_sessions import HeardLedger
 from support.neighbours import HeardTable, declared_loss, differences, disorder, loss, outcome
@@ -94,7 +94,7 @@ def heard_requests(session):
 @contextmanager
 def heard_tables(session, rng, first=None):
     """Hear how small tables are chosen; with a `first` session, choose its own. There are few to choose from."""
-    right = discreet.curator.procedures.choosing
+    right = discreet.curator.release_run.choosing
 
     def choosing(*args, **named):
         mechanism, imbalances = right(*args, **named)
@@ -118,7 +118,7 @@ def heard_tables(session, rng, first=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discreet.lab.textbook.small_db, "MOST_WORK", MOST_WORK)
         patch.setattr(discreet.lab.textbook.small_db, "MOST_MULTISETS", MOST_TABLES)
-        patch.setattr(discreet.curator.procedures, "choosing", choosing)
+        patch.setattr(discreet.curator.release_run, "choosing", choosing)
         patch.setattr(discreet.mechanism.smalldb, "draw_level", draw_level)
         # Which of the tables that are equally good: nothing depends on it.
         patch.setattr(noise, "uniform_below", lambda bound: bound // 2)

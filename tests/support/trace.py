@@ -91,9 +91,9 @@ def known(recorder, folder):
 def release(recorder, folder):
     """A release of all two-way marginals."""
     people, desk = _desk(folder)
-    goal = dp.marginals(people.domain, 2)
+    goal, budget = dp.marginals(people.domain, 2), dp.Budget(epsilon=0.3, delta=1e-9)
     with recorder.recording():
-        desk.release(goal, budget=dp.Budget(epsilon=0.3, delta=1e-9))
+        desk.release(goal, budget=budget)
 
 
 def kmeans(recorder, folder):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.accounting.event import Event, Gaussian, total_loss
 from discreet.accounting.filter import By, accounting_for
 from discreet.errors import BadParameter
-from discreet.interval import least, upper_bound
-from discreet.parameter import positive, probability
+from discreet.numeric import least, positive, probability, upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
@@ -71,7 +70,7 @@ def lecture_sigma(*, epsilon: Any, delta: Any, squared_sensitivity: Any = 1) -> 
     squared = positive("squared_sensitivity", squared_sensitivity)
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return 2 * (-ball(squared) * ball(d).log()).sqrt() / ball(e)
 

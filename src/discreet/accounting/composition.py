@@ -19,7 +19,7 @@ from discreet.accounting.event import (
     pure_epsilon,
 )
 from discreet.accounting.gaussian_dp import gaussian_epsilon
-from discreet.interval import least, upper_bound
+from discreet.numeric import least, upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
@@ -91,7 +91,7 @@ def advanced_epsilon(squares: Amount, delta: Fraction) -> Amount:
     total = Fraction(squares)
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return ball(total) / 2 + (-2 * ball(total) * ball(delta).log()).sqrt()
 
@@ -107,7 +107,7 @@ def advanced_delta(squares: Amount, epsilon: Fraction) -> Amount:
     exponent = (epsilon - Fraction(squares) / 2) ** 2 / (2 * Fraction(squares))
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return (-ball(exponent)).exp()
 

@@ -20,7 +20,7 @@ from discreet.accounting.event import (
     multiply_amount,
     pure_epsilon,
 )
-from discreet.interval import lower_bound, upper_bound
+from discreet.numeric import lower_bound, upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
@@ -134,7 +134,7 @@ CONCENTRATED = Accounting[Amount](
 
 
 def _ball(value: Fraction) -> "arb":
-    from discreet.interval import ball
+    from discreet.numeric import ball
 
     return ball(value)
 

@@ -1,7 +1,7 @@
 """What a mechanism did, as a value: the algebra of events.
 
 An event says what was done to the table, never what it cost; the cost in any currency is a function of it (`loss.py`).
-All parameters are exact rationals (other numbers are read by `discreet.parameter`), and nonsense is refused here: a
+All parameters are exact rationals (other numbers are read by `discreet.numeric`), and nonsense is refused here: a
 negative scale or count would be a negative price. An L2 sensitivity may be the square root of two: it is kept squared.
 
 Accountings: a currency for privacy losses, as a small tuple of functions, and composition.
@@ -23,7 +23,7 @@ from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from discreet.errors import BadData, BadParameter
-from discreet.parameter import rational, whole
+from discreet.numeric import rational, whole
 
 
 def _read(event: object, *, above_zero: tuple[str, ...] = (), at_least_zero: tuple[str, ...] = ()) -> None:

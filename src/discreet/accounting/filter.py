@@ -23,8 +23,7 @@ from discreet.accounting.pld import PLD
 from discreet.accounting.renyi_dp import ORDERS, RENYI
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BudgetExceeded, did_you_mean
-from discreet.interval import float_above
-from discreet.parameter import positive, probability
+from discreet.numeric import float_above, positive, probability
 
 By = Literal["pure", "basic", "advanced", "concentrated", "gaussian", "renyi", "pld"]
 

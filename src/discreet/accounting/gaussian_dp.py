@@ -18,8 +18,16 @@ from discreet.accounting.event import (
     multiply_amount,
     pure_epsilon,
 )
-from discreet.interval import float_above, float_below, greatest, least, surely_at_most, upper_bound
-from discreet.parameter import positive, probability
+from discreet.numeric import (
+    float_above,
+    float_below,
+    greatest,
+    least,
+    positive,
+    probability,
+    surely_at_most,
+    upper_bound,
+)
 
 if TYPE_CHECKING:
     from flint import arb
@@ -174,7 +182,7 @@ GAUSSIAN = Accounting[Amount](
 def _delta_ball(squared_mu: Fraction, epsilon: Fraction) -> "arb":
     from flint import arb
 
-    from discreet.interval import ball
+    from discreet.numeric import ball
 
     mu, e = ball(squared_mu).sqrt(), ball(epsilon)
     root = arb(2).sqrt()
@@ -185,7 +193,7 @@ def _delta_ball(squared_mu: Fraction, epsilon: Fraction) -> "arb":
 def _squared_mu_ball(epsilon: Fraction) -> "arb":
     from flint import arb
 
-    from discreet.interval import ball
+    from discreet.numeric import ball
 
     # Φ⁻¹(p) = √2 erfc⁻¹(2(1 − p)) = √2 erf⁻¹(2p − 1): the first keeps its digits for large epsilon, the other for
     # small.

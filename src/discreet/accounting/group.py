@@ -3,8 +3,7 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.interval import upper_bound
-from discreet.parameter import positive, probability, whole
+from discreet.numeric import positive, probability, upper_bound, whole
 
 if TYPE_CHECKING:
     from flint import arb
@@ -36,7 +35,7 @@ def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction
         return k * e, Fraction(1)
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return ball(d) * ball(k * e).expm1() / ball(e).expm1()
 

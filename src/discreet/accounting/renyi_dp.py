@@ -22,7 +22,7 @@ from discreet.accounting.event import (
     pure_epsilon,
 )
 from discreet.cache import memoize
-from discreet.interval import surely_at_most, upper_bound
+from discreet.numeric import surely_at_most, upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
@@ -51,7 +51,7 @@ def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
         return Fraction(0)
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         e, a = ball(epsilon), ball(order)
         return (((a - ball(Fraction(1, 2))) * e).cosh() / (e / 2).cosh()).log() / (a - 1)
@@ -76,7 +76,7 @@ def bounded_range_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
         return Fraction(0)
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         e, a = ball(epsilon), ball(order)
         c = (a * e).expm1() / e.expm1()
@@ -102,12 +102,12 @@ def hit_divergence(log_odds: Fraction, order: Fraction) -> Amount:
     """
 
     def room() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return 1 + ball(order) * (-ball(log_odds)).expm1()
 
     def formula() -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return -(ball(order) * ball(log_odds) + room().log()) / (ball(order) - 1)
 

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.cache import memoize
+from discreet.errors import BadParameter
+from discreet.numeric import Number, positive
 from discreet.schema.unit import Unit
 
 if TYPE_CHECKING:
@@ -281,3 +283,25 @@ def _norms(moves: NDArray[Any]) -> tuple[int, int, int]:
     """The largest sum of absolute values, sum of squares and absolute value of a column."""
     sizes = np.abs(moves)
     return int(sizes.sum(axis=0).max()), int((sizes * sizes).sum(axis=0).max()), int(sizes.max())
+
+
+Norm = Literal["l1", "l2_squared", "linf"]
+NORMS: tuple[Norm, ...] = ("l1", "l2_squared", "linf")
+
+
+def read_sensitivity(sensitivity: Sensitivity | Number, norm: Norm) -> Sensitivity:
+    """A sensitivity, from one or from a plain number that holds in every norm; the norm in use must be above zero.
+
+    >>> read_sensitivity(2, "l1").l2_squared
+    Fraction(4, 1)
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        step = "Give exact.sensitivity, or a number, say 1."
+        number = positive("sensitivity", sensitivity, next_step=step)
+        return Sensitivity(l1=number, l2_squared=number**2, linf=number)
+    if getattr(sensitivity, norm) <= 0:
+        raise BadParameter(
+            f"the {norm} sensitivity is {getattr(sensitivity, norm)}; noise needs one above 0. "
+            "A value that no person can move is public: answer it without a mechanism."
+        )
+    return sensitivity

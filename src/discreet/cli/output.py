@@ -117,7 +117,7 @@ def print_known(columns: Mapping[str, Sequence[Any]], confidence: float) -> None
     from rich.table import Table
     from rich.text import Text
 
-    from discreet.report.rendering import error_text
+    from discreet.answer import error_text
 
     console = Console(highlight=False)
     if not columns["columns"]:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 
 from discreet.errors import AnswerLost, BadParameter, ServerFailed, TooMany
-from discreet.parameter import text
+from discreet.numeric import text
 from discreet.wire.problem import error_from_problem
 
 # Seconds that a reply may take, and between two tries.

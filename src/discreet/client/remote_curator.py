@@ -19,7 +19,7 @@ from discreet.curator.release import Release
 from discreet.errors import BadParameter, NotFound, SourceFailed, did_you_mean
 from discreet.ledger import Budget, Spend
 from discreet.model.mixture.ensemble import Tell
-from discreet.parameter import Number, confidence_of, positive, text
+from discreet.numeric import Number, confidence_of, positive, text
 from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.schema.yaml.schema_file import parse_schema
 from discreet.source.source import CellBatch, Source

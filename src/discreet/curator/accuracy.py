@@ -14,17 +14,16 @@ import numpy as np
 from discreet.accounting.event import Event, Gaussian
 from discreet.accounting.filter import GRAIN, Gate
 from discreet.accounting.gaussian_dp import epsilon_of
-from discreet.answer import means_of
+from discreet.answer import error_text, means_of
 from discreet.curator.executor import Executor
 from discreet.curator.question import Accuracy, ParsedQuestion, Part
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.estimate.estimator import Known, normal_quantile
 from discreet.estimate.measurements import Bars, Question
-from discreet.parameter import positive
+from discreet.numeric import positive
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.steps import MOST_NOISE, Target, mean_targets
 from discreet.query.linear import Linear, Marginal
-from discreet.report.rendering import error_text
 from discreet.source.query_sensitivity import sensitivity_of
 
 

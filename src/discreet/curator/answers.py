@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.accounting.event import Event, Nothing
 from discreet.accounting.filter import Gate
-from discreet.answer import Answer
+from discreet.answer import Answer, error_text
 from discreet.curator.accuracy import all_bars, beyond, few_rows, next_steps, targets_of
 from discreet.curator.checked_model import Models
 from discreet.curator.executor import Executor, Paying
@@ -27,7 +27,6 @@ from discreet.ledger import Ledger
 from discreet.ledger.accounts import Budget, as_budget
 from discreet.plan.plan import Origin, Steps, plan_steps, require_small_batch
 from discreet.query.predicate import everyone
-from discreet.report.rendering import error_text
 from discreet.schema.domain import Domain
 from discreet.source.table import Table
 

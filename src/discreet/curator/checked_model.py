@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.event import Compose, Event, Gaussian, Nothing
-from discreet.curator.procedures import Teller
 from discreet.curator.records import STEEPNESS, Session, together
+from discreet.curator.release_run import Teller
 from discreet.curator.stakes import OPENING_REASON, Stake, Stakes
 from discreet.errors import BudgetExceeded
 from discreet.estimate.estimator import normal_quantile
@@ -25,8 +25,7 @@ from discreet.model.mixture.mixture_model import Mixture
 from discreet.model.tree.tree_model import Tree
 from discreet.plan.build_model import PROBE, Built, build, mend, model_of
 from discreet.plan.model_forecast import WORTH, Stream, counts_rows, lattice_units, model_units
-from discreet.plan.plan import Steps, plan_steps
-from discreet.plan.requests import Done, Procedure, Quantile, Request, run
+from discreet.plan.plan import Done, Procedure, Quantile, Request, Steps, plan_steps, run
 from discreet.plan.steps import Target, exact_sigma
 from discreet.query.linear import Linear
 from discreet.types import Columns

@@ -11,7 +11,6 @@ from discreet.answer import Answer
 from discreet.curator.answers import Asking, laid, rehearse
 from discreet.curator.checked_model import Models
 from discreet.curator.explanation import Free, Plan, explained, free_now
-from discreet.curator.procedures import Teller
 from discreet.curator.question import (
     Askable,
     PreparedQuestion,
@@ -23,14 +22,14 @@ from discreet.curator.question import (
 )
 from discreet.curator.records import UnlaidAnswer
 from discreet.curator.release import Release
-from discreet.curator.release_run import Releasing
+from discreet.curator.release_run import Releasing, Teller
 from discreet.errors import BadParameter
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.transaction import Codec, Payment, Told, Transacted
 from discreet.model.mixture.ensemble import Tell
-from discreet.parameter import Number, confidence_of, text, whole
+from discreet.numeric import Number, confidence_of, text, whole
 from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.source.table import Table
 

@@ -41,7 +41,7 @@ from discreet.mechanism.gaussian import gaussian, gaussian_pieces
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
-from discreet.parameter import Number, positive
+from discreet.numeric import Number, positive
 from discreet.plan.plan import Steps, measured
 from discreet.query.linear import Linear
 from discreet.query.product import Product

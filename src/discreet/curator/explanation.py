@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from discreet.accounting.event import Event, Nothing
+from discreet.answer import error_text
 from discreet.curator.accuracy import all_bars, next_steps, targets_of
 from discreet.curator.answers import meets, require_known
 from discreet.curator.checked_model import Models
@@ -20,7 +21,6 @@ from discreet.estimate.measurements import GaussianResiduals
 from discreet.ledger.accounts import Budget, as_budget
 from discreet.plan.plan import Origin
 from discreet.query.linear import Marginal
-from discreet.report.rendering import error_text
 from discreet.types import Columns
 
 

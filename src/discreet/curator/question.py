@@ -17,13 +17,13 @@ from discreet.estimate.measurements import Bars, Question
 from discreet.estimate.separable import room_of
 from discreet.ledger import legacy
 from discreet.ledger.idempotency import key_body, own_key, part_of
-from discreet.parameter import Number, confidence_of, positive
+from discreet.numeric import Number, confidence_of, positive
 from discreet.plan.steps import Target
 from discreet.query.aggregates import AggregateQuery, count, shared_work
 from discreet.query.linear import Linear, Marginal, Ratio
 from discreet.query.predicate import Predicate, everyone
 from discreet.query.query_wire import condition_to_plain, query_to_plain
-from discreet.query.sql import parse, parse_predicate
+from discreet.query.sql import parse_predicate
 from discreet.query.statement import (
     MOST_ANSWER_NUMBERS,
     MOST_ANSWER_ROWS,
@@ -232,7 +232,10 @@ def _read_text(text: str, domain: Domain, table: str) -> ParsedQuestion:
         readable(text, "the question")
         shown = " ".join(text.split())
         if text.lstrip()[:6].lower() == "select":
-            found = _of_select(parse(text, domain, table=table), domain, shown)
+            # sqlglot is loaded by the first statement and not by the first import.
+            from discreet.query.sql.select import read_select
+
+            found = _of_select(read_select(text, domain, table), domain, shown)
         else:
             found = _of_select(_counted(table, parse_predicate(text, domain)), domain, shown)
         questions = [question for part in found.parts for question in part.questions]

@@ -22,7 +22,6 @@ from discreet.errors import BadSchema, LedgerDamaged
 from discreet.estimate.estimator import Known
 from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, Step
 from discreet.ledger import Budget, Ledger
-from discreet.ledger.legacy import column_print
 from discreet.ledger.transaction import Record, record_of
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.plan.build_model import Built
@@ -31,7 +30,7 @@ from discreet.plan.plan import Steps, measured
 from discreet.query.linear import Linear, Marginal
 from discreet.query.query_wire import query_from_plain, query_to_plain
 from discreet.query.residual import Measurement, Residual
-from discreet.schema.domain import Domain
+from discreet.schema.domain import Domain, column_print
 from discreet.source.table import Table
 
 # The log-odds of a check fall by so much from an answer that is right to one that is off by the whole error.

@@ -21,7 +21,7 @@ from discreet.ledger import Budget
 from discreet.model.interface import Model, total_of
 from discreet.model.rows import Rows
 from discreet.model.synthesis.synthetic_rows import settle
-from discreet.parameter import Number, whole
+from discreet.numeric import Number, whole
 from discreet.query.linear import Linear, Marginal
 from discreet.query.predicate import column_of
 from discreet.query.product import Product

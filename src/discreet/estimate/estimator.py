@@ -38,10 +38,10 @@ from discreet.estimate.residual_lattice import (
     variance_of,
     variances_of,
 )
-from discreet.estimate.separable import Family, family_of, room_of, weighs_nothing
+from discreet.estimate.separable import Family, family_of, room_of
 from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.mechanism.laplace import laplace_half_width as laplace_half_width
-from discreet.query.linear import Linear, Marginal
+from discreet.query.linear import Linear, Marginal, weighs_nothing
 from discreet.query.residual import Measurement, Residual
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit

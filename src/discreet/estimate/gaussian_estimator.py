@@ -13,8 +13,7 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.estimate.estimator import DirectAnswer, Known, QueryEstimate, better, combined, normal_quantile
 from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import variance_of
-from discreet.estimate.separable import weighs_nothing
-from discreet.query.linear import Marginal
+from discreet.query.linear import Marginal, weighs_nothing
 from discreet.query.residual import Measurement, Residual
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers

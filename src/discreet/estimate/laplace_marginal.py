@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.estimate.measurements import laplace_variance
-from discreet.estimate.separable import Family, axes_of
+from discreet.estimate.separable import Family
 from discreet.estimate.transform import Listed
-from discreet.query.residual import Residual, measure_all, piece_slices
+from discreet.query.residual import Residual, axes_of, measure_all, piece_slices
 from discreet.schema.domain import Domain
 from discreet.types import Numbers
 

@@ -25,7 +25,7 @@ from discreet.estimate.contour import (
     reach_of,
     smoothed,
 )
-from discreet.parameter import LARGEST_PARAMETER, SMALLEST_PARAMETER, Number, probability, rational
+from discreet.numeric import LARGEST_PARAMETER, SMALLEST_PARAMETER, Number, probability, rational
 from discreet.types import Floats
 
 # The number of places at which the bound is tried; fewer where there are many terms, so that the work is constant.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from discreet.accounting.sensitivity import scalar_sensitivity
 from discreet.cache import LruCache, memoize
-from discreet.estimate.separable import Family, axes_of, energies_of
-from discreet.query.residual import Axis, Residual
+from discreet.estimate.separable import Family, energies_of
+from discreet.query.residual import Axis, Residual, axes_of
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Numbers

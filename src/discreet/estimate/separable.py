@@ -13,7 +13,7 @@ import numpy as np
 from discreet.estimate.transform import EachCell, Listed, Transformed, as_listed, read, read_factor
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import MOST_COMBINED, Factor, Product
-from discreet.query.residual import Axis, axis_of
+from discreet.query.residual import Axis, axes_of
 from discreet.schema.domain import Domain
 from discreet.types import Numbers
 
@@ -138,12 +138,6 @@ def _of_marginal(question: Marginal, domain: Domain) -> Family | None:
     return Family(columns, axes, tuple(readings), tuple(cells), coefficients)
 
 
-def axes_of(domain: Domain, columns: tuple[str, ...]) -> tuple[Axis, ...]:
-    """The axes of some columns."""
-    # Nothing is kept for a domain: to find it among others, equal ones would be compared value by value.
-    return tuple(axis_of(domain[name]) for name in columns)
-
-
 def _rows(products: tuple[Product, ...], name: str, axis: Axis) -> Numbers:
     """The weights of each product on one column."""
     weights = np.ones((len(products), axis.cells))
@@ -235,12 +229,6 @@ def _pairs(readings: Sequence[Transformed], products: int) -> Numbers:
         tensor = tensor[:, None, :, None] * both[None, :, None, :]
         tensor = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1, products * products)
     return tensor
-
-
-def weighs_nothing(question: Linear | Marginal) -> bool:
-    """Whether no row can count: then the answer is 0, and everybody knows."""
-    weight = question.weight if isinstance(question, Marginal) else question
-    return weight is not None and not weight.products
 
 
 def room_of(question: Linear | Marginal) -> int:

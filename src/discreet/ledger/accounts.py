@@ -26,7 +26,7 @@ from discreet.accounting.gaussian_dp import about_epsilon
 from discreet.accounting.renyi_dp import ORDERS
 from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
-from discreet.parameter import SMALLEST_PARAMETER, positive, probability, rational, whole
+from discreet.numeric import SMALLEST_PARAMETER, positive, probability, rational, whole
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ from discreet.ledger.accounts import EACH, Budget, Caps, Scope, budget_of, gate_
 from discreet.ledger.history import recorded_event
 from discreet.ledger.state import State, adds, plus, require_same, require_unit
 from discreet.ledger.store import Draft, Entry, stamp
-from discreet.parameter import text
+from discreet.numeric import text
 from discreet.schema.unit import Identity
 
 

@@ -15,10 +15,9 @@ from discreet.accounting.event import DiscreteGaussian, Event, Gaussian, Single,
 from discreet.accounting.pld import PLD
 from discreet.cache import memoize
 from discreet.errors import BadParameter, did_you_mean
-from discreet.interval import float_above, float_below, lower_bound
-from discreet.ledger.history import recorded_event
-from discreet.ledger.idempotency import is_failed
+from discreet.ledger.history import is_failed, recorded_event
 from discreet.ledger.store import Entry
+from discreet.numeric import float_above, float_below, lower_bound
 
 # Which of dp-accounting's accountants is to read the events. Neither knows all of what the other knows.
 Accountant = Literal["pld", "rdp"]
@@ -129,7 +128,7 @@ def _single(event: Single, accountant: Accountant) -> Any:
 
 
 def _root_below(square: Fraction) -> float:
-    from discreet.interval import ball
+    from discreet.numeric import ball
 
     return float_below(lower_bound(lambda: ball(square).sqrt()))
 

@@ -7,9 +7,12 @@ from typing import Any
 
 from discreet.accounting.event import Event, event_from_plain
 from discreet.errors import BadData
-from discreet.ledger.idempotency import is_failed
 from discreet.ledger.state import damaged
 from discreet.ledger.store import Entry
+
+# What is recorded instead of an answer if the source failed, so that the key may be used again; and as version 1 did.
+FAILED = b'discreet record 2\n{"kind": "failed"}\n'
+_FAILED_BEFORE = b"discreet source failed 1\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,8 @@ def recorded_event(entry: Entry, fields: Mapping[str, Any]) -> Event:
         return event_from_plain(fields["event"])
     except (BadData, KeyError, ArithmeticError, RecursionError):
         raise damaged(entry.sequence, "has an event that cannot be read; upgrade discreet") from None
+
+
+def is_failed(released: bytes | None) -> bool:
+    """Whether an entry records that the source failed, so that nothing was released."""
+    return released in (FAILED, _FAILED_BEFORE)

@@ -11,13 +11,10 @@ from discreet.errors import AnswerLost, BadParameter, KeyReused
 from discreet.ledger.log import Head
 from discreet.ledger.state import State, damaged, require
 from discreet.ledger.store import Entry, Store, key_hash
-from discreet.parameter import text
+from discreet.numeric import text
 
 # How a request that pays several times names its further payments.
 _PART = re.compile(r", (round|question|request) [0-9]+$")
-# What is recorded instead of an answer if the source failed, so that the key may be used again; and as version 1 did.
-FAILED = b'discreet record 2\n{"kind": "failed"}\n'
-_FAILED_BEFORE = b"discreet source failed 1\n"
 # A key gets a number for each further payment of its request; so there must be room.
 _LONGEST = 10_000
 
@@ -25,11 +22,6 @@ _LONGEST = 10_000
 def part_of(key: str, what: Literal["round", "question", "request"], place: int) -> str:
     """The key of a further payment of a request."""
     return f"{key}, {what} {place}"
-
-
-def is_failed(released: bytes | None) -> bool:
-    """Whether an entry records that the source failed, so that nothing was released."""
-    return released in (FAILED, _FAILED_BEFORE)
 
 
 def key_body(kind: str, asked: Any) -> bytes:

@@ -13,13 +13,13 @@ from discreet.accounting.event import Event, Nothing
 from discreet.errors import BadParameter
 from discreet.ledger.accounts import Balance, Budget, Scope, balances, budget_of, charge_for
 from discreet.ledger.declarations import bind_draft, cap_draft, raise_draft, scope_of
-from discreet.ledger.history import Spend, spends
-from discreet.ledger.idempotency import answered, bound, is_failed, last_attempt, paid_before, same_request
+from discreet.ledger.history import Spend, is_failed, spends
+from discreet.ledger.idempotency import answered, bound, last_attempt, paid_before, same_request
 from discreet.ledger.log import Head, Log, head_of
 from discreet.ledger.refusal import refusal
 from discreet.ledger.state import Hold, State, adds, misfits, replayed, request_of, require, require_bound, require_hold
 from discreet.ledger.store import Appended, Draft, Entry, answer_key_hash, key_hash, stamp
-from discreet.parameter import positive, text, whole
+from discreet.numeric import positive, text, whole
 from discreet.schema.unit import Identity
 
 # An analyst without a name.

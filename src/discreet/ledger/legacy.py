@@ -19,8 +19,8 @@ from discreet.query.points import Body, Grid
 from discreet.query.predicate import And, Compare, Everyone, IsIn, IsMissing, Not, Or
 from discreet.query.residual import Measurement, Residual
 from discreet.query.statement import Aggregate, Group, Order, Select
-from discreet.schema.column import Bins, Categories, Column, Integers
-from discreet.schema.domain import Domain
+from discreet.schema.column import Bins, Categories, Integers
+from discreet.schema.domain import Domain, column_text
 from discreet.schema.unit import Unit
 
 # What each class was called, and its fields. A field that has another name today is written "then=now".
@@ -37,9 +37,6 @@ _NAMED: dict[type, tuple[str, str]] = {
     event.Compose: ("Compose", "events"),
     event.Repeat: ("Repeat", "event times"),
     Unit: ("Unit", "key contributions neighbors"),
-    Categories: ("Categories", "values ordered outside missing"),
-    Integers: ("Integers", "lower upper outside missing"),
-    Bins: ("Bins", "starts upper outside missing"),
     Grid: ("Grid", "middle units body"),
     Body: ("Body", "reach norm"),
     Steps: ("Steps", "steps"),
@@ -90,18 +87,9 @@ def named(name: str, /, **fields: Any) -> str:
     return f"{name}({', '.join(f'{field}={text(value)}' for field, value in fields.items())})"
 
 
-def column_print(column: Column) -> str:
-    """A few letters that tell a column from columns that are declared otherwise."""
-    return _print(text(column))
-
-
 def domain_print(domain: Domain) -> str:
     """The same of all columns of a table."""
-    return _print(text(domain))
-
-
-def _print(written: str) -> str:
-    return sha256(written.encode()).hexdigest()[:16]
+    return sha256(text(domain).encode()).hexdigest()[:16]
 
 
 def _linear(query: Linear) -> str:
@@ -122,6 +110,9 @@ def _budget(budget: Budget) -> str:
 
 _OWN: dict[type, Callable[[Any], str]] = {
     Domain: lambda domain: f"Domain({text(dict(domain.columns))})",
+    Categories: column_text,
+    Integers: column_text,
+    Bins: column_text,
     Linear: _linear,
     Marginal: _marginal,
     Budget: _budget,

@@ -18,8 +18,8 @@ from discreet.accounting.event import (
 from discreet.accounting.filter import GRAIN, Gate, Grains
 from discreet.cache import memoize
 from discreet.errors import BudgetExceeded
-from discreet.interval import least
 from discreet.ledger.accounts import Charge, Scope, as_budget
+from discreet.numeric import least
 
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10

@@ -17,7 +17,7 @@ from discreet.cache import memoize
 from discreet.errors import BadParameter, BadSchema, LedgerDamaged, LedgerFailed, TableChanged
 from discreet.ledger.accounts import EACH, Caps, Charge, Scope, covered
 from discreet.ledger.store import FORMAT, GENESIS, Entry, decoded, seal
-from discreet.parameter import text
+from discreet.numeric import text
 from discreet.schema.unit import FIRST_VERSION, Identity, Unit, people_groups
 
 

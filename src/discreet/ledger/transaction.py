@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from discreet.accounting.event import Event, Nothing
 from discreet.errors import BadParameter, DiscreetError, KeyReused, LedgerDamaged, SourceFailed
-from discreet.ledger.idempotency import FAILED
+from discreet.ledger.history import FAILED
 from discreet.ledger.ledger import ANYONE, Ledger, Receipt
 from discreet.schema.unit import Identity
 from discreet.source.table import Table

@@ -16,9 +16,8 @@ from typing import Any
 from flint import arb
 
 from discreet.errors import BadParameter
-from discreet.interval import precision
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import probability, whole
+from discreet.numeric import precision, probability, whole
 from discreet.verify.divergence import DIVERGENCE_BITS, Interval, Span
 
 # One row for each person, in order.

@@ -10,8 +10,7 @@ from math import exp, expm1, inf, log, tanh
 from typing import Any
 
 from discreet.accounting.group import group_budget
-from discreet.interval import float_above
-from discreet.parameter import positive, probability, whole
+from discreet.numeric import float_above, positive, probability, whole
 
 GROUPS = (2, 5, 10)
 FALSE_ALARM = 0.05

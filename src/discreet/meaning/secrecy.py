@@ -6,7 +6,7 @@ from math import expm1, log1p
 from typing import Any
 
 from discreet.mechanism.protocol import Mechanism
-from discreet.parameter import Number, probability, whole
+from discreet.numeric import Number, probability, whole
 from discreet.verify.divergence import Interval, divergence
 
 

@@ -15,7 +15,7 @@ from discreet import noise
 from discreet.accounting.sensitivity import scalar_sensitivity
 from discreet.cache import memoize
 from discreet.mechanism.laplace import laplace
-from discreet.parameter import Number, positive, probability, whole
+from discreet.numeric import Number, positive, probability, whole
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 from discreet.types import Floats

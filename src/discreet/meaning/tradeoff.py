@@ -9,7 +9,7 @@ from statistics import NormalDist
 from discreet.accounting.group import group_budget
 from discreet.meaning.guarantee import best_power
 from discreet.mechanism.protocol import Law
-from discreet.parameter import Number, positive, probability, whole
+from discreet.numeric import Number, positive, probability, whole
 
 
 @dataclass(frozen=True, slots=True)

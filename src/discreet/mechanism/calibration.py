@@ -3,43 +3,14 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.sensitivity import Sensitivity
+from discreet.accounting.sensitivity import NORMS, Norm, Sensitivity
 from discreet.errors import BadParameter
-from discreet.noise.sample import LARGEST_SCALE
-from discreet.parameter import Number, positive, probability
 from discreet.source.source import Exact, unseal
-
-Norm = Literal["l1", "l2_squared", "linf"]
-NORMS: tuple[Norm, ...] = ("l1", "l2_squared", "linf")
-
-
-def read_sensitivity(sensitivity: Sensitivity | Number, norm: Norm) -> Sensitivity:
-    """A sensitivity, from one or from a plain number that holds in every norm; the norm in use must be above zero.
-
-    >>> read_sensitivity(2, "l1").l2_squared
-    Fraction(4, 1)
-    """
-    if not isinstance(sensitivity, Sensitivity):
-        step = "Give exact.sensitivity, or a number, say 1."
-        number = positive("sensitivity", sensitivity, next_step=step)
-        return Sensitivity(l1=number, l2_squared=number**2, linf=number)
-    if getattr(sensitivity, norm) <= 0:
-        raise BadParameter(
-            f"the {norm} sensitivity is {getattr(sensitivity, norm)}; noise needs one above 0. "
-            "A value that no person can move is public: answer it without a mechanism."
-        )
-    return sensitivity
-
-
-def read_scale(name: str, value: Number) -> Fraction:
-    """A scale that the samplers can draw. Checked when the mechanism is built: after paying it would be too late."""
-    step = "The scale is sensitivity over epsilon: bring them nearer to each other."
-    return positive(name, value, at_most=LARGEST_SCALE, next_step=step)
 
 
 def opened(exact: Exact, calibrated: Sensitivity, norm: Norm) -> NDArray[np.int64]:
@@ -48,12 +19,6 @@ def opened(exact: Exact, calibrated: Sensitivity, norm: Norm) -> NDArray[np.int6
         moves = {name: getattr(calibrated if name == norm else exact.sensitivity, name) for name in NORMS}
         calibrated = Sensitivity(**moves, direction=calibrated.direction if norm == "linf" else 0)
     return unseal(exact, calibrated)
-
-
-def read_failure(confidence: Number) -> float:
-    """The probability that an error bound may fail: 1 − confidence, exactly, then rounded once."""
-    step = "Give one, say 0.95."
-    return float(1 - probability("confidence", confidence, next_step=step))
 
 
 def read_values(values: Sequence[Any] | NDArray[np.int64], name: str = "values") -> tuple[Fraction, ...]:

@@ -11,7 +11,7 @@ from discreet.errors import BadParameter
 from discreet.mechanism.calibration import opened, require_size
 from discreet.mechanism.noisy_max import SelectionNoise, noisy_max, race_of
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import Number, whole
+from discreet.numeric import Number, whole
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 

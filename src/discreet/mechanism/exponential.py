@@ -7,10 +7,10 @@ from typing import Any
 
 from discreet import noise
 from discreet.accounting.event import Selection
-from discreet.accounting.sensitivity import Sensitivity
-from discreet.mechanism.calibration import opened, read_failure, read_sensitivity, read_values, require_size
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
+from discreet.mechanism.calibration import opened, read_values, require_size
 from discreet.mechanism.protocol import LAW_BITS, Law, Mechanism
-from discreet.parameter import Number, positive, whole
+from discreet.numeric import Number, positive, read_failure, whole
 from discreet.source.source import Exact
 
 
@@ -65,8 +65,8 @@ def exponential_law(scores: Sequence[Any], rate: Fraction) -> Law:
     """Pr[y] = exp(rate·s(y))/Σ exp(rate·s(z)), taken relative to the best score."""
     from flint import arb
 
-    from discreet.interval import precision
     from discreet.noise.law import exp_minus
+    from discreet.numeric import precision
 
     exact = read_values(scores, "scores")
     best = max(exact)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.accounting import event
-from discreet.accounting.sensitivity import Sensitivity
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
+from discreet.mechanism.calibration import opened
 from discreet.mechanism.independent import independent_law, require_few_outcomes
 from discreet.mechanism.protocol import LAW_BITS, Law, Mechanism
-from discreet.noise.sample import LARGEST_SCALE
-from discreet.parameter import Number, positive, probability, whole
+from discreet.noise.sample import LARGEST_SCALE, read_scale
+from discreet.numeric import Number, positive, probability, read_failure, whole
 from discreet.source.source import Exact, unseal
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _law(values: Sequence[int], beside: Sequence[Sequence[int]], sized: Sequence
     """The product of the laws of the stretches."""
     from flint import arb
 
-    from discreet.interval import precision
+    from discreet.numeric import precision
 
     ends = [0, *accumulate(size for _, size in sized)]
     if ends[-1] != len(values):

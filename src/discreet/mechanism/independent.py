@@ -23,7 +23,7 @@ def independent_law(values: Sequence[Any], beside: Sequence[Sequence[Any]], axis
     """The joint law; an outcome is the tuple of the coordinates' outcomes."""
     from flint import arb
 
-    from discreet.interval import precision
+    from discreet.numeric import precision
 
     true = read_integers(values)
     tables = [true, *(read_integers(other, "beside") for other in beside)]

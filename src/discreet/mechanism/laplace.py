@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.accounting import event
-from discreet.accounting.sensitivity import Sensitivity, histogram_sensitivity, scalar_sensitivity
-from discreet.mechanism.calibration import opened, read_failure, read_scale, read_sensitivity
+from discreet.accounting.sensitivity import Sensitivity, histogram_sensitivity, read_sensitivity, scalar_sensitivity
+from discreet.mechanism.calibration import opened
 from discreet.mechanism.independent import independent_law, require_few_outcomes
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import Number, positive, whole
+from discreet.noise.sample import read_scale
+from discreet.numeric import Number, positive, read_failure, whole
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from discreet import noise
 from discreet.accounting.event import Coin
-from discreet.accounting.sensitivity import Sensitivity
-from discreet.interval import lower_bound
-from discreet.mechanism.calibration import opened, read_sensitivity, require_size
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
+from discreet.mechanism.calibration import opened, require_size
 from discreet.mechanism.independent import require_few_outcomes
 from discreet.mechanism.protocol import LAW_BITS, Law
-from discreet.parameter import Number, positive, probability
+from discreet.numeric import Number, lower_bound, positive, probability
 from discreet.source.source import Exact
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def model_coin(
     moves = slope * calibrated.linf
 
     def heads(off: int) -> "arb":
-        from discreet.interval import ball
+        from discreet.numeric import ball
 
         return 1 / (1 + ball(slope * (threshold - off)).exp())
 
@@ -74,7 +73,7 @@ def model_coin(
         return noise.coin(lambda: heads(off))
 
     def passes(off: int) -> float:
-        from discreet.interval import precision
+        from discreet.numeric import precision
 
         with precision(LAW_BITS):
             return float((1 - heads(abs(int(off)))).mid())
@@ -82,7 +81,7 @@ def model_coin(
     def law(values: Sequence[int], expected: Sequence[int]) -> Law:
         from flint import arb
 
-        from discreet.interval import precision
+        from discreet.numeric import precision
 
         require_few_outcomes(2 ** len(values))
         with precision(LAW_BITS):
@@ -100,6 +99,6 @@ def model_coin(
 
 def _log_odds_above(chance: Fraction) -> Fraction:
     """ln(c/(1 − c)), not below it, so that what is promised holds."""
-    from discreet.interval import ball
+    from discreet.numeric import ball
 
     return -lower_bound(lambda: (ball(1 - chance) / ball(chance)).log())

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import noise
 from discreet.accounting.event import Approximate
-from discreet.mechanism.calibration import opened, read_sensitivity
+from discreet.accounting.sensitivity import read_sensitivity
+from discreet.mechanism.calibration import opened
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import Number, probability
+from discreet.numeric import Number, probability
 from discreet.source.source import Exact
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def name_and_shame(*, delta: Number) -> Mechanism[tuple[Published, ...]]:
         def axis(value: int, low: int, high: int) -> "tuple[Mapping[Any, arb], arb]":
             from flint import arb
 
-            from discreet.interval import ball
+            from discreet.numeric import ball
 
             return {value: ball(chance), None: ball(1 - chance)}, arb(0)
 

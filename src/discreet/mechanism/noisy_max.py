@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from discreet import noise as draws
 from discreet.accounting.event import Pure
-from discreet.accounting.sensitivity import Sensitivity
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import opened, read_failure, read_sensitivity, read_values, require_size
+from discreet.mechanism.calibration import opened, read_values, require_size
 from discreet.mechanism.exponential import exponential, selection_rate
 from discreet.mechanism.protocol import LAW_BITS, Law, Mechanism
-from discreet.parameter import Number, positive, whole
+from discreet.numeric import Number, positive, read_failure, whole
 from discreet.source.source import Exact
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def permute_and_flip_law(scores: Sequence[Any], rate: Fraction) -> Law:
     """Pr[y] = p_y ∫₀¹ Π_{z≠y} (1 − p_z u) du, with p_y = exp(−rate·(best − s(y))): a polynomial, integrated exactly."""
     from flint import arb
 
-    from discreet.interval import precision
     from discreet.noise.law import exp_minus
+    from discreet.numeric import precision
 
     exact = read_values(scores, "scores")
     best = max(exact)

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from discreet.accounting.event import Nothing
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.mechanism.calibration import read_failure
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import Number, whole
+from discreet.numeric import Number, read_failure, whole
 from discreet.source.source import Exact, unseal
 
 if TYPE_CHECKING:

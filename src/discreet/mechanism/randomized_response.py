@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.accounting.event import Pure
-from discreet.accounting.sensitivity import Sensitivity
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
 from discreet.errors import BadParameter
-from discreet.mechanism.calibration import opened, read_failure, read_sensitivity
+from discreet.mechanism.calibration import opened
 from discreet.mechanism.independent import independent_law
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import Number, positive, whole
+from discreet.numeric import Number, positive, read_failure, whole
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from discreet import jit, noise
 from discreet.accounting.event import Selection
-from discreet.accounting.sensitivity import Sensitivity
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
 from discreet.errors import BadParameter, TooLarge
-from discreet.mechanism.calibration import opened, read_integers, read_sensitivity, require_size
+from discreet.mechanism.calibration import opened, read_integers, require_size
 from discreet.mechanism.exponential import exponential, selection_rate
 from discreet.mechanism.independent import require_few_outcomes
 from discreet.mechanism.protocol import Law, Mechanism
-from discreet.parameter import Number, positive, whole
+from discreet.numeric import Number, positive, whole
 from discreet.source.source import Exact
 from discreet.types import Ints, Ints32
 

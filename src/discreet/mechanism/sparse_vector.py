@@ -6,13 +6,14 @@ from fractions import Fraction
 
 from discreet import noise
 from discreet.accounting.event import AboveThreshold
-from discreet.accounting.sensitivity import Sensitivity
+from discreet.accounting.sensitivity import Sensitivity, read_sensitivity
 from discreet.errors import BadParameter, Refusal
-from discreet.mechanism.calibration import opened, read_scale, read_sensitivity, require_size
+from discreet.mechanism.calibration import opened, require_size
 from discreet.mechanism.laplace import laplace_half_width
 from discreet.mechanism.protocol import Interactive, Law
 from discreet.mechanism.transcript import transcript_law
-from discreet.parameter import Number, positive, probability, whole
+from discreet.noise.sample import read_scale
+from discreet.numeric import Number, positive, probability, whole
 from discreet.source.source import Exact
 
 # What is said of one value: whether it is above; or, where values are released, the noisy value or None for below.

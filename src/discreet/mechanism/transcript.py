@@ -29,8 +29,8 @@ def transcript_law(
     """
     from flint import arb
 
-    from discreet.interval import precision
     from discreet.noise.law import laplace_mass, laplace_tail
+    from discreet.numeric import precision
 
     true = read_integers(values)
     tables = [true, *(read_integers(other, "beside") for other in beside)]

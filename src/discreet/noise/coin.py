@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.errors import BadParameter
 from discreet.noise.entropy import filler, word
 from discreet.noise.sample import Digits
-from discreet.parameter import rational, whole
+from discreet.numeric import rational, whole
 from discreet.types import Bools
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def coin(probability: "Callable[[], arb]", size: int | None = None) -> bool | Bo
 
 def _threshold(probability: "Callable[[], arb]") -> tuple[int, int]:
     """2^64 times the probability, between two integers: below the first is heads, above the second tails."""
-    from discreet.interval import precision
+    from discreet.numeric import precision
 
     with precision(128):
         scaled = probability() * 2**64
@@ -67,7 +67,7 @@ def bernoulli(probability: Any, size: int | None = None) -> bool | Bools:
     exact = rational("probability", probability)
     if not 0 <= exact <= 1:
         raise BadParameter(f"probability is {probability!r}; it must be from 0 to 1. Give one, say Fraction(1, 3).")
-    from discreet.interval import ball
+    from discreet.numeric import ball
 
     return coin(partial(ball, exact), size)
 

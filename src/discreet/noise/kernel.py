@@ -165,7 +165,7 @@ class QuantileTable(NamedTuple):
 @memoize(1)
 def exponential_table() -> QuantileTable:
     """−ln T."""
-    from discreet.interval import precision
+    from discreet.numeric import precision
 
     with precision(96):
         return _table(c for width, centre in _cells() for c in exponential_coefficients(width, centre))
@@ -176,7 +176,7 @@ def normal_table() -> QuantileTable:
     """The z with erfc(z/√2)/2 = T."""
     from flint import arb
 
-    from discreet.interval import precision
+    from discreet.numeric import precision
 
     with precision(96):
         root2, root_tau = arb(2).sqrt(), (2 * arb.pi()).sqrt()

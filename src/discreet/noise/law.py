@@ -9,7 +9,7 @@ from math import ceil, isqrt
 
 from flint import arb, ctx
 
-from discreet.interval import ball
+from discreet.numeric import ball
 
 
 def exp_minus(gamma: Fraction) -> arb:

@@ -20,7 +20,7 @@ from discreet.noise import kernel
 from discreet.noise.entropy import filler
 from discreet.noise.kernel import exponential_table, runner
 from discreet.noise.sample import Digits, digits_of
-from discreet.parameter import positive, rational
+from discreet.numeric import positive, rational
 
 if TYPE_CHECKING:
     from flint import arb
@@ -76,7 +76,7 @@ def _race(scores: "Sequence[Any] | NDArray[Any]", rate: Any, *, gumbel: bool) ->
 
 def decide(left: list[tuple[int, Fraction, Digits]], *, gumbel: bool) -> int:
     """The winner among (index, bonus, digits of a uniform): intervals, narrowed until one is above all others."""
-    from discreet.interval import ball, precision
+    from discreet.numeric import ball, precision
 
     while len(left) > 1:
         with precision(max(digits.count for _, _, digits in left) + 64):

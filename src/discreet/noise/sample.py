@@ -21,7 +21,7 @@ from discreet.cache import memoize
 from discreet.noise import kernel
 from discreet.noise.entropy import filler, word
 from discreet.noise.kernel import QuantileTable, exponential_table, normal_table, runner
-from discreet.parameter import positive, whole
+from discreet.numeric import Number, positive, whole
 from discreet.types import Ints
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Digits:
         """Whether the uniform is below the point, drawing digits until that is certain."""
         from flint import arb, fmpz
 
-        from discreet.interval import precision
+        from discreet.numeric import precision
 
         while True:
             with precision(self.count + 32):
@@ -208,8 +208,8 @@ def _accepted(sigma: Fraction, proposals: int) -> Ints:
 
 @memoize(1024)
 def _laplace_shape(scale: Fraction) -> Shape:
-    from discreet.interval import ball, precision
     from discreet.noise.law import exp_minus, laplace_tail
+    from discreet.numeric import ball, precision
 
     # a^k/(1 + a) > T for k < −scale·(ln T + ln(1 + a)): the exponential quantile, scaled and shifted.
     with precision(96):
@@ -232,3 +232,9 @@ def _sized(size: Any, draws: Callable[[int], Ints]) -> int | Ints:
     if size is None:
         return int(draws(1)[0])
     return draws(whole("size", size, least=0, next_step="Give the number of draws, or leave it out for one int."))
+
+
+def read_scale(name: str, value: Number) -> Fraction:
+    """A scale that the samplers can draw. Checked when the mechanism is built: after paying it would be too late."""
+    step = "The scale is sensitivity over epsilon: bring them nearer to each other."
+    return positive(name, value, at_most=LARGEST_SCALE, next_step=step)

@@ -14,7 +14,6 @@ import numpy as np
 
 from discreet.estimate.estimator import Known
 from discreet.estimate.measurements import GaussianResiduals
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import noisy_marginals, total_of
 from discreet.model.mixture.mixture_model import Mixture, fit_mixture
 from discreet.model.tree.junction_tree import fits
@@ -22,11 +21,11 @@ from discreet.model.tree.tree_model import Tree
 from discreet.plan.allocation import fill_each
 from discreet.plan.model_forecast import PAIR_UNITS, SINGLE_UNITS, TOTAL_UNITS, Stream, probes
 from discreet.plan.model_structure import MOST_CLIQUE_CELLS, fitted, join_pairs, surprising
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Choose, Measure, Procedure, Quantile
+from discreet.plan.plan import Choose, Measure, Procedure, Quantile, Steps
 from discreet.plan.steps import Target, lattice_step
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
+from discreet.query.residual import axes_of
 from discreet.types import Columns
 
 ModelKind = Literal["tree", "mixture"]

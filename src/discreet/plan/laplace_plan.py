@@ -18,11 +18,11 @@ from discreet.estimate.laplace_estimator import by_group
 from discreet.estimate.laplace_sum import laplace_sum_half_width
 from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery, Question
 from discreet.estimate.residual_lattice import is_viewed
-from discreet.estimate.separable import axes_of
 from discreet.mechanism.laplace import laplace_half_width as single_half_width
-from discreet.parameter import SMALLEST_PARAMETER
+from discreet.numeric import SMALLEST_PARAMETER
 from discreet.plan.steps import Target
 from discreet.query.linear import Linear, Marginal
+from discreet.query.residual import axes_of
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 

@@ -9,11 +9,11 @@ from math import comb, expm1, log1p
 
 import numpy as np
 
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import Model
 from discreet.model.quasi_random import roots_of_primes
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
+from discreet.query.residual import axes_of
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import chdtrc
 
 from discreet.estimate.estimator import Known
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import Model, NoisyMarginal, noisy_marginals, total_of
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree, fit_tree
+from discreet.query.residual import axes_of
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 

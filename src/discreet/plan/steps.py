@@ -13,10 +13,11 @@ import numpy as np
 from discreet.estimate.estimator import Known, normal_quantile
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import among, numbers_in
-from discreet.estimate.separable import TINY, Family, axes_of, energies_of, weighs_nothing
+from discreet.estimate.separable import TINY, Family, energies_of
 from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.plan.allocation import Sparse, fill_to_target, fill_to_targets
-from discreet.query.residual import Measurement, Residual
+from discreet.query.linear import weighs_nothing
+from discreet.query.residual import Measurement, Residual, axes_of
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 

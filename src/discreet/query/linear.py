@@ -242,3 +242,9 @@ def _disjoint(group: list[Product], scope: Iterable[str]) -> bool:
         # How many cells two supports share, rounded: of one or more it is not zero.
         meet[np.ix_(places, places)] &= masks @ masks.T > 0
     return not meet.any()
+
+
+def weighs_nothing(question: Linear | Marginal) -> bool:
+    """Whether no row can count: then the answer is 0, and everybody knows."""
+    weight = question.weight if isinstance(question, Marginal) else question
+    return weight is not None and not weight.products

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from discreet.cache import memoize
 from discreet.errors import BadQuery, TooLarge
-from discreet.parameter import positive
+from discreet.numeric import positive
 from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.values import NormalForm, names_of
@@ -304,3 +304,9 @@ def piece_slices(columns: tuple[str, ...], axes: tuple[Axis, ...], residual: Res
     return tuple(
         slice(0, 1) if not part else slice(1 + axis.starts[part - 1], 1 + axis.starts[part]) for axis, part in ends
     )
+
+
+def axes_of(domain: Domain, columns: tuple[str, ...]) -> tuple[Axis, ...]:
+    """The axes of some columns."""
+    # Nothing is kept for a domain: to find it among others, equal ones would be compared value by value.
+    return tuple(axis_of(domain[name]) for name in columns)

@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar, overload
 import numpy as np
 
 from discreet.errors import BadQuery
-from discreet.parameter import whole
+from discreet.numeric import whole
 from discreet.query.linear import Linear, Marginal
 from discreet.query.predicate import column_of
 from discreet.query.product import box

@@ -17,14 +17,12 @@ from discreet.cache import memoize
 from discreet.estimate.estimator import Known
 from discreet.estimate.measurements import GaussianResiduals, Step
 from discreet.estimate.residual_lattice import ResidualBlock
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import total_of
 from discreet.plan.allocation import water_level
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Distances, Measure, Procedure, Request
+from discreet.plan.plan import Distances, Measure, Procedure, Request, Steps
 from discreet.plan.steps import lattice_step
 from discreet.query.linear import Marginal
-from discreet.query.residual import Axis
+from discreet.query.residual import Axis, axes_of
 from discreet.schema.domain import Domain
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers

@@ -23,7 +23,7 @@ from discreet.model.mixture.independent_model import product_of
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree, fit_tree
-from discreet.plan.requests import Measure, Procedure
+from discreet.plan.plan import Measure, Procedure
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release import forecast

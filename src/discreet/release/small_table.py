@@ -7,7 +7,7 @@ import numpy as np
 from discreet.errors import TooLarge
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.smalldb import answers, small_table
-from discreet.parameter import Number
+from discreet.numeric import Number
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema.domain import Domain

@@ -14,13 +14,13 @@ import numpy as np
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.estimate.estimator import Known
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import Model
 from discreet.model.mixture.ensemble import Tell
-from discreet.parameter import Number, positive
-from discreet.plan.requests import Procedure
+from discreet.numeric import Number, positive
+from discreet.plan.plan import Procedure
 from discreet.query.linear import Linear, Marginal
 from discreet.query.predicate import column_of
+from discreet.query.residual import axes_of
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from discreet.report.rendering import visible
+from discreet.answer import visible
 
 # The style sheet of all pages, reports and the server's alike.
 STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8").strip()

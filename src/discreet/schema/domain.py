@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from math import prod
 
 from discreet.errors import BadQuery, BadSchema, did_you_mean
@@ -109,3 +110,27 @@ class Domain:
 
     def __repr__(self) -> str:
         return f"Domain({self._by_name!r})"
+
+
+# Ledgers hold prints of columns: these names and fields are data, and never change with a class.
+_WRITTEN = {
+    Categories: ("Categories", ("values", "ordered", "outside", "missing")),
+    Integers: ("Integers", ("lower", "upper", "outside", "missing")),
+    Bins: ("Bins", ("starts", "upper", "outside", "missing")),
+}
+
+
+def column_text(column: Column) -> str:
+    """A declared column as a text that stays the same in every version.
+
+    >>> column_text(Integers(0, 99))
+    "Integers(lower=0, upper=99, outside='clip', missing='missing')"
+    """
+    name, fields = _WRITTEN[type(column)]
+    # The values are numbers, texts and dates: what Python writes for them is no name of ours.
+    return f"{name}({', '.join(f'{field}={getattr(column, field)!r}' for field in fields)})"
+
+
+def column_print(column: Column) -> str:
+    """A few letters that tell a column from columns that are declared otherwise."""
+    return sha256(column_text(column).encode()).hexdigest()[:16]

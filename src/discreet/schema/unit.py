@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from discreet.errors import BadSchema
-from discreet.parameter import whole
+from discreet.numeric import whole
 
 Neighbors = Literal["add_remove", "replace_one"]
 

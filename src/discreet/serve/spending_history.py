@@ -7,14 +7,13 @@ from threading import Lock
 from typing import Any
 
 from discreet.accounting.filter import Gate, Grains
+from discreet.answer import error_text
 from discreet.ledger import EACH, Balance, Budget, Head, Ledger, Spend
 from discreet.ledger.accounts import as_budget, narrowest
-from discreet.ledger.history import recorded_event
-from discreet.ledger.idempotency import is_failed
+from discreet.ledger.history import is_failed, recorded_event
 from discreet.ledger.state import plus
 from discreet.ledger.store import Entry
 from discreet.meaning import explain
-from discreet.report.rendering import error_text
 from discreet.wire.answer_json import Plain, budget_to_plain, spend_to_plain
 
 # At most: points of the chart of spending over time, and lines on a page of history.

@@ -16,7 +16,7 @@ from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger import EACH
 from discreet.ledger.connection import engine_for, file_of, translated, url_of
 from discreet.noise.entropy import secret
-from discreet.parameter import text
+from discreet.numeric import text
 
 Role = Literal["owner", "analyst", "auditor"]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from discreet.answer import visible
 from discreet.errors import BadParameter
-from discreet.report.rendering import visible
 from discreet.serve.app import make
 from discreet.serve.registry import Registry
 from discreet.serve.settings import Settings

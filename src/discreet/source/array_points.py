@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, BadQuery
-from discreet.parameter import rational
+from discreet.numeric import rational
 from discreet.query.points import CHUNK, GRID_REACH, MOST_DIMENSIONS, Body, Boxes, Clusters, Grid, Norm, nearest_center
 from discreet.schema.unit import Unit
 from discreet.source.query_sensitivity import points_sensitivity

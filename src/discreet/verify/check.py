@@ -14,9 +14,8 @@ from discreet.accounting.event import Event, total_loss
 from discreet.accounting.filter import accounting_for
 from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter
-from discreet.interval import ball, precision
 from discreet.mechanism.protocol import Interactive, Mechanism
-from discreet.parameter import Number, rational, whole
+from discreet.numeric import Number, ball, precision, rational, whole
 from discreet.schema.unit import Unit
 from discreet.verify.divergence import DIVERGENCE_BITS, Interval, Span, hockey_stick, largest_loss
 

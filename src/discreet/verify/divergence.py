@@ -10,9 +10,8 @@ from typing import NamedTuple
 from flint import arb
 
 from discreet.errors import BadParameter
-from discreet.interval import ball, float_above, float_below, precision
 from discreet.mechanism.protocol import Law
-from discreet.parameter import Number, probability, rational, whole
+from discreet.numeric import Number, ball, float_above, float_below, precision, probability, rational, whole
 
 DIVERGENCE_BITS = 256
 # Beyond this an epsilon has no meaning, and e^epsilon no double.

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from discreet.errors import BadParameter, BadQuery, TooLarge, did_you_mean
-from discreet.parameter import whole
+from discreet.numeric import whole
 from discreet.query.linear import Linear, Marginal
 from discreet.query.predicate import column_of
 from discreet.query.query_wire import query_to_plain

@@ -13,7 +13,6 @@ from itertools import product
 import numpy as np
 
 from discreet.accounting.filter import pure_gate
-from discreet.interval import ball, precision
 from discreet.lab.textbook.pmw import PMW
 from discreet.lab.textbook.pmw_design import Design, comparison_scales
 from discreet.ledger import Budget, Head, Ledger
@@ -24,6 +23,7 @@ from discreet.mechanism.protocol import LAW_BITS, Interactive
 from discreet.mechanism.sparse_vector import Run
 from discreet.mechanism.transcript import transcript_law
 from discreet.noise.law import laplace_mass, laplace_tail
+from discreet.numeric import ball, precision
 from discreet.query import Linear
 from discreet.query.product import box
 from discreet.schema import Categories, Domain, Schema, Unit

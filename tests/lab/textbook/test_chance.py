@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.interval import precision
 from discreet.mechanism.sparse_vector_error import alarm_chance, discrete_laplace_tail, least_whole, pass_chance
 from discreet.noise.law import laplace_mass, laplace_tail
-from discreet.parameter import rational
+from discreet.numeric import precision, rational
 
 
 def by_definition(first, wrong, times, runs=1, *, largest=True):

@@ -8,8 +8,8 @@ import pytest
 
 from discreet.accounting.event import total_loss
 from discreet.accounting.filter import accounting_for
-from discreet.interval import precision
 from discreet.mechanism.protocol import LAW_BITS
+from discreet.numeric import precision
 from discreet.verify.check import neighboring_tables
 from lab.textbook.scripted import (
     design_of,

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import noise
 from discreet.lab.attack.events import Draw
-from discreet.parameter import Number, positive, whole
+from discreet.numeric import Number, positive, whole
 from discreet.types import Ints
 
 # What stands for "below", and for what came after the end of a run.

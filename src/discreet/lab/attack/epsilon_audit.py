@@ -10,7 +10,7 @@ from discreet.accounting.sensitivity import Sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
 from discreet.lab.attack.events import Draw, best_event, bounds, looks_at
 from discreet.mechanism.protocol import Interactive, Mechanism
-from discreet.parameter import Number, probability, whole
+from discreet.numeric import Number, probability, whole
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
 

@@ -24,7 +24,7 @@ from discreet.lab.attack.tracing import trace
 from discreet.ledger import Budget
 from discreet.meaning import explain
 from discreet.mechanism import gaussian, laplace
-from discreet.parameter import Number, whole
+from discreet.numeric import Number, whole
 from discreet.query.linear import Linear, Marginal
 from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from discreet.accounting.group import group_budget
 from discreet.meaning import best_power
-from discreet.parameter import Number, positive, probability, whole
+from discreet.numeric import Number, positive, probability, whole
 from discreet.schema.unit import Unit
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.lab import random as draw
-from discreet.parameter import whole
+from discreet.numeric import whole
 from discreet.query.linear import Linear
 from discreet.schema.column import Categories
 from discreet.schema.domain import Domain

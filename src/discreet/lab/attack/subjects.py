@@ -25,7 +25,7 @@ from discreet.mechanism import (
     randomized_response,
     sparse_vector,
 )
-from discreet.parameter import Number, positive
+from discreet.numeric import Number, positive
 from discreet.query.aggregates import count
 from discreet.query.predicate import col
 from discreet.schema.column import Integers

@@ -5,7 +5,7 @@ from math import ceil, exp, isfinite, nan
 from typing import Any
 
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded
-from discreet.parameter import Number, positive
+from discreet.numeric import Number, positive
 from discreet.query.linear import Linear
 
 Answering = Callable[[Linear], float]

@@ -7,8 +7,8 @@ from typing import Any
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.mechanism.protocol import Law
+from discreet.numeric import precision
 from discreet.verify.divergence import DIVERGENCE_BITS, Interval, epsilon
 
 # Two numbers that are equal cannot be told apart by intervals; doubles are compared up to this.

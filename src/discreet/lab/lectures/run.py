@@ -9,7 +9,7 @@ from time import perf_counter, process_time
 from discreet.errors import BadParameter
 from discreet.lab.lectures.catalogue import claims, find
 from discreet.lab.lectures.claim import Claim, Finding
-from discreet.parameter import whole
+from discreet.numeric import whole
 
 
 @dataclass(frozen=True, slots=True)

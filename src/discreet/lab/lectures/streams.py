@@ -11,9 +11,9 @@ from math import ceil, inf
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.mechanism.protocol import LAW_BITS, Law
 from discreet.noise.law import laplace_mass, laplace_tail
+from discreet.numeric import precision
 
 # Below, above, or the very number that was compared.
 Said = bool | int

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadQuery
 from discreet.model.interface import Model
-from discreet.parameter import positive
+from discreet.numeric import positive
 from discreet.query.linear import Linear
 from discreet.types import Numbers
 

@@ -22,7 +22,7 @@ from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.model.dense.dense_model import LARGEST_STEP, Dense
 from discreet.model.interface import Model
-from discreet.parameter import Number, positive, probability, whole
+from discreet.numeric import Number, positive, probability, whole
 from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release.methods.residual_workload import listed, require_table

@@ -14,8 +14,7 @@ from discreet.model.dense.dense_model import Dense
 from discreet.model.interface import Model, noisy_marginals, total_of
 from discreet.model.mixture.ensemble import Tell
 from discreet.model.mixture.independent_model import product_of
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Choose, Measure, Procedure
+from discreet.plan.plan import Choose, Measure, Procedure, Steps
 from discreet.query.linear import Linear
 from discreet.release.budget_allocation import measure_row_count, price_of_request
 from discreet.release.error.interactions import INTERACTION, guessed, layers_of, sampled, unevenness

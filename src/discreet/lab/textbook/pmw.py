@@ -35,7 +35,7 @@ from discreet.ledger.transaction import Access, Payment, transact
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.public import public
 from discreet.mechanism.sparse_vector import Run
-from discreet.parameter import Number, positive, probability, text, whole
+from discreet.numeric import Number, positive, probability, text, whole
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.source.query_sensitivity import sensitivity_of

@@ -23,8 +23,8 @@ from discreet.mechanism.smalldb import MOST_MULTISETS
 from discreet.model.interface import Model, total_of
 from discreet.model.mixture.ensemble import Tell
 from discreet.model.rows import Rows
-from discreet.parameter import Number, positive, probability, whole
-from discreet.plan.requests import Procedure, SmallTable
+from discreet.numeric import Number, positive, probability, whole
+from discreet.plan.plan import Procedure, SmallTable
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.query.workload import Workload

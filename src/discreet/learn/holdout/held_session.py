@@ -17,7 +17,7 @@ from discreet.ledger import Ledger
 from discreet.ledger.accounts import narrowest
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.transaction import Codec, Payment, Record, record_of, transact
-from discreet.parameter import Number, positive, probability, text, whole
+from discreet.numeric import Number, positive, probability, text, whole
 from discreet.schema.unit import Identity
 from discreet.source.source import Exact
 

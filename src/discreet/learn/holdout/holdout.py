@@ -8,6 +8,7 @@ from math import ceil, log, sqrt
 from typing import Any, Literal
 
 from discreet.accounting.filter import Gate
+from discreet.answer import number_text
 from discreet.errors import BadParameter, Refusal
 from discreet.learn.holdout.comparison_design import (
     MOST_CHECKS,
@@ -23,8 +24,7 @@ from discreet.learn.holdout.held_session import Account, HeldSession, read_rows_
 from discreet.learn.holdout.scores import GRID, Statistic, read_rows, sum_sensitivity, training_sum
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
-from discreet.parameter import Number, positive, probability, whole
-from discreet.report.rendering import number_text
+from discreet.numeric import Number, positive, probability, whole
 
 Loss = Literal["wrong", "absolute", "squared"]
 

@@ -24,7 +24,7 @@ from discreet.learn.holdout.held_session import Account, HeldSession, read_rows_
 from discreet.learn.holdout.scores import RowParts, agreement, read_rows, sum_sensitivity
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
-from discreet.parameter import Number, positive, probability, text, whole
+from discreet.numeric import Number, positive, probability, text, whole
 
 # Steps that are tried if none is given, until smaller ones are worse.
 _PARTS = (3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512, 640, 800, 1000)

@@ -22,7 +22,7 @@ from discreet.ledger import Ledger, legacy
 from discreet.ledger.idempotency import key_body, own_key
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.transaction import Access, Codec, Payment, Record, transact
-from discreet.parameter import Number, positive, probability, text, whole
+from discreet.numeric import Number, positive, probability, text, whole
 from discreet.query.points import Grid, Norm, grid_of_columns
 from discreet.schema.unit import Identity, Neighbors, Unit
 from discreet.source.array_points import Points, grid_of_bounds

@@ -10,7 +10,7 @@ from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.dense.ranges import SLIP, range_kernels, runs_of
 from discreet.model.interface import Coded
 from discreet.model.quasi_random import uniform
-from discreet.parameter import whole
+from discreet.numeric import whole
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema.domain import Domain

@@ -23,7 +23,7 @@ from discreet.model.interface import Model, NoisyMarginal
 from discreet.model.mixture.features import Features, mixture_features
 from discreet.model.mixture.independent_model import normal, product_of
 from discreet.model.mixture.mixture_model import Mixture
-from discreet.parameter import positive, whole
+from discreet.numeric import positive, whole
 from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals, Singles
 

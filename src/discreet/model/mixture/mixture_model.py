@@ -18,7 +18,7 @@ from discreet.model.interface import Coded, Model, NoisyMarginal, shape_of
 from discreet.model.mixture.block_features import row_products
 from discreet.model.mixture.features import Features, mixture_features
 from discreet.model.quasi_random import roots_of_primes, uniform
-from discreet.parameter import positive, rational, whole
+from discreet.numeric import positive, rational, whole
 from discreet.query.linear import Linear
 from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain

@@ -22,7 +22,7 @@ from discreet.model.mixture.mixture_model import Blend, Mixture, rounded
 from discreet.model.quasi_random import uniform
 from discreet.model.synthesis import local_search as swaps
 from discreet.noise.entropy import word
-from discreet.parameter import whole
+from discreet.numeric import whole
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.sensitivity import histogram_sensitivity
-from discreet.parameter import Number, positive
+from discreet.numeric import Number, positive
 from discreet.release.methods.residual_workload import asked_marginals
 from discreet.release.task import Goal, Precisions
 from discreet.schema.domain import Domain

@@ -1,6 +1,6 @@
 """The method "adaptive" (AIM): select the marginals that a tree is most wrong about, measure them, fit again [MMSM22].
 
-A procedure (plan/requests.py): it yields what it wants measured or selected, and reads no row itself.
+A procedure (plan/plan.py): it yields what it wants measured or selected, and reads no row itself.
 Proof of privacy: adaptive.md
 """
 
@@ -22,8 +22,7 @@ from discreet.model.mixture.ensemble import Tell
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree, fit_tree
 from discreet.plan.model_structure import join_pairs
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Farthest, Measure, Procedure, Request
+from discreet.plan.plan import Farthest, Measure, Procedure, Request, Steps
 from discreet.query.linear import Marginal
 from discreet.release.budget_allocation import noise_after, rising_step, steps_within
 from discreet.release.task import Goal

@@ -13,12 +13,11 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import TooLarge
 from discreet.estimate.estimator import Known
 from discreet.estimate.residual_lattice import subsets
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import Model, total_of
 from discreet.model.mixture.ensemble import Tell
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Measure, Procedure
+from discreet.plan.plan import Measure, Procedure, Steps
 from discreet.query.linear import Marginal
+from discreet.query.residual import axes_of
 from discreet.release.budget_allocation import FIRST_COUNT_SHARE, ROW_COUNT, measure_row_count
 from discreet.release.error.noise_error import lattice_errors, mean_error
 from discreet.release.methods.fitting import fitted_to_all, too_large_to_fit

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from discreet.estimate.estimator import DirectAnswer, Known
 from discreet.estimate.residual_lattice import MOST_PIECES, Lattice
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_marginals, total_of
 from discreet.model.mixture.ensemble import Tell, fit_ensemble
 from discreet.model.mixture.features import MOST_FEATURES
@@ -18,7 +17,7 @@ from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree, fit_tree
 from discreet.query.linear import Marginal
-from discreet.query.residual import Residual, axis_of
+from discreet.query.residual import Residual, axes_of, axis_of
 from discreet.release.error.interactions import clarity
 from discreet.release.methods.pair_split import Seen
 from discreet.release.task import Goal

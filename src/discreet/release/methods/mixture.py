@@ -17,8 +17,7 @@ from discreet.model.mixture.ensemble import Tell
 from discreet.model.mixture.independent_model import product_of
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.tree.tree_model import Tree
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Measure, Procedure
+from discreet.plan.plan import Measure, Procedure, Steps
 from discreet.release.budget_allocation import distances_for, steps_within
 from discreet.release.error.interactions import clarity
 from discreet.release.methods.fitting import ENSEMBLE_FIT, fit_low_order, tree_of_pairs

@@ -17,15 +17,13 @@ from discreet.cache import memoize
 from discreet.errors import BadParameter, TooLarge
 from discreet.estimate.estimator import Known
 from discreet.estimate.measurements import GaussianResiduals
-from discreet.estimate.separable import axes_of
 from discreet.model.interface import Model
 from discreet.model.mixture.ensemble import Tell
 from discreet.noise.sample import LARGEST_SCALE
-from discreet.parameter import Number, positive
+from discreet.numeric import Number, positive
 from discreet.plan.allocation import water_level
-from discreet.plan.plan import Steps
-from discreet.plan.requests import Measure, Procedure
-from discreet.query.residual import Axis, Measurement, Residual
+from discreet.plan.plan import Measure, Procedure, Steps
+from discreet.query.residual import Axis, Measurement, Residual, axes_of
 from discreet.release.methods.direct import counted_well
 from discreet.release.methods.fitting import fitted_to_all, too_large_to_fit
 from discreet.release.methods.residual_workload import asked_marginals

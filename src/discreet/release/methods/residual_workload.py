@@ -12,11 +12,11 @@ import numpy as np
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.estimate.residual_lattice import inside, subsets
-from discreet.estimate.separable import axes_of, energies_of, family_of
+from discreet.estimate.separable import energies_of, family_of
 from discreet.estimate.transform import read
 from discreet.query.linear import Linear
 from discreet.query.predicate import column_of
-from discreet.query.residual import Axis, axis_of
+from discreet.query.residual import Axis, axes_of, axis_of
 from discreet.query.workload import Workload
 from discreet.release.task import Goal, ResidualWorkload
 from discreet.schema.column import Column

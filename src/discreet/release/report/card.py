@@ -10,11 +10,11 @@ from textwrap import TextWrapper
 from typing import Any
 
 from discreet.accounting.filter import GRAIN, Grains
+from discreet.answer import error_text, number_text, visible
 from discreet.errors import BadData
-from discreet.interval import float_above
 from discreet.ledger.accounts import Budget
+from discreet.numeric import float_above
 from discreet.release.report.privacy_statement import estimated, guaranteed, not_promised
-from discreet.report.rendering import error_text, number_text, visible
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit

@@ -2,8 +2,8 @@
 
 from math import exp
 
+from discreet.answer import error_text
 from discreet.ledger.accounts import Budget
-from discreet.report.rendering import error_text
 from discreet.schema.unit import Unit
 
 # Beyond this, e^epsilon is better left as a power.

@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from discreet.report.rendering import error_text, visible
+from discreet.answer import error_text, visible
 from discreet.types import Numbers
 
 # Widths on paper: of a figure in half a page and of one across it; of a letter; the height of a row.

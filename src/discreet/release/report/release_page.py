@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from discreet.answer import error_text, visible
 from discreet.release.report.card import TITLES, Card, MarginalError
 from discreet.release.report.release_charts import bars_figure, curve_figure, heat_figure, matrix_figure
 from discreet.report.document import document, figure, section, shown, table, tiles
-from discreet.report.rendering import error_text, visible
 from discreet.types import Numbers
 
 # For some columns: the labels of the cells of each, and the number of rows in each cell, with an axis for each.

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from discreet.curator import Curator
 from discreet.ledger.accounts import Balance
-from discreet.parameter import positive
+from discreet.numeric import positive
 from discreet.query.statement import shown_values
 from discreet.release.report.card import card_columns
 from discreet.schema.column import Bins

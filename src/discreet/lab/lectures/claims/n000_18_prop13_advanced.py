@@ -7,10 +7,10 @@ from math import comb, log, sqrt
 from flint import arb
 
 from discreet.accounting import Pure, Repeat, epsilon
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.mechanism import randomized_response
 from discreet.mechanism.protocol import Law
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 from discreet.verify.divergence import DIVERGENCE_BITS, divergence
 from discreet.verify.divergence import epsilon as exact_epsilon

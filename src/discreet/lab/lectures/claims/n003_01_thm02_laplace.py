@@ -6,13 +6,13 @@ from math import log
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import equals
 from discreet.lab.lectures.worst import shown, worst_loss
 from discreet.mechanism import laplace
 from discreet.mechanism.laplace import union_half_width
 from discreet.noise.law import laplace_tail
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 from discreet.verify import Interval
 

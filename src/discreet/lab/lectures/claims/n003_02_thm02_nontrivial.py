@@ -5,9 +5,9 @@ from math import log
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.noise.law import laplace_tail
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 
 EPSILON, BETA, BITS = Fraction(1), 0.05, 128

@@ -6,11 +6,11 @@ from itertools import product
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.mechanism import exponential
 from discreet.mechanism.protocol import Law
 from discreet.noise.law import laplace_mass
+from discreet.numeric import precision
 from discreet.verify import divergence
 
 EPSILON, BITS, REACH = Fraction(1), 192, 6

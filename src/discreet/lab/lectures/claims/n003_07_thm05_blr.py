@@ -8,10 +8,10 @@ from math import comb, inf, log10
 import numpy as np
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.textbook.small_db import promised_error, sample_size
 from discreet.mechanism import imbalance_effects, small_table
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 from discreet.types import Numbers
 

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import at_most, loss
 from discreet.lab.lectures.worst import shown, worst_loss
 from discreet.mechanism import laplace, sparse_vector
 from discreet.mechanism.protocol import Law
+from discreet.numeric import precision
 from discreet.verify import Interval, divergence
 
 EPSILON, THRESHOLD, BITS = Fraction(1), 10, 192

@@ -9,11 +9,11 @@ from flint import arb
 from discreet.accounting import delta, gaussian_gate
 from discreet.accounting.event import Event, total_loss
 from discreet.accounting.filter import accounting_for
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.textbook.pmw_design import Terms
 from discreet.lab.textbook.pmw_lectures import textbook
 from discreet.noise.law import laplace_tail
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 
 EPSILON, DELTA, BETA = 1.0, 1e-6, 0.05

@@ -7,9 +7,9 @@ from math import ceil, log
 
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.noise.law import laplace_tail
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 
 EPSILON, DELTA, BETA, CELLS, QUESTIONS, BITS = 1.0, 1e-6, 0.05, 1024, 1000, 128

@@ -7,13 +7,13 @@ from itertools import permutations, product
 import numpy as np
 from flint import arb
 
-from discreet.interval import precision
 from discreet.lab.lectures.chance import often_enough, seldom_enough
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.mechanism import exponential, noisy_max
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.noise import gumbel_race
 from discreet.noise.law import exp_minus
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 from discreet.verify import divergence
 

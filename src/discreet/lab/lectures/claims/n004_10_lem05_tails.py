@@ -5,9 +5,9 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.interval import ball, precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.noise.law import exp_minus
+from discreet.numeric import ball, precision
 from discreet.report.plot import Line, plot
 
 BITS = 128

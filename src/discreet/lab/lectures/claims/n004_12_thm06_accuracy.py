@@ -4,9 +4,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, exp, log
 
-from discreet.interval import precision
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.mechanism import exponential
+from discreet.numeric import precision
 from discreet.report.plot import Line, plot
 
 EPSILON, BITS = Fraction(1, 2), 128
