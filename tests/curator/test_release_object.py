@@ -241,7 +241,7 @@ def test_a_method_that_wants_more_than_its_budget_is_refused_though_the_table_ha
 # Plans.
 
 
-@pytest.mark.parametrize(("method", "known", "most"), [("auto", False, 7), ("auto", True, 6), ("direct", False, 1)])
+@pytest.mark.parametrize(("method", "known", "most"), [("auto", False, 5), ("auto", True, 4), ("direct", False, 1)])
 def test_no_forecast_is_made_twice_for_a_release(tmp_path, monkeypatch, method, known, most):
     """One is enough to see that something is possible before the rows are counted; then each method has one."""
     made = []
