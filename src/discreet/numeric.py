@@ -1,16 +1,10 @@
-"""Rounding to the safe side: what is charged is never below the truth, what is allowed never above it.
-
-A formula is evaluated as a ball (`discreet.numeric`) that provably contains its value; its ends become short
-rationals. A ball too wide to decide something is recomputed with more bits, and what stays undecided counts as unsafe.
-
-Rigorous interval arithmetic: a ball (`arb`) provably contains the true value.
-
-More bits make a ball narrower; it is right at any precision. python-flint is loaded by the first ball.
-
-Reading the numbers that people give us: exactly, or not at all.
+"""Exact numbers: read from people exactly or not at all, and bounded by intervals that provably contain them.
 
 Privacy is computed in exact arithmetic, so every parameter becomes a `Fraction` at the door. A float is read as the
-decimal it prints as: 0.1 means one tenth, not 3602879701896397/36028797018963968.
+decimal that it is written as. What is not rational is evaluated as a ball (`arb` of python-flint, loaded by the first
+one) that provably contains the true value; its ends are rounded to the safe side: what is charged is never below the
+truth, what is allowed never above it. A ball too wide to decide something is computed again with more bits, and what
+stays undecided counts as unsafe.
 """
 
 from collections.abc import Callable, Iterator

@@ -16,6 +16,8 @@ import numpy as np
 from discreet.curator.release import Bill, Release
 from discreet.curator.release_basis import Fitted, fitted_from_plain, fitted_to, fitted_to_plain
 from discreet.errors import BadData, BadParameter, DiscreetError
+from discreet.estimate.gaussian_estimator import GaussianLattice
+from discreet.estimate.laplace_estimator import LaplaceMarginals
 from discreet.model.serialize import from_arrays, to_arrays
 from discreet.release.report.card import Card
 from discreet.release.report.release_page import Counted, page
@@ -121,7 +123,10 @@ def _read(place: Path, said: dict[str, Any]) -> Release:
 
 def _fitted(place: Path, said: dict[str, Any], schema: Schema) -> Fitted:
     if said["form"] == FIRST_FOLDER_FORMAT:
-        return Fitted(said["pure"], own=tuple(b85decode(text) for text in said["records"]))
+        return Fitted(
+            LaplaceMarginals if said["pure"] else GaussianLattice,
+            own=tuple(b85decode(text) for text in said["records"]),
+        )
     with np.load(place / "known.npz", allow_pickle=False) as arrays:
         own = (b85decode(text) for text in said["own"])
         return fitted_from_plain(said["known"], dict(arrays), own, schema, said["pure"])

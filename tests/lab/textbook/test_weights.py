@@ -420,7 +420,7 @@ def test_a_process_that_is_killed_leaves_all_it_told_and_no_threshold(tmp_path):
     address = tmp_path / "killed.sqlite"
     with Ledger(address) as ledger:
         ledger.cap(Budget(epsilon=20), table="people")
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[2])
     killed = subprocess.run(
         [sys.executable, "-c", CRASH, str(address), tests], capture_output=True, text=True, check=False
     )

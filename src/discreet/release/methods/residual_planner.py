@@ -230,6 +230,7 @@ def allocate(asked: ResidualWorkload | Goal, known: Known, *, budget: Number, no
     mean absolute error), where the answers of a row share their mean variance. With v the demand for a piece, c its
     price and K how well it is known, it is raised to max(K, t √(v/c)), and t spends the budget.
 
+    >>> from discreet.estimate.gaussian_estimator import GaussianLattice
     >>> from discreet.release.task import goal_of
     >>> from discreet.schema.column import Boolean
     >>> from discreet.schema.domain import Domain
