@@ -19,9 +19,9 @@ def printable(text: str, *, longest: int | None = None) -> str:
 
     Characters that are not seen (escape sequences, line ends, changes of direction) are written out.
 
-    >>> print(visible("how many?\\x1b[2J"))
+    >>> print(printable("how many?\\x1b[2J"))
     how many?\\x1b[2J
-    >>> visible("a long story", longest=6)
+    >>> printable("a long story", longest=6)
     'a lon…'
     """
     if longest is not None and len(text) > longest:

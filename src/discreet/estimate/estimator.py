@@ -87,7 +87,7 @@ def normal_quantile(confidence: float, joint: int = 1) -> float:
     For any jointly Gaussian errors, each within z of its standard deviations, all hold together at least so often:
     independent ones are the worst [Šidák 1967].
 
-    >>> round(quantile(0.95), 3), round(quantile(0.95, joint=100), 3)
+    >>> round(normal_quantile(0.95), 3), round(normal_quantile(0.95, joint=100), 3)
     (1.96, 3.474)
     """
     each = -expm1(log1p(-(1 - confidence)) / joint)

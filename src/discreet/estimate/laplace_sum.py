@@ -80,9 +80,9 @@ def laplace_sum_half_width(
 
     where c are the `coefficients`, b the `scales`, and `counts` says how many terms share each pair, by default one.
 
-    >>> half_width(np.array([1.0]), np.array([10.0]), confidence=0.95)
+    >>> laplace_sum_half_width(np.array([1.0]), np.array([10.0]), confidence=0.95)
     30.0
-    >>> half_width(np.array([1.0, 2.0]), np.array([10.0, 10.0]), np.array([50, 7]), confidence=0.95)
+    >>> laplace_sum_half_width(np.array([1.0, 2.0]), np.array([10.0, 10.0]), np.array([50, 7]), confidence=0.95)
     245.0
 
     proof: tail.md
@@ -140,8 +140,8 @@ def smoothed_half_width(terms: LaplaceTerms, failure: float, most: int) -> tuple
 def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None = None, *, beyond: float) -> float:
     """An upper bound on Pr[|Σ c_i X_i| > beyond], the X_i independent with Pr[X_i = k] ∝ exp(−|k|/b_i).
 
-    Where `half_width` is exact so is this, to six digits. Otherwise it lies between the value, and 1.01 times the value
-    at a place that is nearer by 1 %, or by 1 % of a standard deviation. The rest is as in `half_width`.
+    Where `laplace_sum_half_width` is exact so is this, to six digits. Otherwise it lies between the value, and 1.01
+    times the value at a place that is nearer by 1 %, or by 1 % of a standard deviation.
 
     >>> round(tail(np.array([1.0, 1.0]), np.array([10.0, 10.0]), beyond=50), 6)
     0.022559

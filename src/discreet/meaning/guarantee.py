@@ -149,11 +149,6 @@ def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
     if meaning.delta:
         never = f" A release breaks this with probability at most {_number(meaning.exception, digits=1)}."
         lost = f", less {meaning.delta:g} of the largest"
-    families = "; ".join(
-        f"{group.people} people, epsilon {_number(group.epsilon, digits=6)}"
-        + (f" and delta {_number(group.delta, digits=1)}" if group.delta else "")
-        for group in meaning.groups
-    )
     return (
         (
             "Odds",
@@ -177,12 +172,20 @@ def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
             f"probability {_percent(meaning.power)} at most. Hits never exceed false alarms by more than "
             f"{_percent(meaning.advantage)}.",
         ),
-        ("Families", f"Together the promise is weaker: {families}."),
+        ("Families", f"Together the promise is weaker: {_families(meaning)}."),
         (
             "Not hidden",
             "Facts about people in general. If the results show that smoking causes cancer, everyone learns that about "
             "every smoker, whether they took part or not.",
         ),
+    )
+
+
+def _families(meaning: Meaning) -> str:
+    return "; ".join(
+        f"{group.people} people, epsilon {_number(group.epsilon, digits=6)}"
+        + (f" and delta {_number(group.delta, digits=1)}" if group.delta else "")
+        for group in meaning.groups
     )
 
 

@@ -116,7 +116,7 @@ def discrete_gaussian(
 def gaussian_half_width(sigma: Fraction, confidence: Number, *, joint: int = 1) -> float:
     """The smallest t that holds all of `joint` independent rounded Gaussian draws with this probability.
 
-    >>> half_width(Fraction(10), 0.95)
+    >>> gaussian_half_width(Fraction(10), 0.95)
     20.0
     """
     # |round(Y)| ≤ t exactly when |Y| < t + 1/2.

@@ -62,7 +62,7 @@ def laplace(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechanism[
 def laplace_half_width(scale: Fraction, confidence: Number, *, joint: int = 1) -> float:
     """The smallest t that holds all of `joint` independent discrete Laplace draws with this probability.
 
-    >>> half_width(Fraction(10), 0.95)
+    >>> laplace_half_width(Fraction(10), 0.95)
     30.0
     """
     failure = read_failure(confidence)

@@ -149,10 +149,9 @@ def _loop(
     kinds, queries, rows = effects.shape[0], effects.shape[1], path.size
     sums = np.zeros((rows + 1, queries), dtype=np.int32)
     run, before = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.int64)
-    sums[0, :] = start
     path[0], run[0], depth = first, 1, 0
-    for i in range(queries):
-        sums[1, i] = sums[0, i] + effects[first, i]
+    sums[0, :] = start
+    sums[1, :] = sums[0, :] + effects[first, :]
     while True:
         if depth < rows - 2:
             depth += 1

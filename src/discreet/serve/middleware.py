@@ -24,7 +24,7 @@ from discreet.wire.problem import TYPE, problem_of
 class RateLimit:
     """Buckets by name; each begins full. A rate of 0 is no limit.
 
-    >>> rate = Rate(per_second=2, burst=1)
+    >>> rate = RateLimit(per_second=2, burst=1)
     >>> rate.take("ana", 0.0), rate.take("ana", 0.0), rate.take("ben", 0.0), rate.take("ana", 0.5)
     (0.0, 0.5, 0.0, 0.0)
     """

@@ -1,4 +1,4 @@
-"""The lab: each attack on exact answers, on rounded ones, and on private ones, on the same people."""
+"""Experiments: each attack on exact answers, on rounded ones, and on private ones, about the same people."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ import numpy as np
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.lab import random as draw
-from discreet.lab.attack.attack_outcome import Learnt, Outcome, Roc
+from discreet.lab.attack.attack_outcome import Kind, Learnt, Outcome, Roc
 from discreet.lab.attack.differencing import difference, point
 from discreet.lab.attack.limit import best_guess, largest_area, luckiest_area, luckiest_share, secret_budget
 from discreet.lab.attack.people import COIN, People, rows_of, weights
@@ -36,9 +36,9 @@ from discreet.types import Numbers
 Tell = Callable[[float], None]
 CONFIDENCE = 0.999
 ROUNDINGS = (5, 10)
-# So many of the questions an attacker pays for; more would each be noisier.
+# How many questions an attacker pays for; with more of them, each answer would be noisier.
 PAID = 24
-# The rows that stand for the population, and what is secret about being in a table.
+# The number of rows that represent the population.
 POPULATION = 2000
 
 
@@ -96,18 +96,15 @@ def attack_by_reconstruction(
     loss, spill = _promise(desk, epsilon)
     secret = {people.secret: cell_mask(people.domain, people.secret, people.cell)}
     asked = random_questions(people.domain, people.public, number, also=secret)
-    matrix, stages = people.matrix(asked), len(ROUNDINGS) + 3
+    matrix, stages = people.matrix(asked), len(ROUNDINGS) + 4
 
-    def solved(answer: Answering, method: Method = "linear") -> float:
+    def solved(answer: Answering, method: Method) -> float:
         return share_right(people, reconstruct(matrix, np.array([answer(each) for each in asked]), method=method))
 
-    learnt = [Learnt("exact counts", "exact", solved(people.exact))]
-    _say(tell, 1 / stages)
-    for place, step in enumerate(ROUNDINGS):
-        learnt.append(Learnt(f"counts rounded to {step}", "rounded", solved(rounded(people.exact, to=step))))
-        _say(tell, (place + 2) / stages)
-    coarsest = rounded(people.exact, to=ROUNDINGS[-1])
-    learnt.append(Learnt("the same, by least squares", "rounded", solved(coarsest, "squares")))
+    learnt = []
+    for place, (name, kind, answers, method) in enumerate(_unprotected(people)):
+        learnt.append(Learnt(name, kind, solved(answers, method)))
+        _say(tell, (place + 1) / stages)
     # Of one desk, half is kept for the second way to ask.
     with _asked(people, epsilon, desk, parts=PAID * (1 if desk is None else 2)) as answer:
         learnt.append(Learnt(f"curator, {PAID} of the counts", "ours", _bought(answer, asked, matrix, people)))
@@ -149,15 +146,9 @@ def attack_by_tracing(
     """The means of many yes-or-no questions over some people; then for each of twice as many: in it, or not?"""
     inside_rows, outside_rows, others = _split_rows(table, whole("people", people, least=2), columns)
     asked = random_questions(table.domain, columns, whole("means", means, least=1))
-    inside: list[Any] = []
-    outside: list[Any] = []
-    population: list[Any] = []
-    for place, query in enumerate(asked):
-        for kept, rows in ((inside, inside_rows), (outside, outside_rows), (population, others)):
-            kept.append(weights(query, rows))
-        _say(tell, (place + 1) / len(asked))
-    members, strangers = np.array(inside, dtype=np.float64).T, np.array(outside, dtype=np.float64).T
-    typical, truth = np.array(population, dtype=np.float64).mean(axis=1), members.sum(axis=0)
+    inside, outside, population = _weighed(asked, (inside_rows, outside_rows, others), tell)
+    members, strangers = inside.T, outside.T
+    typical, truth = population.mean(axis=1), members.sum(axis=0)
     coarse, noisy = 10 * np.round(truth / 10), _released_sums(table, inside_rows, asked, epsilon, delta)
     size = len(members)
     found = {
@@ -168,8 +159,8 @@ def attack_by_tracing(
     return Outcome(
         name="tracing",
         title="Tracing: was this person in the table?",
-        how=f"The means of {len(asked):,} yes-or-no questions over {size} people, told beside those of the population. "
-        "Whoever leans the way the table leans was in it.",
+        how=f"The means of {len(asked):,} yes-or-no questions over {size} people, published beside those of the "
+        "population. A person who leans the way the table leans was in it.",
         measure="area under the ROC curve",
         learnt=(
             Learnt("exact means", "exact", found["exact"].area),
@@ -204,7 +195,7 @@ def attack_by_posterior(*, epsilon: Number = 1, rows: int = 4) -> Outcome:
     return Outcome(
         name="posterior",
         title="Posterior: what can be concluded at most",
-        how=f"A count of {number} people, told to somebody who knows all of them but one, and of that one nothing. "
+        how=f"A count of {number} people, given to somebody who knows all of them but one, and of that one nothing. "
         "Bayes' rule, over every table and every outcome: no sampling.",
         measure="how sure one can become",
         learnt=(
@@ -227,6 +218,14 @@ def attack_by_posterior(*, epsilon: Number = 1, rows: int = 4) -> Outcome:
     )
 
 
+def _unprotected(people: People) -> Iterator[tuple[str, Kind, Answering, Method]]:
+    """Who answers without noise: what it is called, its kind, its answers, and how the attacker solves for secrets."""
+    yield "exact counts", "exact", people.exact, "linear"
+    for step in ROUNDINGS:
+        yield f"counts rounded to {step}", "rounded", rounded(people.exact, to=step), "linear"
+    yield "the same, by least squares", "rounded", rounded(people.exact, to=ROUNDINGS[-1]), "squares"
+
+
 def _right(gap: float, people: People, person: int) -> bool:
     return bool((gap > 0.5) == people.bits[person])
 
@@ -240,13 +239,13 @@ def _base_rate(people: People) -> float:
 
 
 def _prior(people: People) -> float:
-    """How likely one of them has the secret, to somebody who knows how many have it; of a coin it is known anyway."""
+    """How likely one of them has the secret, to somebody who knows how many have it; for a coin it is ½."""
     share = float(people.bits.mean())
     return 0.5 if people.secret == COIN else min(max(share, 1e-9), 1 - 1e-9)
 
 
 def _promise(desk: Any, epsilon: Number) -> tuple[float, float]:
-    """What protects one secret: of a desk that was given, everything that may ever be told by it."""
+    """The (epsilon, delta) that protects one secret: of a given desk, its whole budget, spent and left."""
     if desk is None:
         return secret_budget(Unit(neighbors="replace_one"), epsilon=epsilon)
     left, spent = desk.remaining, desk.spent
@@ -255,7 +254,7 @@ def _promise(desk: Any, epsilon: Number) -> tuple[float, float]:
 
 @contextmanager
 def _asked(people: People, epsilon: Number, desk: Any, *, parts: int) -> Iterator[Answering]:
-    """A curator whose whole budget goes to so many questions, each at the same price."""
+    """The answers of a curator whose whole budget is split evenly over `parts` questions."""
     if desk is not None:
         yield answering(desk, epsilon=float(epsilon) / parts)
         return
@@ -304,6 +303,16 @@ def _split_rows(table: Table, people: int, columns: tuple[str, ...]) -> tuple[An
     ends = (order[:people], order[people : 2 * people], order[2 * people :][:POPULATION])
     inside, outside, others = ({name: codes[part] for name, codes in rows.items()} for part in ends)
     return inside, outside, others
+
+
+def _weighed(asked: list[Linear], groups: tuple[Any, ...], tell: Tell | None) -> list[Numbers]:
+    """For each group of rows, the weight of every row (column) in every query (row)."""
+    found: list[list[Any]] = [[] for _ in groups]
+    for place, query in enumerate(asked):
+        for kept, rows in zip(found, groups, strict=True):
+            kept.append(weights(query, rows))
+        _say(tell, (place + 1) / len(asked))
+    return [np.array(each, dtype=np.float64) for each in found]
 
 
 def _released_sums(table: Table, rows: Any, asked: list[Linear], epsilon: Number, delta: Number) -> Numbers:

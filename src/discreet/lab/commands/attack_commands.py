@@ -14,8 +14,12 @@ from discreet.cli.release_command import release_progress
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
     from discreet.lab.attack.attack_outcome import Outcome
+    from discreet.lab.attack.epsilon_audit import Audited
     from discreet.lab.attack.people import People
+    from discreet.lab.attack.subjects import Subject
     from discreet.source.table import Table
 
 _BAR = 36
@@ -107,19 +111,14 @@ def audit(
     An event is chosen on half of the draws and scored on the other half, so the bound holds with the confidence given.
     Exit code 1 if what should be right is refuted, or if a mistake is not.
     """
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table as Grid
 
     from discreet.lab.attack.subjects import Subject, find, subjects
 
     console = Console(highlight=False)
     if listing:
-        for each in subjects(epsilon):
-            kind = "" if each.right else "  (a mistake, to be caught)"
-            slow = "  (takes minutes: only by name)" if each.patient else ""
-            console.print(f"[bold]{each.name:22}[/bold] {each.words}{kind}{slow}")
+        _list_subjects(epsilon)
         return
     if target is not None and ":" in target:
         chosen = [Subject(target, "", _function(target), one, other, float(epsilon), delta or 0.0)]
@@ -127,31 +126,52 @@ def audit(
         chosen = [find(target, epsilon)]
     else:
         chosen = [each for each in subjects(epsilon) if not each.patient]
-    grid = Grid("", "claimed", "at least", "delta", "draws", "verdict", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    surprises, found = 0, None
+    audits = []
     with release_progress("Auditing") as tell:
         for place, each in enumerate(chosen):
-            found = each.audit(samples=samples, confidence=confidence)
-            refuted = found.refutes(each.epsilon)
-            surprises += refuted == each.right
-            verdict = "[red]refuted[/red]" if refuted else "[green]not refuted[/green]"
-            verdict += "" if refuted != each.right else " [bold red](!)[/bold red]"
-            numbers = (f"{each.epsilon:g}", f"{found.bound:.3f}", f"{found.delta:g}", f"{found.samples:,}")
-            grid.add_row(escape(printable(each.name)), *numbers, verdict)
+            audits.append(each.audit(samples=samples, confidence=confidence))
             if tell is not None:
                 tell((place + 1) / len(chosen))
-    for column in grid.columns[1:5]:
-        column.justify = "right"
-    console.print(grid)
+    console.print(_audit_table(chosen, audits))
     if len(chosen) == 1:
-        console.print(escape(printable(str(found))))
+        console.print(escape(printable(str(audits[0]))))
     console.print(
         f"[dim]Each bound holds with probability {confidence:g}. Not refuted is not proved: for that see the proofs, "
         "and discreet.verify.[/dim]"
     )
-    if surprises:
+    if any(found.refutes(each.epsilon) == each.right for each, found in zip(chosen, audits, strict=True)):
         console.print("[bold red](!)[/bold red] is not as expected: a mistake may need more --samples to show.")
         raise typer.Exit(1)
+
+
+def _list_subjects(epsilon: float) -> None:
+    from rich.console import Console
+
+    from discreet.lab.attack.subjects import subjects
+
+    console = Console(highlight=False)
+    for each in subjects(epsilon):
+        kind = "" if each.right else "  (a mistake, to be caught)"
+        slow = "  (takes minutes: only by name)" if each.patient else ""
+        console.print(f"[bold]{each.name:22}[/bold] {each.words}{kind}{slow}")
+
+
+def _audit_table(chosen: "list[Subject]", audits: "list[Audited]") -> "Grid":
+    """A row for each subject: what is claimed, what was found, and the verdict; (!) marks what was not expected."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    grid = Grid("", "claimed", "at least", "delta", "draws", "verdict", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for each, found in zip(chosen, audits, strict=True):
+        refuted = found.refutes(each.epsilon)
+        verdict = "[red]refuted[/red]" if refuted else "[green]not refuted[/green]"
+        verdict += "" if refuted != each.right else " [bold red](!)[/bold red]"
+        numbers = (f"{each.epsilon:g}", f"{found.bound:.3f}", f"{found.delta:g}", f"{found.samples:,}")
+        grid.add_row(escape(printable(each.name)), *numbers, verdict)
+    for column in grid.columns[1:5]:
+        column.justify = "right"
+    return grid
 
 
 def _chosen(names: list[Name] | None, server: str | None) -> list[Name]:

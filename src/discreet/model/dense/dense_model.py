@@ -125,7 +125,7 @@ class Dense:
             self._scale(each, step)
 
     def recount(self) -> None:
-        """Add up the total anew. It happens by itself before the running total could be wrong by a part of `DOUBT`."""
+        """Add up the total anew; done before the relative error of the running total could exceed `MOST_DOUBT`."""
         self._mass = self._boxed(Product(()), None)
         self._doubt = SLIP * self._mass
 

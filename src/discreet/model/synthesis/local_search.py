@@ -102,7 +102,6 @@ def exchange(
     """
     rows, lowered, made = cells.shape[0], 0.0, 0
     places = np.empty(terms.shape[0], dtype=np.int32)
-    early = begins[column] + 1 + (begins[column + 1] - begins[column]) // EARLY_SHARE
     while made < proposals:
         row = below(drawn(counter) & LOW, rows)
         mine, leave = cells[row, column], np.float32(0)
@@ -119,21 +118,7 @@ def exchange(
             if mine == theirs:
                 continue
             made += 1
-            change = leave
-            for at in range(begins[column], begins[column + 1]):
-                if at == early and leave + OPTIMISM * (change - leave) > 0:
-                    change = np.float32(np.inf)
-                    break
-                place = places[at]
-                far = offset(cells, other, terms[at])
-                out, into = mine * terms[at].stride, theirs * terms[at].stride
-                if place == far:
-                    # The two rows differ in nothing that this scope sees, so it does not change.
-                    change -= change_without(state[place + out])
-                else:
-                    change += change_with(state[place + into])
-                    change += change_without(state[far + into])
-                    change += change_with(state[far + out])
+            change = change_by_exchange(cells, row, other, column, begins, terms, state, places, leave)
             if change < 0:
                 for at in range(begins[column], begins[column + 1]):
                     place = places[at]
@@ -147,6 +132,39 @@ def exchange(
                 lowered -= float(change)
                 break
     return lowered
+
+
+def change_by_exchange(
+    cells: Ints32,
+    row: int,
+    other: int,
+    column: int,
+    begins: Ints,
+    terms: TermArray,
+    state: CellArray,
+    places: Ints32,
+    leave: np.float32,
+) -> np.float32:
+    """The change of Σ weight · excess² if two rows exchange their values of a column; infinite if given up early.
+
+    `leave` is the change if the first row only gives its value away, and `places` are its offsets.
+    """
+    mine, theirs, change = cells[row, column], cells[other, column], leave
+    early = begins[column] + 1 + (begins[column + 1] - begins[column]) // EARLY_SHARE
+    for at in range(begins[column], begins[column + 1]):
+        if at == early and leave + OPTIMISM * (change - leave) > 0:
+            return np.float32(np.inf)
+        place = places[at]
+        far = offset(cells, other, terms[at])
+        out, into = mine * terms[at].stride, theirs * terms[at].stride
+        if place == far:
+            # The two rows differ in nothing that this scope sees, so it does not change.
+            change -= change_without(state[place + out])
+        else:
+            change += change_with(state[place + into])
+            change += change_without(state[far + into])
+            change += change_with(state[far + out])
+    return change
 
 
 def move(
@@ -194,6 +212,6 @@ def move(
 
 def machine_code(loop: Callable[..., Any]) -> Callable[..., Any]:
     """One of these loops, compiled."""
-    for part in (drawn, below, offset, change_without, change_with):
+    for part in (drawn, below, offset, change_without, change_with, change_by_exchange):
         inline(part)
     return compiled(loop)

@@ -8,7 +8,7 @@ make all tables exact marginals of one distribution. How large the tables are is
 [Lauritzen & Spiegelhalter 1988]; greedy orders: [Koller & Friedman 2009, 9.4.3].
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -16,8 +16,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.cache import memoize
 from discreet.errors import BadQuery
-from discreet.jit import compiled
+from discreet.jit import compiled, inline
 from discreet.types import Columns
 
 
@@ -26,7 +27,7 @@ class CliqueForest:
     """A forest of cliques, children before their parents; a root has parent −1. Columns in no clique are on their own.
 
     >>> triangulate([("a", "b"), ("b", "c")], {"a": 2, "b": 3, "c": 4, "d": 5})
-    Shape(cliques=(('a', 'b'), ('b', 'c')), parents=(1, -1), sizes=(('a', 2), ('b', 3), ('c', 4)))
+    CliqueForest(cliques=(('a', 'b'), ('b', 'c')), parents=(1, -1), sizes=(('a', 2), ('b', 3), ('c', 4)))
     """
 
     cliques: tuple[Columns, ...]
@@ -103,7 +104,7 @@ class _Graph:
         count = len(self.names)
         found = np.zeros((count, count), dtype=np.bool_)
         sizes = np.array(self.sizes, dtype=np.float64)
-        number = compiled(eliminate)(self.joined.copy(), sizes, by_fill, float(most_cells), found)
+        number = elimination()(self.joined.copy(), sizes, by_fill, float(most_cells), found)
         return None if number < 0 else [np.flatnonzero(row).tolist() for row in found[:number]]
 
     def cells(self, cliques: Iterable[Iterable[int]]) -> int:
@@ -151,15 +152,7 @@ def eliminate(
             if not left[column]:
                 continue
             if stale[column]:
-                fill, cells, near = 0.0, sizes[column], 0
-                for other in range(count):
-                    if joined[column, other]:
-                        cells *= sizes[other]
-                        for before in range(near):
-                            if not joined[around[before], other]:
-                                fill += sizes[around[before]] * sizes[other]
-                        around[near] = other
-                        near += 1
+                fill, cells = elimination_cost(joined, sizes, column, around)
                 first[column], second[column] = (fill, cells) if by_fill else (cells, fill)
                 stale[column] = False
             if (
@@ -171,35 +164,76 @@ def eliminate(
         if (second[chosen] if by_fill else first[chosen]) > most_cells:
             return -1
         left[chosen] = False
-        near = 0
-        for other in range(count):
-            if joined[chosen, other]:
-                around[near] = other
-                near += 1
-        inside = False
-        for clique in range(number):
-            held = found[clique, chosen]
-            for at in range(near):
-                held = held and found[clique, around[at]]
-            inside = inside or held
-        if not inside:
-            found[number, chosen] = True
-            for at in range(near):
-                found[number, around[at]] = True
-            number += 1
-        for at in range(near):
-            one = around[at]
-            joined[one, chosen] = joined[chosen, one] = False
-            stale[one] = True
-            for before in range(at):
-                other = around[before]
-                if not joined[one, other]:
-                    joined[one, other] = joined[other, one] = True
-                    # The new edge may be one that was missing around a column joined to both ends.
-                    for third in range(count):
-                        if joined[one, third] and joined[other, third]:
-                            stale[third] = True
+        near = neighbours_of(joined, chosen, around)
+        number = add_clique(found, number, chosen, around, near)
+        join_neighbours(joined, stale, chosen, around, near)
     return number
+
+
+def elimination_cost(
+    joined: NDArray[np.bool_], sizes: NDArray[np.float64], column: int, around: NDArray[np.int64]
+) -> tuple[float, float]:
+    """The summed table sizes of the edges that eliminating a column adds, and the cells of its clique."""
+    fill, cells, near = 0.0, sizes[column], 0
+    for other in range(sizes.size):
+        if joined[column, other]:
+            cells *= sizes[other]
+            for before in range(near):
+                if not joined[around[before], other]:
+                    fill += sizes[around[before]] * sizes[other]
+            around[near] = other
+            near += 1
+    return fill, cells
+
+
+def neighbours_of(joined: NDArray[np.bool_], column: int, around: NDArray[np.int64]) -> int:
+    """Write the neighbours of a column to the beginning of `around`; how many there are."""
+    near = 0
+    for other in range(joined.shape[0]):
+        if joined[column, other]:
+            around[near] = other
+            near += 1
+    return near
+
+
+def add_clique(found: NDArray[np.bool_], number: int, chosen: int, around: NDArray[np.int64], near: int) -> int:
+    """Add a column and its neighbours to the `number` cliques found, unless one holds them all; how many there are."""
+    for clique in range(number):
+        held = found[clique, chosen]
+        for at in range(near):
+            held = held and found[clique, around[at]]
+        if held:
+            return number
+    found[number, chosen] = True
+    for at in range(near):
+        found[number, around[at]] = True
+    return number + 1
+
+
+def join_neighbours(
+    joined: NDArray[np.bool_], stale: NDArray[np.bool_], chosen: int, around: NDArray[np.int64], near: int
+) -> None:
+    """Take a column out of the graph and join its neighbours to each other; whose cost may change becomes stale."""
+    for at in range(near):
+        one = around[at]
+        joined[one, chosen] = joined[chosen, one] = False
+        stale[one] = True
+        for before in range(at):
+            other = around[before]
+            if not joined[one, other]:
+                joined[one, other] = joined[other, one] = True
+                # The new edge may be one that was missing around a column joined to both ends.
+                for third in range(joined.shape[0]):
+                    if joined[one, third] and joined[other, third]:
+                        stale[third] = True
+
+
+@memoize(1)
+def elimination() -> Callable[..., int]:
+    """The kernel `eliminate`, compiled."""
+    for step in (elimination_cost, neighbours_of, add_clique, join_neighbours):
+        inline(step)
+    return compiled(eliminate)
 
 
 def _span(cliques: list[list[int]], graph: _Graph) -> CliqueForest:
