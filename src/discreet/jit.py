@@ -6,8 +6,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from discreet.cache import memoize
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # Fixed machine code is not enough for the same bits each time: numba compiles a loop that writes to one array and reads
 # others twice, and takes the vectorised version only if the arrays lie far enough apart in memory. So sums may be
@@ -51,14 +51,14 @@ def compiled(loop: Callable[..., Any], *, fused: bool = False) -> Callable[..., 
     return machine_code
 
 
-def on_one_processor(function: Callable[P, R]) -> Callable[P, R]:
+def on_one_processor(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The same function, whose matrix products use one BLAS thread.
 
     Our matrices are small: on two processors they took twice the CPU seconds, and no less time.
     """
 
     @wraps(function)
-    def limited(*args: P.args, **named: P.kwargs) -> R:
+    def limited(*args: _P.args, **named: _P.kwargs) -> _R:
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(limits=1, user_api="blas"):
