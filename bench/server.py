@@ -41,8 +41,8 @@ import sys
 from pathlib import Path
 from discreet.ledger import Budget
 from discreet.serve.settings import Settings
-from discreet.serve.workers import start
-start(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
+from discreet.serve.workers import start_server
+start_server(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
 """
 
 # Reads the same question and gives the same reply, by the idiom of FastAPI's first example; nothing else.

@@ -112,8 +112,8 @@ import sys
 from pathlib import Path
 from discreet.ledger import Budget
 from discreet.serve.settings import Settings
-from discreet.serve.workers import start
-start(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
+from discreet.serve.workers import start_server
+start_server(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
 """
 
 
