@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from discreet.answer import visible
-
 # The style sheet of all pages, reports and the server's alike.
 STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8").strip()
 
@@ -79,4 +77,6 @@ def shown(words: str) -> str:
     >>> shown("<b>\\x1b")
     '&lt;b&gt;\\\\x1b'
     """
-    return escape("".join(letter if letter.isprintable() else visible(letter) for letter in words))
+    return escape(
+        "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in words)
+    )
