@@ -10,7 +10,7 @@ import pytest
 
 from curator.people import DOMAIN, desk_of
 from discreet.accounting.event import Laplace
-from discreet.curator import Curator
+from discreet.curator import Curator, question
 from discreet.errors import BadParameter, KeyReused, LedgerFailed, TableChanged
 from discreet.ledger import Budget, Ledger, verify
 from discreet.query.aggregates import count
@@ -272,4 +272,19 @@ def test_a_quotient_and_a_total_are_not_a_total_and_a_quotient(tmp_path):
     desk.ask_many([Ratio(one, two), three], error=40, key="k")
     with pytest.raises(KeyReused):
         desk.ask_many([one, Ratio(two, three)], error=40, key="k")
+    desk.close()
+
+
+def test_a_look_under_a_new_key_does_not_write_down_what_is_asked(tmp_path, monkeypatch):
+    """A server looks on the thread that serves everybody, and a question may have a hundred thousand weights."""
+    desk = desk_of(tmp_path)
+    written = []
+    real = question.query_to_plain
+    monkeypatch.setattr(question, "query_to_plain", lambda query: written.append(query) or real(query))
+    found = desk.look(desk.prepare("age >= 5", error=90, key="k"), wait=False)
+    assert not written
+    desk.pay(found)
+    assert written
+    with pytest.raises(BadParameter, match="key ends with"):
+        desk.prepare("age >= 5", error=90, key="k, round 2")
     desk.close()

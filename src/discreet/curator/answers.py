@@ -130,7 +130,7 @@ class Asking:
         if (kept := self._kept(keyed, analyst)) is not None:
             return kept
         found = answered()
-        if all(isinstance(each.cost, Nothing) for each in found) and not self._used(keyed, analyst):
+        if all(isinstance(each.cost, Nothing) for each in found) and not self._used(keyed.key, analyst):
             return found
         # What the rows are now does not matter, for they were read; but the version must still be the current one.
         table = replace(self.table.identity, fingerprint=None)
@@ -252,8 +252,8 @@ class Asking:
 
     # What only looks is below.
 
-    def _used(self, keyed: Keyed | None, analyst: str) -> bool:
-        return keyed is not None and self.ledger.used(keyed.key, analyst=analyst)
+    def _used(self, key: str | None, analyst: str) -> bool:
+        return key is not None and self.ledger.used(key, analyst=analyst)
 
     def _kept(self, keyed: Keyed, analyst: str) -> list[UnlaidAnswer] | None:
         """What was answered to a request when it came first under its key."""

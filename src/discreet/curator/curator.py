@@ -26,6 +26,7 @@ from discreet.curator.release_run import Releasing, Teller
 from discreet.errors import BadParameter
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
+from discreet.ledger.idempotency import own_key
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.transaction import Codec, Payment, Told, Transacted
 from discreet.model.mixture.ensemble import Tell
@@ -144,8 +145,7 @@ class Curator(Asking):
         parsed = read_question(question, self.table.domain, self.table.name)
         accuracy = read_accuracy(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         who = self.analyst if analyst is None else text("analyst", analyst)
-        request = None if key is None else keyed(key, "ask", [parsed], accuracy, nonnegative=nonnegative)
-        return PreparedQuestion(parsed, accuracy, who, bool(nonnegative), request)
+        return PreparedQuestion(parsed, accuracy, who, bool(nonnegative), None if key is None else own_key(key))
 
     def look(self, asked: PreparedQuestion, *, wait: bool = True) -> Answer | Unpaid:
         """The answer if it is known, or was given under its key; otherwise what `pay` takes. Spends nothing.
@@ -154,7 +154,7 @@ class Curator(Asking):
         take longer: where others have to be waited for, or where there are many numbers.
         """
         teller = self._teller
-        if self._used(asked.keyed, asked.analyst):
+        if self._used(asked.key, asked.analyst):
             assert asked.keyed is not None, "what was used is a key"
             kept = self._kept(asked.keyed, asked.analyst)
             # Paid for, and not yet answered: whoever asks waits for it.
@@ -176,7 +176,7 @@ class Curator(Asking):
 
     def pay(self, unpaid: Unpaid) -> Answer:
         """The answer to a question that was not known, paid for now; or that somebody else has paid for meanwhile."""
-        asked = unpaid.asked
+        asked, request = unpaid.asked, unpaid.asked.keyed
         rehearse(asked.parsed, self.table.domain)
 
         def answered() -> list[UnlaidAnswer]:
@@ -185,7 +185,7 @@ class Curator(Asking):
             return [self._paid(asked) if known is None else known]
 
         with self._teller.turn():
-            (found,) = self._once(asked.keyed, asked.analyst, answered)
+            (found,) = self._once(request, asked.analyst, answered)
             return laid(self._teller, asked, found)
 
     def ask_many(

@@ -5,6 +5,7 @@ It also has the shape in which the answer is shown: one number, an array, or the
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from json import dumps
 from math import inf, isnan, prod
 from typing import Any, Literal, NamedTuple
@@ -133,7 +134,7 @@ class Keyed(NamedTuple):
         return self if not place else self._replace(key=part_of(self.key, what, place + 1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PreparedQuestion:
     """What is asked, how good the answer must be, who asks, and the key if there is one: made once, and passed on.
 
@@ -144,7 +145,14 @@ class PreparedQuestion:
     accuracy: Accuracy
     analyst: str
     nonnegative: bool = False
-    keyed: Keyed | None = None
+    key: str | None = None
+
+    @cached_property
+    def keyed(self) -> Keyed | None:
+        """What the key is bound to: written when it is first needed, for of many weights that takes long."""
+        if self.key is None:
+            return None
+        return keyed(self.key, "ask", [self.parsed], self.accuracy, nonnegative=self.nonnegative)
 
     @property
     def single(self) -> Linear | None:
