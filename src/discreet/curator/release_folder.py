@@ -128,5 +128,5 @@ def _fitted(place: Path, said: dict[str, Any], schema: Schema) -> Fitted:
             own=tuple(b85decode(text) for text in said["records"]),
         )
     with np.load(place / "known.npz", allow_pickle=False) as arrays:
-        own = (b85decode(text) for text in said["own"])
-        return fitted_from_plain(said["known"], dict(arrays), own, schema, said["pure"])
+        kept = (b85decode(text) for text in said["own"])
+        return fitted_from_plain(said["known"], dict(arrays), kept, schema, said["pure"])
