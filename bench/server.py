@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 
 from discreet.ledger import Budget, Ledger, verify
-from discreet.serve.settings import Settings
+from discreet.serve.registry import Settings
 from machine import describe
 
 CONNECTIONS, WORKERS = 64, 2
@@ -40,7 +40,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from discreet.ledger import Budget
-from discreet.serve.settings import Settings
+from discreet.serve.registry import Settings
 from discreet.serve.workers import start_server
 start_server(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
 """

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from discreet.errors import BadParameter
 from discreet.serve.app import make
 from discreet.serve.middleware import _depth
-from discreet.serve.settings import MOST_BYTES, Settings
+from discreet.serve.registry import MOST_BYTES, Settings
 from discreet.serve.tokens import FRESH, MARK, Tokens
 from support.live_server import Inside, people
 

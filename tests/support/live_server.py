@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from discreet.ledger import Budget
 from discreet.serve.app import make
-from discreet.serve.settings import Settings
+from discreet.serve.registry import Settings
 
 # What is planted in the data and must never be seen again.
 CANARIES = ("CANARY-4f1d", "canary@example.org", "31415926535")
@@ -111,7 +111,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from discreet.ledger import Budget
-from discreet.serve.settings import Settings
+from discreet.serve.registry import Settings
 from discreet.serve.workers import start_server
 start_server(eval(sys.argv[1], {"Settings": Settings, "Budget": Budget, "Path": Path, "PosixPath": Path}))
 """

@@ -13,7 +13,7 @@ from discreet.cli.output import printable
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
-    from discreet.serve.settings import Settings
+    from discreet.serve.registry import Settings
 
 token = typer.Typer(
     name="token", help="Tokens: who may ask, look and decide on a server.", no_args_is_help=True, add_completion=False
@@ -126,7 +126,7 @@ def revoke_token(
 
 
 def _settings(**given: object) -> "Settings":
-    from discreet.serve.settings import Settings
+    from discreet.serve.registry import Settings
 
     return Settings(**given)  # type: ignore[arg-type]
 

@@ -16,12 +16,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, NotFound, ServerFailed, TableChanged
-from discreet.serve.middleware import App, AsgiScope, Middleware, Receive, Send
+from discreet.serve.middleware import App, AsgiScope, Middleware, Receive, RequestLog, Send
 from discreet.serve.pages import router as page
-from discreet.serve.registry import Registry
-from discreet.serve.request_log import RequestLog
+from discreet.serve.registry import Registry, Settings
 from discreet.serve.routes import asking, owner, releases, tables
-from discreet.serve.settings import Settings
 from discreet.wire.problem import TYPE, problem_of
 
 _ASK = re.compile(r"/v1/tables/([^/]+)/ask")

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from discreet.answer import Answer
 from discreet.errors import BadParameter, NotAllowed
 from discreet.serve.forms import LONG, Problem
+from discreet.serve.middleware import RequestLog
 from discreet.serve.registry import Registry
-from discreet.serve.request_log import RequestLog
 from discreet.serve.tokens import Role, Token
 from discreet.wire.answer_json import Plain, answer_to_plain
 

@@ -16,8 +16,7 @@ from uvicorn.supervisors import Multiprocess
 from discreet.answer import visible
 from discreet.errors import BadParameter
 from discreet.serve.app import make
-from discreet.serve.registry import Registry
-from discreet.serve.settings import Settings
+from discreet.serve.registry import Registry, Settings
 
 # Seconds after which an idle connection is closed, and for which a stopping worker waits for its replies.
 IDLE, GRACE = 30, 5

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from discreet.curator import Curator
 from discreet.data import load_adult
 from discreet.ledger import Budget
-from discreet.serve.settings import Settings
+from discreet.serve.registry import Settings
 from discreet.serve.workers import start_server
 
 BUDGET = Budget(epsilon=1, delta=1e-9)
