@@ -5,11 +5,11 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.errors import BadParameter, BadQuery
-from discreet.lab.commands import attack_commands as attack
+from discreet.lab.commands import attack_commands
 
 app = typer.Typer()
-app.command()(attack.attack)
-app.command()(attack.audit)
+app.command()(attack_commands.attack)
+app.command()(attack_commands.audit)
 
 SMALL = ("--people", "20", "--questions", "60")
 SCHEMA = """
@@ -129,11 +129,10 @@ def test_the_list_names_mechanisms_and_mistakes():
 def test_an_attack_that_succeeds_is_exit_code_one(monkeypatch):
     from dataclasses import replace
 
-    from discreet.lab.attack import Learnt
-    from discreet.lab.attack import experiments as lab
+    from discreet.lab.attack import Learnt, experiments
 
-    worse = replace(lab.attack_by_posterior(), learnt=(Learnt("a broken curator", "ours", 0.99),))
-    monkeypatch.setattr(lab, "attack_by_posterior", lambda **_: worse)
+    worse = replace(experiments.attack_by_posterior(), learnt=(Learnt("a broken curator", "ours", 0.99),))
+    monkeypatch.setattr(experiments, "attack_by_posterior", lambda **_: worse)
     done = run("attack", "posterior", "--no-report")
     assert done.exit_code == 1
     assert "More was learnt than is permitted" in done.stdout

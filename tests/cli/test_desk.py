@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.shell import SCHEMA, call, run
-from discreet.cli import app
-from discreet.cli import output as written
+from discreet.cli import app, output
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger
 
@@ -156,7 +155,7 @@ def test_json_of_a_group_by_has_lists_and_csv_has_a_line_for_each_row(people):
     ],
 )
 def test_what_json_does_not_know_is_null(value, plain):
-    assert written._plain(value) == plain
+    assert output._plain(value) == plain
 
 
 def test_analysts_and_keys_are_handed_on(people):
@@ -282,14 +281,14 @@ def test_history_says_what_was_paid(people):
 
 
 def test_whoever_waits_on_a_terminal_sees_that_something_happens(monkeypatch, capsys):
-    monkeypatch.setattr(written, "_PATIENCE", 0)
-    with written.waiting("Asking"):
+    monkeypatch.setattr(output, "_PATIENCE", 0)
+    with output.waiting("Asking"):
         pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = ""
-    with written.waiting("Asking"):
+    with output.waiting("Asking"):
         for _ in range(200):
             shown += capsys.readouterr().err
             if "Asking" in shown:
@@ -306,7 +305,7 @@ def wait():
 
 def test_a_quick_answer_shows_nothing_on_the_way(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with written.waiting("Asking"):
+    with output.waiting("Asking"):
         pass
     assert capsys.readouterr().err == ""
 

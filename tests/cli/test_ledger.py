@@ -121,10 +121,10 @@ def test_a_pipe_gets_no_progress_bar(file):
 
 
 def test_a_terminal_sees_how_far_it_is(file, monkeypatch, capsys):
-    from discreet.cli import ledger_tables as books
+    from discreet.cli import ledger_tables
 
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with books.entry_progress("entries checked", 1000) as seen:
+    with ledger_tables.entry_progress("entries checked", 1000) as seen:
         seen(500)
     assert "500 entries checked" in capsys.readouterr().err
 

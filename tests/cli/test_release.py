@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.shell import SCHEMA, call, run
-from discreet.cli import app
-from discreet.cli import release_command as command
+from discreet.cli import app, release_command
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
 from discreet.release.report.card import Card
 
@@ -163,13 +162,13 @@ def test_a_refusal_is_one_sentence_with_an_exit_code(people):
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
-    with command.release_progress("Releasing") as tell:
+    with release_command.release_progress("Releasing") as tell:
         assert tell is None
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    with command.release_progress("Releasing") as tell:
+    with release_command.release_progress("Releasing") as tell:
         for share in (0.0, 0.5, 1.7):
             tell(share)
     shown = capsys.readouterr().err
@@ -181,13 +180,13 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
     ("size", "number"), [("2GB", 2 * 10**9), ("1.5 MiB", 1_572_864), ("512", 512), (" 3k ", 3000), ("1TiB", 2**40)]
 )
 def test_sizes_are_read(size, number):
-    assert command.bytes_of(size) == number
+    assert release_command.bytes_of(size) == number
 
 
 @pytest.mark.parametrize("size", ["", "GB", "-1GB", "0", "2 XB", "1e9", "2GB2"])
 def test_what_is_no_size_is_refused(size):
     with pytest.raises(BadParameter, match="Write 2GB"):
-        command.bytes_of(size)
+        release_command.bytes_of(size)
 
 
 def test_the_commands_on_the_page_run(people):

@@ -451,12 +451,12 @@ def test_power_a_kind_whose_bars_are_half_as_wide_is_caught_by_its_own_count():
 
 def test_power_a_curator_with_small_bars_is_caught_on_a_real_table(people, tmp_path, monkeypatch):
     """The bars of the curator itself, made a third narrower."""
-    from discreet.estimate import gaussian_estimator as gaussian
+    from discreet.estimate import gaussian_estimator
 
     narrow = lambda confidence, joint=1: normal_quantile(confidence, joint) * 0.6
     table, true = people
     contrasts = orthogonal_contrasts(table.domain, ["city", "age", "smoker", "pay"])
-    monkeypatch.setattr(gaussian, "normal_quantile", narrow)
+    monkeypatch.setattr(gaussian_estimator, "normal_quantile", narrow)
     # Asked for three fifths of the error, it measures as before and says less.
     _, pool = runs(table, [], contrasts, true, QUICK, tmp_path)
     assert wrong_width(pool)

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from discreet.curator.release_basis import fitted_from_plain, fitted_to, fitted_to_plain
 from discreet.errors import TooLarge
-from discreet.estimate import laplace_estimator as laplace
-from discreet.estimate import laplace_marginal as whole
+from discreet.estimate import laplace_estimator, laplace_marginal
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.laplace_estimator import LaplaceMarginals, _cell, _one_bar
 from discreet.estimate.laplace_sum import chernoff_half_width, laplace_sum_half_width
 from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery
-from discreet.plan import allocation as fill
+from discreet.plan import allocation
 from discreet.plan.allocation import Sparse, fill_to_targets
 from discreet.plan.laplace_plan import laplace_step
 from discreet.plan.plan import require_small_batch
@@ -83,7 +82,7 @@ def test_beyond_the_limit_an_answer_comes_from_one_marginal(monkeypatch):
     """Its value is that of the marginal, its error that of its noise alone: wider, and never too narrow."""
     known, question = told(), Marginal(("city", "sex"))
     usual = known.intervals(question, 0.95)
-    monkeypatch.setattr(whole, "MOST_WEIGHED", 0)
+    monkeypatch.setattr(laplace_marginal, "MOST_WEIGHED", 0)
     found = known.intervals(question, 0.95)
     best = next(each for each in known.marginals if each.columns == ("age", "city", "sex"))
     np.testing.assert_array_equal(found.values, best.values.reshape(best.shape).sum(axis=0).ravel())
@@ -134,8 +133,8 @@ def test_cells_that_are_too_large_as_questions_of_their_own_have_the_bar_of_one_
 def test_very_many_different_weights_are_bounded(monkeypatch):
     known, question = told(), count(SMALL, (col("age") >= 3) & (col("sex") == True))  # noqa: E712
     exact = known.intervals(question, 0.95).errors
-    monkeypatch.setattr(laplace, "MOST_FACTORS", 0)
-    monkeypatch.setattr(laplace, "_WIDTHS", type(laplace._WIDTHS)(2**20))
+    monkeypatch.setattr(laplace_estimator, "MOST_FACTORS", 0)
+    monkeypatch.setattr(laplace_estimator, "_WIDTHS", type(laplace_estimator._WIDTHS)(2**20))
     found = told().intervals(question, 0.95).errors
     assert exact < found < 2 * exact
 
@@ -144,7 +143,7 @@ def test_cells_of_one_name_in_two_tables_are_told_apart():
     """What is kept between requests is kept for one shape: another table may call other columns the same."""
     weight = Linear([Product((Factor(("sex",), np.array([1, 3, 1][: SMALL["sex"].size])),))])
     other = Domain({**{name: SMALL[name] for name in SMALL}, "city": Categories(["a", "b", "c", "d", "e"])})
-    found = [laplace._kinds(Marginal(("city",), weight), told(domain)) for domain in (SMALL, other)]
+    found = [laplace_estimator._kinds(Marginal(("city",), weight), told(domain)) for domain in (SMALL, other)]
     assert [each.which.size for each in found] == [SMALL["city"].size, other["city"].size]
 
 
@@ -219,7 +218,7 @@ def batch(seed):
 def sparsely(*given, **limits):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(fill, name, value)
+            patch.setattr(allocation, name, value)
         return fill_to_targets(*given)
 
 

@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.accounting.event import total_loss
 from discreet.accounting.filter import accounting_for, gate_for, pure_gate
 from discreet.errors import BadParameter, BudgetExceeded, Refusal, SealBroken
-from discreet.learn.holdout import generalization as population
+from discreet.learn.holdout import generalization
 from discreet.learn.holdout.comparison_design import ComparisonTerms, designed
 from discreet.learn.holdout.generalization import chernoff_interval, description_nats, population_of
 from discreet.learn.holdout.holdout import Holdout, HoldoutEstimate
@@ -209,7 +209,7 @@ def test_description_length_is_taken_and_what_was_learnt_before_counts():
 
 
 def test_the_transfer_theorem_is_taken_where_it_says_less(monkeypatch):
-    monkeypatch.setattr(population, "_transfer", lambda *_, **__: 0.02)
+    monkeypatch.setattr(generalization, "_transfer", lambda *_, **__: 0.02)
     taken = population_of(designed(TERMS), rows=10**4, failure=0.05)
     assert taken.bound == "transfer theorem [JLNRSS20]"
     assert taken.half_width(0.5, asked=999, hits=9) == 0.02
@@ -222,9 +222,9 @@ def test_what_is_skipped_as_too_large_is_too_large():
     """The quick test against `jung` itself, with a design for which both can be computed."""
     terms = ComparisonTerms(pure_gate(0.01), 100, 2, 0.025, ceil(1e-3 * 10**6 * GRID), sum_sensitivity())
     design, whole = designed(terms), 10**6 * GRID
-    full = population._transfer(design, whole, 0.05, less_than=1.0)
+    full = generalization._transfer(design, whole, 0.05, less_than=1.0)
     assert 0.01 + design.errors(0.05)[0] / whole < full < 0.5
-    assert population._transfer(design, whole, 0.05, less_than=full / 4) == 1.0
+    assert generalization._transfer(design, whole, 0.05, less_than=full / 4) == 1.0
 
 
 # --- The price -------------------------------------------------------------------------------------------------------

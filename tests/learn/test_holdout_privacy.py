@@ -12,10 +12,8 @@ from discreet import verify
 from discreet.accounting.event import AboveThreshold, Coin, Compose, Gaussian, Repeat, total_loss
 from discreet.accounting.filter import accounting_for, pure_gate
 from discreet.accounting.renyi_dp import ORDERS
-from discreet.learn.holdout import generalization as population
+from discreet.learn.holdout import generalization, holdout, leaderboard, scores
 from discreet.learn.holdout import held_session as held
-from discreet.learn.holdout import holdout, leaderboard
-from discreet.learn.holdout import scores as statistic
 from discreet.learn.holdout.comparison_design import ComparisonDesign, ComparisonTerms
 from discreet.learn.holdout.holdout import Holdout
 from discreet.learn.holdout.leaderboard import Leaderboard
@@ -33,13 +31,13 @@ STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
 @pytest.fixture
 def coarse(monkeypatch):
     """A grid of one step: sums are counts, and laws can be computed."""
-    for module in (statistic, held, holdout, population):
+    for module in (scores, held, holdout, generalization):
         monkeypatch.setattr(module, "GRID", 1)
 
 
 def small_design(hits, *, runs=1, sigma=None, threshold=1):
     """As small as its sets: epsilon 4, divided 1 : 2 : 1, or 1 : 2 with Gaussian values."""
-    terms = ComparisonTerms(pure_gate(100), 10, runs * hits, 0.1, 0, statistic.sum_sensitivity())
+    terms = ComparisonTerms(pure_gate(100), 10, runs * hits, 0.1, 0, scores.sum_sensitivity())
     third = Fraction(0) if sigma else Fraction(1)
     return ComparisonDesign(terms, runs, hits, Fraction(3) + third, Fraction(1), third, sigma, threshold, 2, 2)
 
@@ -239,7 +237,7 @@ def test_the_mechanisms_of_a_design_are_as_private_as_their_events(sigma, coarse
         law = made.comparison().law
         assert verify.epsilon(law(one, [other]), law(other, [one])).upper <= float(made.epsilon) + 1e-9
     if sigma is not None:
-        verdict = verify.check(lambda _: made.value(), [[0, 1]], statistic.UNIT, epsilon=0.5, rows=2)
+        verdict = verify.check(lambda _: made.value(), [[0, 1]], scores.UNIT, epsilon=0.5, rows=2)
         assert verdict.holds
 
 
@@ -273,7 +271,7 @@ def test_the_best_never_falls(coarse, monkeypatch):
 
 
 def test_the_events_say_all_that_is_done():
-    moves = statistic.sum_sensitivity().l2_squared
+    moves = scores.sum_sensitivity().l2_squared
     run, tell = AboveThreshold(Fraction(3)), Gaussian(Fraction(2), moves)
     assert small_design(2).event == AboveThreshold(Fraction(4))
     assert small_design(1, runs=2, sigma=Fraction(2)).event == Repeat(Compose((run, tell)), 2)
@@ -285,7 +283,7 @@ def test_the_events_say_all_that_is_done():
 
 
 def coin_design(hits, log_odds):
-    terms = ComparisonTerms(pure_gate(100), 10, hits, 0.5, 0, statistic.sum_sensitivity())
+    terms = ComparisonTerms(pure_gate(100), 10, hits, 0.5, 0, scores.sum_sensitivity())
     zero = Fraction(0)
     return ComparisonDesign(terms, 1, hits, zero, zero, zero, Fraction(3), 0, 1, 2, log_odds=log_odds)
 
@@ -387,7 +385,7 @@ def test_neighbours_see_the_same_course_of_events_and_sums_within_the_noise(seed
     assert list(differences(first, second)) == []
     assert [call[0] for call in first.calls][:2] == ["spend", "record"]
     for one, other in zip(first.releases[1:], second.releases[1:], strict=True):
-        assert abs(one.values[0] - other.values[0]) <= one.sensitivity.linf == statistic.GRID
+        assert abs(one.values[0] - other.values[0]) <= one.sensitivity.linf == scores.GRID
 
 
 def test_the_sessions_have_hits_and_passes(tmp_path):
@@ -401,12 +399,12 @@ def test_the_sessions_have_hits_and_passes(tmp_path):
 
 def _counting(stat, rows, rows_per_call):
     """A broken twin: fails as a whole where one row fails."""
-    moves = statistic.sum_sensitivity()
+    moves = scores.sum_sensitivity()
     try:
-        total = int(np.rint(np.clip(np.nan_to_num(stat(*rows.parts)), 0, 1) * statistic.GRID).sum())
+        total = int(np.rint(np.clip(np.nan_to_num(stat(*rows.parts)), 0, 1) * scores.GRID).sum())
     except ValueError:
         total = 0
-    return statistic.Exact(np.array([total]), moves), statistic.Exact(np.array([-total]), moves)
+    return scores.Exact(np.array([total]), moves), scores.Exact(np.array([-total]), moves)
 
 
 def _peeking(self, asked):
@@ -428,5 +426,5 @@ def test_a_session_that_looks_at_the_rows_is_noticed(twin, tmp_path, monkeypatch
     for seed in range(3):
         first, second = replayed(seed, tmp_path)
         moves = [abs(a.values[0] - b.values[0]) for a, b in zip(first.releases[1:], second.releases[1:], strict=False)]
-        caught += bool(list(differences(first, second))) or max(moves) > statistic.GRID
+        caught += bool(list(differences(first, second))) or max(moves) > scores.GRID
     assert caught

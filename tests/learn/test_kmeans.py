@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
 from discreet.errors import BadParameter, BadSchema, BudgetExceeded, KeyReused, TableChanged
-from discreet.lab.textbook import lecture_kmeans as lecture
+from discreet.lab.textbook import lecture_kmeans
 from discreet.learn.kmeans.seeding import choose_bins, nearest_counts, partition, scattered_seeds
 from discreet.ledger.transaction import record_of
 from discreet.query.points import Body
@@ -164,7 +164,7 @@ def test_scattered_seeds_are_inside_and_apart():
 def test_the_first_centres_of_the_lecture_are_uniform(norm):
     """A smaller copy of a body, half as long in two dimensions, holds a quarter of it."""
     body = Body((10_000, 10_000), norm)
-    drawn = np.array(lecture.uniform_centers(body, 20_000)).T
+    drawn = np.array(lecture_kmeans.uniform_centers(body, 20_000)).T
     half = Body((5000, 5000), norm)
     inside = (half.clipped(drawn.astype(float)) == drawn).all(axis=0).mean()
     # Hoeffding: off by more with probability 1e-9.
@@ -173,8 +173,8 @@ def test_the_first_centres_of_the_lecture_are_uniform(norm):
 
 def test_the_lecture_draws_a_centre_anew_where_hardly_anybody_is(monkeypatch):
     asked = []
-    real = lecture.uniform_centers
-    monkeypatch.setattr(lecture, "uniform_centers", lambda body, many: asked.append(1) or real(body, many))
+    real = lecture_kmeans.uniform_centers
+    monkeypatch.setattr(lecture_kmeans, "uniform_centers", lambda body, many: asked.append(1) or real(body, many))
     rows = np.full((2000, 2), 0.1)
     model = dp.KMeans(3, epsilon=50, bounds=(0, 1), algorithm="lecture", rounds=4).fit(rows)
     # Two of three have no rows: they are somewhere else after every round, the third is where the rows are.

@@ -15,7 +15,7 @@ from discreet.accounting.event import total_loss
 from discreet.accounting.filter import accounting_for
 from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadQuery, SealBroken
-from discreet.lab.textbook import lecture_kmeans as lecture
+from discreet.lab.textbook import lecture_kmeans
 from discreet.lab.textbook.lecture_kmeans import lecture_round
 from discreet.learn.kmeans import lloyd
 from discreet.learn.kmeans.clustering import KMeans
@@ -359,8 +359,8 @@ def fitting(request, monkeypatch):
     """A fit of three clusters, and what it may cost."""
     if request.param == "lecture":
         starts = np.random.default_rng(5).integers(-GRID_REACH, GRID_REACH, (3, 2)).tolist()
-        monkeypatch.setattr(lecture, "uniform_centers", lambda body, many: tuple(map(tuple, starts)))
-        return lambda look: lecture.lecture_fit(look, 3, epsilon=Fraction(1)), BUDGET_SPLITS[0]
+        monkeypatch.setattr(lecture_kmeans, "uniform_centers", lambda body, many: tuple(map(tuple, starts)))
+        return lambda look: lecture_kmeans.lecture_fit(look, 3, epsilon=Fraction(1)), BUDGET_SPLITS[0]
     budget = BUDGET_SPLITS[request.param == "gaussian"]
     return lambda look: lloyd.fit_centers(look, 3, budget), budget
 

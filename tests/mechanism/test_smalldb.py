@@ -138,7 +138,7 @@ def test_draws_follow_the_law_and_the_law_of_sequences_is_noticed():
 
 
 def test_compiled_and_plain_walks_agree(monkeypatch):
-    from discreet.mechanism import smalldb as module
+    from discreet.mechanism import smalldb
 
     rng = np.random.default_rng(3)
     effects = rng.integers(0, 3, size=(5, 7))
@@ -147,7 +147,7 @@ def test_compiled_and_plain_walks_agree(monkeypatch):
     plain = every.walk(look)[0]
     level = int(plain.argmax())
     places = [every.walk(look, level, index)[1:] for index in (0, int(plain[level]) // 2, int(plain[level]) - 1)]
-    monkeypatch.setattr(module, "_FEW", 0)
+    monkeypatch.setattr(smalldb, "_FEW", 0)
     assert every.walk(look)[0].tolist() == plain.tolist()
     for index, place in zip((0, int(plain[level]) // 2, int(plain[level]) - 1), places, strict=True):
         assert every.walk(look, level, index)[1:] == place

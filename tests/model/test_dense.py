@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.model.dense import dense_model as dense
-from discreet.model.dense import ranges as kernels
+from discreet.model.dense import dense_model, ranges
 from discreet.model.dense.dense_model import LARGEST_STEP, MOST_DOUBT, Dense
 from discreet.model.dense.ranges import runs_of
 from discreet.query import Linear, col, count
@@ -50,7 +49,7 @@ def test_updates_and_answers_are_those_of_the_whole_table(domain, seed):
     rng = np.random.default_rng(seed)
     model = Dense(domain, total=1000.0, order=random_columns(rng, domain))
     cube = np.ones(domain.shape)
-    assert (cube.size < dense.FEW_CELLS) == (domain is SMALL)
+    assert (cube.size < dense_model.FEW_CELLS) == (domain is SMALL)
     for _ in range(25):
         query, step = random_box(rng, domain, random_columns(rng, domain)), float(rng.normal())
         model.update(query, step=step)
@@ -100,7 +99,7 @@ def test_a_marginal_has_the_axes_that_were_named():
 def test_runs_are_exactly_the_cells_of_the_box():
     """Every kernel, by the form that is chosen for it: long runs, a mask, single cells."""
     rng = np.random.default_rng(2)
-    forms, code = set(), kernels.range_kernels()
+    forms, code = set(), ranges.range_kernels()
     for _ in range(300):
         shape = tuple(rng.integers(1, 9, size=rng.integers(1, 6)))
         chosen = [None if rng.random() < 0.4 else rng.random(size) < rng.random() for size in shape]

@@ -8,7 +8,7 @@ from scipy.stats import binom, norm
 
 from discreet.errors import BadParameter
 from discreet.model.interface import NoisyMarginal
-from discreet.model.mixture import ensemble as module
+from discreet.model.mixture import ensemble
 from discreet.model.mixture.ensemble import TUNING, fit_ensemble
 from discreet.model.mixture.features import mixture_features
 from discreet.model.mixture.independent_model import product_of
@@ -208,7 +208,7 @@ def test_noise_is_not_learnt_though_a_product_is_off_by_more(spread, monkeypatch
     assert len(doubtful) > 2 * most
     assert times_that_something_is_learnt(doubtful) <= most
     # Power: if nobody asks whether it is borne out, noise is learnt.
-    monkeypatch.setattr(module, "_learns_more_than_noise", lambda *_: True)
+    monkeypatch.setattr(ensemble, "_learns_more_than_noise", lambda *_: True)
     assert times_that_something_is_learnt(doubtful) == len(doubtful)
 
 
@@ -273,13 +273,13 @@ def test_it_tells_how_much_is_done_and_can_be_stopped(looks):
 @pytest.mark.parametrize("dependent", [True, False])
 def test_it_tells_of_a_trial_as_of_a_part_of_the_work(dependent, truth, monkeypatch):
     doubtful = in_doubt(truth, 200.0, range(20))[0]
-    right, said = module._learns_more_than_noise, []
+    right, said = ensemble._learns_more_than_noise, []
 
     def telling(*arguments):
         said.append(right(*arguments))
         return dependent
 
-    monkeypatch.setattr(module, "_learns_more_than_noise", telling)
+    monkeypatch.setattr(ensemble, "_learns_more_than_noise", telling)
     heard = []
     fit_ensemble(DOMAIN, doubtful, total=TOTAL, **SMALL, tell=heard.append)
     assert len(said) == 1

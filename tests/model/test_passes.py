@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from discreet import jit
-from discreet.model.tree import message_passing as passes
+from discreet.model.tree import message_passing
 from discreet.model.tree.junction_tree import triangulate
 from discreet.model.tree.message_passing import lay_out
 
 # Long rows of a table are where a processor would add up several numbers at once.
 SIZES = [{"a": 6, "b": 5, "c": 2, "d": 3}, {"a": 20, "b": 3, "c": 2}, {"a": 40, "b": 7}]
-PLAIN = passes.Passes(passes.to_conditionals, passes.to_beliefs, passes.differentiate)
+PLAIN = message_passing.Passes(
+    message_passing.to_conditionals, message_passing.to_beliefs, message_passing.differentiate
+)
 
 
 def layout_of(sizes):
@@ -48,14 +50,14 @@ def walked(sizes, walks, seed):
 @pytest.mark.parametrize("sizes", SIZES)
 def test_where_tables_lie_changes_no_bit_and_python_finds_the_same(sizes):
     as_written = walked(sizes, PLAIN, 0)
-    assert {walked(sizes, passes.message_passes(), seed) for seed in range(100)} == {as_written}
+    assert {walked(sizes, message_passing.message_passes(), seed) for seed in range(100)} == {as_written}
 
 
 def test_sums_in_any_order_are_seen():
     """Power: the bits of a compiler that may add up in another order are other ones."""
     from numba import njit
 
-    for shared in (passes.hand_up, passes.hand_down):
+    for shared in (message_passing.hand_up, message_passing.hand_down):
         jit.inline(shared)
-    free = passes.Passes(*(njit(loop, fastmath={"contract", "reassoc", "nsz"}) for loop in PLAIN))
+    free = message_passing.Passes(*(njit(loop, fastmath={"contract", "reassoc", "nsz"}) for loop in PLAIN))
     assert any(walked(sizes, free, 0) != walked(sizes, PLAIN, 0) for sizes in SIZES)

@@ -13,8 +13,7 @@ from scipy.optimize import minimize
 
 from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.interface import Model, NoisyMarginal
-from discreet.model.tree import elimination
-from discreet.model.tree import products as terms
+from discreet.model.tree import elimination, products
 from discreet.model.tree.junction_tree import predicted_cells
 from discreet.model.tree.tree_model import Tree, fit_tree
 from discreet.query.linear import Linear
@@ -226,7 +225,7 @@ def test_answers_are_sums_over_the_joint_table(graph, few_cells, monkeypatch):
     table, generator = joint(tree), np.random.default_rng(11)
     if few_cells:
         # So few that weights on several columns are taken apart.
-        monkeypatch.setattr(terms, "MOST_JOINT_CELLS", 20)
+        monkeypatch.setattr(products, "MOST_JOINT_CELLS", 20)
     queries = []
     for columns in (columns for size in range(len(NAMES) + 1) for columns in combinations(NAMES, size)):
         single = [Factor((name,), generator.integers(-2, 4, size=DOMAIN[name].size)) for name in columns]
@@ -453,15 +452,15 @@ def test_looks_with_many_parts_are_applied_axis_by_axis():
         look_at(table, ("a",), 5.0, generator, None, domain),
         look_at(table, ("b",), 5.0, generator, None, domain),
     ]
-    from discreet.model.tree import max_entropy as evidence
+    from discreet.model.tree import max_entropy
 
     factored = fit_tree(domain, looks, total=ROWS)
-    before, evidence.MOST_ENTRIES = evidence.MOST_ENTRIES, 2**40
+    before, max_entropy.MOST_ENTRIES = max_entropy.MOST_ENTRIES, 2**40
     try:
         sparse = fit_tree(domain, looks, total=ROWS)
     finally:
-        evidence.MOST_ENTRIES = before
-    assert evidence.gather(domain, looks).large
+        max_entropy.MOST_ENTRIES = before
+    assert max_entropy.gather(domain, looks).large
     assert factored.loss == pytest.approx(sparse.loss, rel=1e-6)
     np.testing.assert_allclose(factored.marginal(["a", "b"]), sparse.marginal(["a", "b"]), atol=0.05)
 

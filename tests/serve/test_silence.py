@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.curator.executor import left_of
-from discreet.serve import middleware as door
+from discreet.serve import middleware
 from discreet.serve.routes import asking
 from support.live_server import CANARIES, SCHEMA, Inside, Live, people, settings
 
@@ -137,11 +137,11 @@ def test_replies_leave_after_whole_quanta(monkeypatch):
     async def sleep_at_once(seconds):
         slept.append(seconds)
 
-    monkeypatch.setattr(door, "sleep", sleep_at_once)
+    monkeypatch.setattr(middleware, "sleep", sleep_at_once)
     # In a thread of its own: where a browser was started, this one has a loop that runs.
     with ThreadPoolExecutor(1) as apart:
         for passed, left in ((1, 99), (30, 70), (120, 80), (570, 30)):
-            apart.submit(asyncio.run, door.until_quantum(monotonic() - passed, 100)).result(20)
+            apart.submit(asyncio.run, middleware.until_quantum(monotonic() - passed, 100)).result(20)
             assert left - 20 < slept.pop() <= left
 
 
@@ -150,7 +150,7 @@ def test_what_may_read_rows_waits_for_the_quantum_and_nothing_else_does(tmp_path
 
     async def noted(begun, quantum):
         waited.append(quantum)
-        await door.until_quantum(begun, quantum)
+        await middleware.until_quantum(begun, quantum)
 
     monkeypatch.setattr(asking, "until_quantum", noted)
     with Inside(tmp_path, quantum=0.01) as inside:

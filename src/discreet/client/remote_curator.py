@@ -24,7 +24,7 @@ from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.schema.yaml.schema_file import parse_schema
 from discreet.source.source import CellBatch, Source
 from discreet.source.table import Table
-from discreet.wire import answer_json as wire
+from discreet.wire import answer_json
 from discreet.wire.problem import error_from_problem
 from discreet.wire.question_json import question_to_plain
 from discreet.wire.workload_json import workload_to_plain
@@ -104,7 +104,7 @@ class RemoteCurator:
         """The answer to a question, as `Curator.ask` gives it."""
         form = {"question": question_to_plain(question), "nonnegative": nonnegative, "analyst": analyst}
         form |= _wish(error, confidence, epsilon, joint)
-        return wire.answer_from_plain(self._line.post(f"{self._path}/ask", form, key=key))
+        return answer_json.answer_from_plain(self._line.post(f"{self._path}/ask", form, key=key))
 
     def ask_many(
         self,
@@ -121,7 +121,9 @@ class RemoteCurator:
             return []
         form = {"questions": [question_to_plain(each) for each in questions], "analyst": analyst}
         form |= {"error": wish["error"], "confidence": wish["confidence"]}
-        return [wire.answer_from_plain(each) for each in self._line.post(f"{self._path}/ask-many", form, key=key)]
+        return [
+            answer_json.answer_from_plain(each) for each in self._line.post(f"{self._path}/ask-many", form, key=key)
+        ]
 
     # fmt: off
     @overload
@@ -149,9 +151,9 @@ class RemoteCurator:
             about = None if rows is None else float(positive("rows", rows, next_step="Say about how many there are."))
             form = {"workload": workload_to_plain(question), "epsilon": float(budget.epsilon), "rows": about}
             form |= {"delta": float(budget.delta)} | _limits(seconds, memory)
-            return wire.release_plan_from_plain(self._line.post(f"{self._path}/releases/plan", form))
+            return answer_json.release_plan_from_plain(self._line.post(f"{self._path}/releases/plan", form))
         form = {"question": question_to_plain(question)} | _wish(error, confidence, epsilon, joint)
-        return wire.plan_from_plain(self._line.post(f"{self._path}/plan", form))
+        return answer_json.plan_from_plain(self._line.post(f"{self._path}/plan", form))
 
     def release(
         self,
@@ -186,18 +188,18 @@ class RemoteCurator:
     @property
     def remaining(self) -> Budget:
         """What one more release could cost, as an epsilon at the table's delta."""
-        return wire.budget_from_plain(self._line.get(self._path)["remaining"])
+        return answer_json.budget_from_plain(self._line.get(self._path)["remaining"])
 
     @property
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
-        return wire.budget_from_plain(self._line.get(self._path)["spent"])
+        return answer_json.budget_from_plain(self._line.get(self._path)["spent"])
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """What can be answered for free now."""
         chance = confidence_of(confidence)
         found = self._line.get(f"{self._path}/known", confidence=chance)
-        return [wire.free_from_plain(each) for each in found]
+        return [answer_json.free_from_plain(each) for each in found]
 
     def history(self) -> list[Spend]:
         """The spends on this table, in order: one's own, or all of them for owners and auditors."""
@@ -221,7 +223,7 @@ class RemoteCurator:
         more = True
         while more:
             page = self._line.get(f"{self._path}/history", **asked)
-            yield from (wire.spend_from_plain(each) for each in page["spends"])
+            yield from (answer_json.spend_from_plain(each) for each in page["spends"])
             more = page["more"]
             asked["before"] = page["spends"][-1]["sequence"] if more else None
 

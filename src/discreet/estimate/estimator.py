@@ -40,7 +40,7 @@ from discreet.estimate.residual_lattice import (
 )
 from discreet.estimate.separable import Family, family_of, room_of
 from discreet.mechanism.gaussian import gaussian_half_width
-from discreet.mechanism.laplace import laplace_half_width as laplace_half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.query.linear import Linear, Marginal, weighs_nothing
 from discreet.query.residual import Measurement, Residual
 from discreet.schema.domain import Domain

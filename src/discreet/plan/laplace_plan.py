@@ -18,7 +18,7 @@ from discreet.estimate.laplace_estimator import by_group
 from discreet.estimate.laplace_sum import laplace_sum_half_width
 from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery, Question
 from discreet.estimate.residual_lattice import is_viewed
-from discreet.mechanism.laplace import laplace_half_width as single_half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.numeric import SMALLEST_PARAMETER
 from discreet.plan.steps import Target
 from discreet.query.linear import Linear, Marginal
@@ -188,7 +188,7 @@ def _single_scale(target: Target) -> Fraction:
     """The largest scale whose single draws are within the error so often."""
     confidence = 1 - (1 - target.confidence) / target.joint
     scale = _short(target.error / np.log(1 / (1 - confidence)) * 1.05 + 0.2)
-    while single_half_width(scale, confidence) > target.error:
+    while laplace_half_width(scale, confidence) > target.error:
         scale = _short(float(scale) * 0.998)
     return scale
 

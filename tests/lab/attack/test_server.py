@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from discreet.lab.commands import attack_commands as attack
+from discreet.lab.commands import attack_commands
 from discreet.ledger import Budget
 from support.live_server import Live, settings
 
@@ -20,7 +20,7 @@ columns:
   smokes: {values: ["no", "yes"], outside: drop, missing: drop}
 """
 app = typer.Typer()
-app.command()(attack.attack)
+app.command()(attack_commands.attack)
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.lab import random as draw
-from discreet.lab.attack import attack_by_tracing, largest_area, luckiest_area
-from discreet.lab.attack import experiments as lab
+from discreet.lab.attack import attack_by_tracing, experiments, largest_area, luckiest_area
 from discreet.lab.attack.tracing import Traced, trace
+from discreet.lab.random import normals, truths
 
 
 @pytest.fixture
 def small(monkeypatch):
     """A smaller population is quicker, and good enough to lean against."""
-    monkeypatch.setattr(lab, "POPULATION", 400)
+    monkeypatch.setattr(experiments, "POPULATION", 400)
     return {"people": 60, "means": 600, "columns": ("age", "occupation", "hours_per_week"), "delta": 1e-12}
 
 
@@ -34,20 +33,20 @@ def test_a_budget_of_ten_thousand_is_no_budget(adult, small):
 
 def test_people_of_whom_nothing_was_told_cannot_be_traced():
     """The means of other people: no more than luck, even that of a tiny budget (1e-6)."""
-    inside, outside, others = (draw.truths(0.5, 60, 400).astype(float) for _ in range(3))
+    inside, outside, others = (truths(0.5, 60, 400).astype(float) for _ in range(3))
     area = trace(others.mean(axis=0), np.full(400, 0.5), inside, outside).area
     assert area <= luckiest_area(60, epsilon=1e-6, confidence=1 - 1e-6) < 0.9
 
 
 def test_means_that_are_missing_are_left_out():
-    inside, outside = draw.truths(0.5, 20, 800).astype(float), draw.truths(0.5, 20, 800).astype(float)
+    inside, outside = truths(0.5, 20, 800).astype(float), truths(0.5, 20, 800).astype(float)
     means = inside.mean(axis=0)
     means[:50] = np.nan
     assert trace(means, np.full(800, 0.5), inside, outside).area > 0.95
 
 
 def test_the_area_is_that_under_the_curve():
-    traced = Traced(draw.normals(50) + 1, draw.normals(60))
+    traced = Traced(normals(50) + 1, normals(60))
     alarms, hits = np.array(traced.curve).T
     assert np.trapezoid(hits, alarms) == pytest.approx(traced.area)
 

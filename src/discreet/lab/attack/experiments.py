@@ -11,7 +11,6 @@ import numpy as np
 
 from discreet.curator import Curator
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.lab import random as draw
 from discreet.lab.attack.attack_outcome import Kind, Learnt, Outcome, Roc
 from discreet.lab.attack.differencing import difference, point
 from discreet.lab.attack.limit import best_guess, largest_area, luckiest_area, luckiest_share, secret_budget
@@ -21,6 +20,7 @@ from discreet.lab.attack.random_questions import cell_mask, random_questions
 from discreet.lab.attack.reconstruction import Method, guess_from_cells, reconstruct, share_right
 from discreet.lab.attack.target import Answering, answering, rounded
 from discreet.lab.attack.tracing import trace
+from discreet.lab.random import shuffled
 from discreet.ledger import Budget
 from discreet.meaning import explain
 from discreet.mechanism import gaussian, laplace
@@ -56,7 +56,7 @@ def attack_by_differencing(
     round_five = [_right(difference(coarse, people, i).gap, people, i) for i in range(len(people))]
     # One budget for all of them must do for both ways to ask.
     two, one, shared = [], [], 1 if desk is None else 2 * number
-    for trial, person in enumerate(draw.shuffled(len(people))[:number].tolist()):
+    for trial, person in enumerate(shuffled(len(people))[:number].tolist()):
         with _asked(people, epsilon, desk, parts=2 * shared) as answer:
             two.append(_right(difference(answer, people, person).gap, people, person))
         with _asked(people, epsilon, desk, parts=shared) as answer:
@@ -294,7 +294,7 @@ def _from_histogram(people: People, epsilon: Number, desk: Any) -> float:
 
 def _split_rows(table: Table, people: int, columns: tuple[str, ...]) -> tuple[Any, Any, Any]:
     rows = rows_of(table, columns)
-    order = draw.shuffled(len(rows[columns[0]]))
+    order = shuffled(len(rows[columns[0]]))
     if len(order) < 3 * people:
         raise BadParameter(
             f"the table has {len(order)} rows and {people} people are traced; three times as many are needed, for "

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.lab import random as draw
+from discreet.lab.random import integers, shuffled
 from discreet.numeric import whole
 from discreet.query.linear import Linear
 from discreet.schema.column import Categories
@@ -146,9 +146,9 @@ def choose_people(
     codes = rows_of(table, known if secret == COIN else (*known, secret))
     rows = len(codes[known[0]])
     if secret == COIN:
-        codes[COIN] = draw.integers(2, rows)
+        codes[COIN] = integers(2, rows)
     domain = Domain({**{name: table.domain[name] for name in known}, secret: column})
-    order = draw.shuffled(rows)
+    order = shuffled(rows)
     # Of those with the same public columns one is left, whichever comes first in this order.
     profiles = np.stack([codes[name][order] for name in known], axis=1)
     order = order[np.sort(np.unique(profiles, axis=0, return_index=True)[1])]

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from discreet.lab import random as draw
+from discreet.lab.random import truths
 from discreet.query.linear import Linear
 from discreet.query.product import box
 from discreet.schema.domain import Domain
@@ -26,7 +26,7 @@ def random_questions(
     [<Linear: 2 products on age, city>, <Linear: 2 products on age, city>]
     """
     condition = {} if also is None else dict(also)
-    return [_parity({name: draw.truths(0.5, domain[name].size) for name in columns}, condition) for _ in range(number)]
+    return [_parity({name: truths(0.5, domain[name].size) for name in columns}, condition) for _ in range(number)]
 
 
 def cell_mask(domain: Domain, column: str, cell: int) -> Bools:

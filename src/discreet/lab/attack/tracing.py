@@ -43,8 +43,8 @@ def trace(means: Numbers, population: Numbers, inside: Numbers, outside: Numbers
     where m are the `means` of the table, p those of the `population`, v_j = p_j(1 − p_j), and x a row of `inside` (the
     members) or of `outside` (others of the same population), of zeros and ones.
 
-    >>> from discreet.lab import random as draw
-    >>> inside, outside = draw.truths(0.5, 20, 2000), draw.truths(0.5, 20, 2000)
+    >>> from discreet.lab.random import truths
+    >>> inside, outside = truths(0.5, 20, 2000), truths(0.5, 20, 2000)
     >>> trace(inside.mean(axis=0), np.full(2000, 0.5), inside, outside).area
     1.0
 

@@ -225,12 +225,12 @@ class _Attacked(NamedTuple):
 def _made(
     name: Name, table: "Table | None", desk: Any, said: _Attacked, tell: Callable[[float], None] | None
 ) -> "Outcome":
-    from discreet.lab.attack import experiments as lab
+    from discreet.lab.attack import experiments
 
     if name is Name.POSTERIOR or table is None:
-        return lab.attack_by_posterior(epsilon=said.epsilon)
+        return experiments.attack_by_posterior(epsilon=said.epsilon)
     if name is Name.TRACING:
-        return lab.attack_by_tracing(
+        return experiments.attack_by_tracing(
             table,
             people=max(2, said.people // 2),
             means=said.questions,
@@ -242,8 +242,10 @@ def _made(
     chosen = _people(table, said, everybody=desk is not None)
     price = said.epsilon if desk is None else _whole_budget(desk)
     if name is Name.DIFFERENCING:
-        return lab.attack_by_differencing(chosen, epsilon=price, trials=min(said.people, 100), desk=desk, tell=tell)
-    return lab.attack_by_reconstruction(chosen, epsilon=price, questions=said.questions, desk=desk, tell=tell)
+        return experiments.attack_by_differencing(
+            chosen, epsilon=price, trials=min(said.people, 100), desk=desk, tell=tell
+        )
+    return experiments.attack_by_reconstruction(chosen, epsilon=price, questions=said.questions, desk=desk, tell=tell)
 
 
 def _whole_budget(desk: Any) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.lab import random as draw
+from discreet.lab.random import integers, truths, uniforms
 from discreet.types import Ints
 
 
@@ -17,8 +17,8 @@ def histogram_of_classes(columns: int, rows: int, classes: int = 4) -> Ints:
     >>> histogram_of_classes(3, 100).sum()
     np.int64(100)
     """
-    usual = np.where(draw.truths(0.5, classes, columns), 0.85, 0.15)
-    yes = draw.uniforms(rows, columns) < usual[draw.integers(classes, rows)]
+    usual = np.where(truths(0.5, classes, columns), 0.85, 0.15)
+    yes = uniforms(rows, columns) < usual[integers(classes, rows)]
     return np.bincount(yes @ (1 << np.arange(columns - 1, -1, -1)), minlength=2**columns).astype(np.int64)
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.lab import random as draw
+from discreet.lab.random import normals, truths, uniforms
 from discreet.learn.kmeans.lloyd import Center, Clustering
 from discreet.learn.kmeans.noisy_points import PrivatePoints
 from discreet.mechanism.laplace import laplace
@@ -65,13 +65,13 @@ def uniform_centers(body: Body, many: int) -> tuple[Center, ...]:
     """
     size = body.dimensions
     if body.norm == "linf":
-        drawn = 2 * draw.uniforms(size, many) - 1
+        drawn = 2 * uniforms(size, many) - 1
     elif body.norm == "l2":
-        normal = draw.normals(size, many)
-        drawn = normal / np.sqrt((normal**2).sum(axis=0)) * draw.uniforms(many) ** (1 / size)
+        normal = normals(size, many)
+        drawn = normal / np.sqrt((normal**2).sum(axis=0)) * uniforms(many) ** (1 / size)
     else:
         # The gaps between sorted uniform numbers are uniform in the simplex.
-        steps = np.diff(np.sort(draw.uniforms(size, many), axis=0), axis=0, prepend=0.0)
-        drawn = np.where(draw.truths(0.5, size, many), steps, -steps)
+        steps = np.diff(np.sort(uniforms(size, many), axis=0), axis=0, prepend=0.0)
+        drawn = np.where(truths(0.5, size, many), steps, -steps)
     inside = body.clipped(np.rint(drawn * np.array(body.reach, dtype=np.float64)[:, None]))
     return tuple(tuple(int(place) for place in point) for point in inside.T)

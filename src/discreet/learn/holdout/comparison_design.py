@@ -17,8 +17,8 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.mechanism import gaussian as gaussian_noise
-from discreet.mechanism.gaussian import gaussian_half_width as gaussian_half_width
-from discreet.mechanism.laplace import laplace_half_width as laplace_half_width
+from discreet.mechanism.gaussian import gaussian_half_width
+from discreet.mechanism.laplace import laplace_half_width
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.mechanism.protocol import Interactive, Mechanism
 from discreet.mechanism.sparse_vector import Run, StreamAnswer, sparse_vector

@@ -20,7 +20,7 @@ from discreet.model.dense.dense_model import Dense
 from discreet.model.interface import Coded, Model
 from discreet.model.mixture.mixture_model import Blend, Mixture, rounded
 from discreet.model.quasi_random import uniform
-from discreet.model.synthesis import local_search as swaps
+from discreet.model.synthesis import local_search
 from discreet.noise.entropy import word
 from discreet.numeric import whole
 from discreet.schema.domain import Domain
@@ -115,14 +115,14 @@ class Scopes:
     """The counts that matter, as `swaps` wants them, and what is expected of each: 0 rows are counted so far."""
 
     begins: NDArray[np.int64]
-    terms: swaps.TermArray
-    state: swaps.CellArray
+    terms: local_search.TermArray
+    state: local_search.CellArray
 
     def count(self, cells: NDArray[np.int32]) -> None:
         """Add the rows to the state."""
         owners = np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
         first = (owners < self.terms["first"]) & (owners < self.terms["second"])
-        swaps.machine_code(swaps.count_rows)(cells, owners[first], self.terms[first], self.state)
+        local_search.machine_code(local_search.count_rows)(cells, owners[first], self.terms[first], self.state)
 
     @property
     def distance(self) -> float:
@@ -194,7 +194,7 @@ def _mend(cells: NDArray[np.int32], at: int, expected: Numbers, scopes: Scopes, 
     excess = np.bincount(cells[:, at], minlength=len(expected)) - rounded(expected, len(cells))
     holders = np.argsort(cells[:, at], kind="stable")
     starts = np.searchsorted(cells[holders, at], np.arange(len(expected) + 1))
-    move = swaps.machine_code(swaps.move)
+    move = local_search.machine_code(local_search.move)
     move(cells, at, scopes.begins, scopes.terms, scopes.state, counter, excess, holders, starts)
 
 
@@ -205,7 +205,7 @@ def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64
         return
     paid = np.where(per_column > 0, np.inf, 0.0)
     usual = np.zeros(cells.shape[1], dtype=np.float32)
-    exchange, near = swaps.machine_code(swaps.exchange), min(SEARCH.neighborhood, len(cells) - 1)
+    exchange, near = local_search.machine_code(local_search.exchange), min(SEARCH.neighborhood, len(cells) - 1)
     # Every column has its turn a few times.
     proposals = max(
         SEARCH.least_lookups // len(scopes.terms), min(len(cells) // 2, SEARCH.most_lookups // 4 // len(scopes.terms))
@@ -237,11 +237,11 @@ def _scopes(model: Model, domain: Domain, number: int) -> Scopes:
         values.append(expected.reshape(-1))
         begin += expected.size
     flat = np.concatenate(values)
-    state = np.empty(flat.size, dtype=swaps.CELL)
+    state = np.empty(flat.size, dtype=local_search.CELL)
     state["excess"], state["weight"] = -flat, 1 / (flat + 1)
     return Scopes(
         np.cumsum([0, *map(len, terms)]),
-        np.array([term for each in terms for term in each], dtype=swaps.TERM),
+        np.array([term for each in terms for term in each], dtype=local_search.TERM),
         state,
     )
 

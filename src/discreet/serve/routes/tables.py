@@ -16,7 +16,7 @@ from discreet.release.report.card import card_columns
 from discreet.schema.column import Bins
 from discreet.schema.schema import Schema
 from discreet.schema.yaml.schema_file import schema_text
-from discreet.serve import spending_history as books
+from discreet.serve import spending_history
 from discreet.serve.common import PROBLEMS, in_thread, may_see, registry_of, reply, who_of
 from discreet.serve.forms import LONG
 from discreet.serve.tokens import Token
@@ -67,7 +67,7 @@ async def history(
     analyst: str | None = Query(None, max_length=LONG),
     text: str | None = Query(None, max_length=LONG, description="Only questions with this in them."),
     before: int | None = Query(None, ge=1, description="Only spends with a smaller number."),
-    limit: int = Query(50, ge=1, le=books.MOST_LINES),
+    limit: int = Query(50, ge=1, le=spending_history.MOST_LINES),
     released: bool = Query(False, description="With the recorded bytes."),
 ) -> Response:
     """What was paid for, the newest first: who asked what, when, what it cost, and its receipt.
@@ -79,7 +79,7 @@ async def history(
     found = await in_thread(_lines, registry.books, table, who, analyst, text)
     newest = [line for line in reversed(found) if before is None or line.spend.sequence < before]
     gate = registry.books.balance(table, who.name).gate
-    rows = [books.line_to_plain(line, gate, released=released) for line in newest[:limit]]
+    rows = [spending_history.line_to_plain(line, gate, released=released) for line in newest[:limit]]
     return reply({"spends": rows, "more": len(newest) > limit, "total": len(found)})
 
 
@@ -98,8 +98,8 @@ async def export(
     gate = registry.books.balance(table, who.name).gate
 
     def lines() -> Iterator[str]:
-        plain = (books.line_to_plain(line, gate, released=form == "jsonl") for line in found)
-        return books.csv_of(plain) if form == "csv" else (dumps(row) + "\n" for row in plain)
+        plain = (spending_history.line_to_plain(line, gate, released=form == "jsonl") for line in found)
+        return spending_history.csv_of(plain) if form == "csv" else (dumps(row) + "\n" for row in plain)
 
     kind = "text/csv; charset=utf-8" if form == "csv" else "application/jsonl"
     headers = {"content-disposition": f'attachment; filename="history.{form}"'}
@@ -155,7 +155,7 @@ def _summary(desk: Curator) -> Plain:
     }
 
 
-def _budget(desk: Curator, who: Token, error: float, found: books.SpendingHistory) -> Plain:
+def _budget(desk: Curator, who: Token, error: float, found: spending_history.SpendingHistory) -> Plain:
     name, contributions = desk.table.name, desk.table.unit.contributions
     mine = found.ledger.balances(table=name, analyst=who.name)
     whole = found.balance(name, who.name)
@@ -167,15 +167,15 @@ def _budget(desk: Curator, who: Token, error: float, found: books.SpendingHistor
         "spent": budget_to_plain(desk.spent),
         "cap": budget_to_plain(whole.cap),
         "share_left": min(one.share_left for one in mine),
-        "words": books.in_words(mine, error=error, contributions=contributions),
+        "words": spending_history.in_words(mine, error=error, contributions=contributions),
         "counts": [
             {"error": each, "counts": min(one.counts_left(error=each, contributions=contributions) for one in mine)}
             for each in _errors(error)
         ],
-        "accounts": [books.account_to_plain(one, error=error, contributions=contributions) for one in seen],
-        "over_time": books.over_time(lines, whole.gate),
-        "by_analyst": books.by_analyst(lines, whole.gate),
-        "meaning": books.meaning_of(whole.cap),
+        "accounts": [spending_history.account_to_plain(one, error=error, contributions=contributions) for one in seen],
+        "over_time": spending_history.over_time(lines, whole.gate),
+        "by_analyst": spending_history.by_analyst(lines, whole.gate),
+        "meaning": spending_history.meaning_of(whole.cap),
         "protects": desk.table.unit.describe,
     }
 
@@ -186,8 +186,8 @@ def _errors(error: float) -> list[float]:
 
 
 def _lines(
-    found: books.SpendingHistory, table: str, who: Token, analyst: str | None, text: str | None
-) -> list[books.HistoryLine]:
+    found: spending_history.SpendingHistory, table: str, who: Token, analyst: str | None, text: str | None
+) -> list[spending_history.HistoryLine]:
     mine = who.name if who.role == "analyst" else analyst
     lines = found.lines(table, mine)
     if who.role == "analyst" and analyst not in (None, who.name):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers
 from discreet.model import Rows
 from discreet.query.workload import point_histogram
 from discreet.schema import Boolean, Domain
@@ -14,7 +14,7 @@ COLUMNS, PEOPLE = 4, 1000
 def run() -> Outcome:
     """Ask every point query of a random table, and count by the definition."""
     domain = Domain({f"x{place}": Boolean() for place in range(COLUMNS)})
-    table = draw.integers(2, COLUMNS * PEOPLE).reshape(COLUMNS, PEOPLE)
+    table = integers(2, COLUMNS * PEOPLE).reshape(COLUMNS, PEOPLE)
     rows = Rows(domain, dict(zip(domain, table, strict=True)))
     return Outcome(findings([rows.answer(query) / PEOPLE for query in point_histogram(domain)], table))
 

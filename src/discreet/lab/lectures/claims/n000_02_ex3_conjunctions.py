@@ -5,8 +5,8 @@ from math import comb
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers
 from discreet.model import Rows
 from discreet.query.workload import monotone_conjunctions
 from discreet.schema import Boolean, Domain
@@ -17,7 +17,7 @@ COLUMNS, PEOPLE = 8, 500
 def run() -> Outcome:
     """Ask all conjunctions of every width of a random table, and count by the definition."""
     domain = Domain({f"x{place}": Boolean() for place in range(COLUMNS)})
-    table = draw.integers(2, COLUMNS * PEOPLE).reshape(COLUMNS, PEOPLE)
+    table = integers(2, COLUMNS * PEOPLE).reshape(COLUMNS, PEOPLE)
     rows = Rows(domain, dict(zip(domain, table, strict=True)))
     answers = {
         k: sorted(rows.answer(query) for query in monotone_conjunctions(domain, k)) for k in range(1, COLUMNS + 1)

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.sensitivity import scalar_sensitivity
-from discreet.lab import random as draw
 from discreet.lab.lectures.chance import often_enough, seldom_enough
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers, truths
 from discreet.mechanism import laplace
 from discreet.schema.unit import Unit
 from discreet.source.source import Exact
@@ -53,7 +53,7 @@ def findings(exact: Answer, private: Answer) -> tuple[Finding, ...]:
 
 def hits(answer: Answer) -> int:
     """In how many tables the difference of two answers tells whether Matt is a fan."""
-    fans, matt = draw.integers(PEOPLE, TRIALS).tolist(), draw.truths(0.5, TRIALS).tolist()
+    fans, matt = integers(PEOPLE, TRIALS).tolist(), truths(0.5, TRIALS).tolist()
     return sum(
         (answer(others + is_fan) - answer(others) >= 1) == is_fan for others, is_fan in zip(fans, matt, strict=True)
     )

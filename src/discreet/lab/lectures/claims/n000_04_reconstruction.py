@@ -6,9 +6,9 @@ from math import exp, sqrt
 import numpy as np
 
 from discreet.accounting.sensitivity import matrix_sensitivity
-from discreet.lab import random as draw
 from discreet.lab.attack.reconstruction import reconstruct
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers, uniforms
 from discreet.mechanism import laplace
 from discreet.report.plot import Line, plot
 from discreet.schema.unit import Unit
@@ -52,15 +52,15 @@ def findings(private: Callable[[Floats], Floats] | None = None) -> tuple[Finding
 
 def share_right(answer: Callable[[Floats], Floats]) -> float:
     """Ask, reconstruct, and count the bits that are right."""
-    bits = draw.integers(2, PEOPLE)
-    matrix = draw.integers(2, QUESTIONS * PEOPLE).reshape(QUESTIONS, PEOPLE).astype(np.float64)
+    bits = integers(2, PEOPLE)
+    matrix = integers(2, QUESTIONS * PEOPLE).reshape(QUESTIONS, PEOPLE).astype(np.float64)
     guess = reconstruct(matrix, answer(matrix @ bits), method="squares")
     return float(np.mean((guess > 0.5) == (bits == 1)))
 
 
 def bounded_error(most: float) -> Callable[[Floats], Floats]:
     """Answers with an error that is uniform up to this much."""
-    return lambda counts: counts + most * (2 * draw.uniforms(len(counts)) - 1)
+    return lambda counts: counts + most * (2 * uniforms(len(counts)) - 1)
 
 
 def noisy(counts: Floats) -> Floats:

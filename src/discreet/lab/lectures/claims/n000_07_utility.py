@@ -5,9 +5,9 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import ROUNDING
+from discreet.lab.random import uniforms
 from discreet.meaning import expected_utility, least_share
 from discreet.mechanism import laplace
 from discreet.mechanism.protocol import Mechanism
@@ -28,7 +28,7 @@ def findings(make: Callable[..., Mechanism[Any]] = laplace) -> tuple[Finding, ..
         with_me, without = count.law([4], beside=[[3], [8], [0]]), count.law([3], beside=[[4], [8], [0]])
         outcomes = list(with_me.probabilities)
         shares = []
-        for values in draw.uniforms(UTILITIES, len(outcomes)):
+        for values in uniforms(UTILITIES, len(outcomes)):
             utility = dict(zip(outcomes, (values**8).tolist(), strict=True)).__getitem__
             shares.append(expected_utility(with_me, utility) / expected_utility(without, utility))
         least = least_share(with_me, without)

@@ -7,9 +7,9 @@ from typing import Any
 
 from flint import arb
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import ROUNDING, loss, mapped, randomly_mapped
+from discreet.lab.random import integers
 from discreet.mechanism import laplace, randomized_response
 from discreet.mechanism.protocol import Law
 
@@ -38,7 +38,7 @@ def findings(extra: Callable[[Law, Any], Law] | None = None) -> tuple[Finding, .
     before = loss(one, other)
     outcomes = list(one.probabilities)
     plain, mixed = [], []
-    for images in draw.integers(4, MAPS * len(outcomes)).reshape(MAPS, -1).tolist():
+    for images in integers(4, MAPS * len(outcomes)).reshape(MAPS, -1).tolist():
         image = dict(zip(outcomes, images, strict=True))
         plain.append(loss(mapped(one, image.__getitem__), mapped(other, image.__getitem__)).upper)
         kernel = {outcome: _random_law(place) for outcome, place in image.items()}
@@ -65,7 +65,7 @@ def findings(extra: Callable[[Law, Any], Law] | None = None) -> tuple[Finding, .
 
 def _random_law(place: int) -> Law:
     """A law on three outcomes, in whole 64ths."""
-    cut, other = sorted(draw.integers(63, 2).tolist())
+    cut, other = sorted(integers(63, 2).tolist())
     weights = cut + 1, other - cut, 64 - other - 1
     return Law({(place + shift) % 5: arb(weight) / 64 for shift, weight in enumerate(weights)}, arb(0))
 

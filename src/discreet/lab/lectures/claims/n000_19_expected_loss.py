@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import truths, uniforms
 from discreet.mechanism import laplace, noisy_max, randomized_response
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.report.plot import Line, plot
@@ -67,10 +67,10 @@ def laplace_expectation(epsilon: float) -> float:
 
 def random_laws(epsilon: float) -> float:
     """The largest relative entropy of random laws of four outcomes, scaled until a ratio is e^±ε."""
-    q = draw.uniforms(PAIRS, 4) ** 3 + 1e-6
+    q = uniforms(PAIRS, 4) ** 3 + 1e-6
     q /= q.sum(axis=1, keepdims=True)
     # Ratios e^±ε wherever the sum allows it: those are the extreme pairs.
-    up = draw.truths(0.5, PAIRS, 4)
+    up = truths(0.5, PAIRS, 4)
     ratio = np.where(up, exp(epsilon), exp(-epsilon))
     p = q * ratio
     p /= p.sum(axis=1, keepdims=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers
 from discreet.lab.textbook.multiplicative_weights import Learned, most_updates, multiplicative_weights
 from discreet.report.plot import Line, plot
 
@@ -54,7 +54,7 @@ def findings(results: dict[tuple[int, float], Learned]) -> tuple[Finding, ...]:
 
 def attacked(cells: int, error: float, learn: Callable[..., Learned] = multiplicative_weights) -> Learned:
     """Learn a table with few rows while an adversary who knows it asks the worst question every time."""
-    truth = np.bincount(draw.integers(cells, 12), minlength=cells) / 12
+    truth = np.bincount(integers(cells, 12), minlength=cells) / 12
 
     def worst(model: NDArray[Any]) -> NDArray[np.float64] | None:
         # The counting query of all cells that the model has too little of is off by their total variation distance.

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from discreet.accounting.filter import gaussian_gate
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import truths
 from discreet.lab.textbook.pmw import PMW
 from discreet.lab.textbook.pmw_design import Terms
 from discreet.lab.textbook.pmw_lectures import textbook
@@ -43,8 +43,8 @@ def session(noise: float = 1.0) -> tuple[Finding, ...]:
     """Ask all conjunctions; `noise`, for a test, is by how much answers are made worse than they are."""
     names = [f"c{place}" for place in range(COLUMNS)]
     domain = Domain({name: Boolean() for name in names})
-    mood = draw.truths(0.1, ROWS)
-    columns = {name: np.where(draw.truths(0.05, ROWS), ~mood, mood) for name in names}
+    mood = truths(0.1, ROWS)
+    columns = {name: np.where(truths(0.05, ROWS), ~mood, mood) for name in names}
     table = open_table(columns, domain=domain, unit=Unit(neighbors="replace_one"))
     bits = np.array([columns[name] for name in names])
     errors, measured = [], 0

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.lab import random as draw
 from discreet.lab.lectures.chance import FALSE_ALARM
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers, normals
 from discreet.report.plot import Line, plot
 
 ROWS = 1000
@@ -67,7 +67,7 @@ def adaptive_gap(k: int, *, sigma: float = 0.0) -> float:
     bits, labels = _sample(k)
     answers = (bits == labels[:, None]).mean(axis=0)
     if sigma:
-        answers = answers + sigma * draw.normals(k)
+        answers = answers + sigma * normals(k)
     signs = np.where(answers >= 0.5, 1, -1)
     votes = (2 * bits.astype(np.int64) - 1) @ signs
     ties = np.asarray(noise.uniform_below(2, size=ROWS), dtype=np.int64)
@@ -81,7 +81,7 @@ def fixed_bound(k: int) -> float:
 
 
 def _sample(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return draw.integers(2, ROWS * k).reshape(ROWS, k), draw.integers(2, ROWS)
+    return integers(2, ROWS * k).reshape(ROWS, k), integers(2, ROWS)
 
 
 CLAIM = Claim(

@@ -6,8 +6,8 @@ from math import log, sqrt
 import numpy as np
 
 from discreet.accounting.sensitivity import scalar_sensitivity
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import truths
 from discreet.learn.holdout.generalization import bassily, gaussian_answers, gaussian_mechanism_delta, jung
 from discreet.mechanism import gaussian
 from discreet.report.plot import Line, plot
@@ -39,10 +39,10 @@ the notes hides constants: (α + ε) becomes α + (e^ε − 1) and what the fail
 
 def measured(answer: "Callable[[Bools], float] | None" = None) -> tuple[Finding, ...]:
     """Each question depends on the answers before; every answer is compared with the population, which is known."""
-    ask, labels = answer or private_answer, draw.truths(0.5, ROWS)
+    ask, labels = answer or private_answer, truths(0.5, ROWS)
     votes, worst = np.zeros(ROWS, dtype=np.int64), 0.0
     for _ in range(QUESTIONS // 2):
-        bit = draw.truths(0.5, ROWS)
+        bit = truths(0.5, ROWS)
         told = ask(bit == labels)
         votes += np.where(bit, 1, -1) * (1 if told >= 0.5 else -1)
         # The labels are fair coins that depend on nothing, so that in the population every fraction is one half.

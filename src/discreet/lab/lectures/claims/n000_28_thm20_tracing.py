@@ -6,9 +6,9 @@ from math import tanh
 import numpy as np
 
 from discreet.accounting.sensitivity import matrix_sensitivity
-from discreet.lab import random as draw
 from discreet.lab.lectures.chance import hoeffding_margin
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers, uniforms
 from discreet.mechanism import laplace
 from discreet.report.plot import Line, plot
 from discreet.schema.unit import Unit
@@ -52,7 +52,7 @@ def findings(private: "Curator | None" = None) -> tuple[Finding, ...]:
     ours = private or noisy
     found, accused = traced(ours, QUERIES)
     limit = tanh(0.5)
-    counts = draw.integers(USERS + 1, QUERIES).astype(np.float64)
+    counts = integers(USERS + 1, QUERIES).astype(np.float64)
     worst = float(np.abs(ours(counts) - counts / USERS).max())
     return (
         Finding(
@@ -78,7 +78,7 @@ def findings(private: "Curator | None" = None) -> tuple[Finding, ...]:
 
 def traced(answer: Curator, queries: int) -> tuple[float, float]:
     """The share of users, and of as many others, whose keys agree with the answers more than half way to a user's."""
-    keys = draw.integers(2, 2 * USERS * queries).reshape(2, USERS, queries).astype(np.float64)
+    keys = integers(2, 2 * USERS * queries).reshape(2, USERS, queries).astype(np.float64)
     told = answer(keys[0].sum(axis=0))
     # Of a user's key the expectation is queries/users, of another's 0; the deviation of both is the root of that.
     scores = 4 * (keys - 0.5) @ (told - 0.5)
@@ -88,7 +88,7 @@ def traced(answer: Curator, queries: int) -> tuple[float, float]:
 
 def accurate(counts: Floats) -> Floats:
     """Any answers within the accuracy."""
-    return counts / USERS + ACCURACY * (2 * draw.uniforms(len(counts)) - 1)
+    return counts / USERS + ACCURACY * (2 * uniforms(len(counts)) - 1)
 
 
 def noisy(counts: Floats) -> Floats:

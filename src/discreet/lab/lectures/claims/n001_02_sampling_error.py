@@ -7,10 +7,10 @@ from math import exp, expm1, log, sqrt
 import numpy as np
 
 from discreet import noise
-from discreet.lab import random as draw
 from discreet.lab.lectures.chance import often_enough
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.claims.n001_01_many_counts import EPSILON, advanced, basic
+from discreet.lab.random import normals
 from discreet.report.plot import Line, plot
 
 ROWS = (10**4, 10**6, 10**8)
@@ -49,7 +49,7 @@ def compare(queries: int) -> int:
     """How often the noise of one of so many basic answers is larger than the sampling error of ten thousand people."""
     noisy = np.abs(np.asarray(noise.discrete_laplace(basic(queries), size=TRIALS)))
     # The number of heads of ten thousand coins, by the normal law to within a coin.
-    sampled = np.abs(draw.normals(TRIALS)) * sqrt(PEOPLE) / 2
+    sampled = np.abs(normals(TRIALS)) * sqrt(PEOPLE) / 2
     return int((noisy > sampled).sum())
 
 

@@ -5,10 +5,10 @@ from itertools import pairwise, product
 from math import log
 
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import at_most
 from discreet.lab.lectures.worst import shown, worst_loss
+from discreet.lab.random import integers, shuffled
 from discreet.mechanism import laplace, run_stream, sparse_vector
 from discreet.report.plot import Line, plot
 from discreet.source.source import Exact
@@ -69,8 +69,8 @@ def stream(length: int, hits: int) -> tuple[int, int]:
     """How many answers of a made-up stream were wrong by more than the error, and how many came."""
     watch = sparse_vector(epsilon=EPSILON, sensitivity=1, threshold=THRESHOLD, hits=hits)
     error = watch.error(SURE, queries=length)
-    values = draw.integers(THRESHOLD // 2, length)
-    values[draw.shuffled(length)[:hits]] = 2 * THRESHOLD
+    values = integers(THRESHOLD // 2, length)
+    values[shuffled(length)[:hits]] = 2 * THRESHOLD
     answers = run_stream(watch, [Exact(value, ONE) for value in values])
     wrong = sum(
         value < THRESHOLD - error if above else value >= THRESHOLD + error

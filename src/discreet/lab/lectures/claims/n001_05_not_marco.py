@@ -4,10 +4,10 @@ from fractions import Fraction
 from tempfile import TemporaryDirectory
 
 from discreet.curator import Curator
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import equals, loss, then
 from discreet.lab.lectures.worst import shown
+from discreet.lab.random import integers
 from discreet.ledger import Budget
 from discreet.mechanism import laplace
 from discreet.schema import Categories, Domain
@@ -53,7 +53,7 @@ def judge_errors(together: float, apart: float) -> Finding:
 
 def prices(questions: list[str]) -> list[float]:
     """What a curator charges for one question after the other, all within the same error, on made-up people."""
-    diseases, names = draw.integers(6, PEOPLE).tolist(), draw.integers(len(NAMES), PEOPLE).tolist()
+    diseases, names = integers(6, PEOPLE).tolist(), integers(len(NAMES), PEOPLE).tolist()
     rows = {"disease": [DISEASES[place] for place in diseases], "name": [NAMES[place] for place in names]}
     domain = Domain({"disease": Categories(DISEASES), "name": Categories(NAMES)})
     table, budget = open_table(rows, domain=domain), Budget(epsilon=1, delta=1e-9)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers, normals
 from discreet.learn.kmeans.clustering import KMeans
 from discreet.report.chart import Chart, Scale
 from discreet.types import Floats
@@ -79,7 +79,7 @@ def findings(executions: list[Execution]) -> tuple[Finding, ...]:
 
 def execute(epsilon: float = EPSILON) -> Execution:
     """One execution of each algorithm on new rows."""
-    rows = TRUE[draw.integers(len(TRUE), POINTS)] + SPREAD * draw.normals(POINTS, 2)
+    rows = TRUE[integers(len(TRUE), POINTS)] + SPREAD * normals(POINTS, 2)
     rows /= np.maximum(1.0, np.abs(rows).sum(axis=1))[:, None]
     model = KMeans(
         CLUSTERS,

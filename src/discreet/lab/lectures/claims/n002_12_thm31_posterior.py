@@ -6,9 +6,9 @@ from itertools import chain, combinations, product
 from math import log
 from typing import Any
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import at_most
+from discreet.lab.random import uniforms
 from discreet.meaning import Worlds, possible_worlds, posteriors, worst_shift
 from discreet.mechanism import laplace, noisy_max, randomized_response
 from discreet.mechanism.protocol import Mechanism
@@ -52,7 +52,7 @@ def random_priors(worlds: Worlds) -> Finding:
     """Every event, for random priors in which the rows depend on each other."""
     events = list(chain.from_iterable(combinations(TABLES, size) for size in range(1, len(TABLES))))
     largest = 0.0
-    for weights in draw.uniforms(PRIORS, len(TABLES)) ** 6:
+    for weights in uniforms(PRIORS, len(TABLES)) ** 6:
         prior = dict(zip(TABLES, (weights / weights.sum()).tolist(), strict=True))
         for outcome in worlds.outcomes:
             used, unused = posteriors(worlds, prior, outcome)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import ROUNDING, mapped, then
+from discreet.lab.random import integers
 from discreet.mechanism import laplace, name_and_shame
 from discreet.mechanism.protocol import Law, Mechanism
 from discreet.verify.divergence import divergence
@@ -26,7 +26,7 @@ def findings(make: Callable[..., Mechanism[Any]] = name_and_shame) -> tuple[Find
     twice = secrecy(then(one, lambda _: one), then(other, lambda _: other))
     outcomes = list(dict.fromkeys([*one.probabilities, *other.probabilities]))
     after = 0.0
-    for images in draw.integers(3, 200 * len(outcomes)).reshape(200, -1).tolist():
+    for images in integers(3, 200 * len(outcomes)).reshape(200, -1).tolist():
         image = dict(zip(outcomes, images, strict=True)).__getitem__
         after = max(after, secrecy(mapped(one, image), mapped(other, image)))
     groups = [secrecy(shame.law([0] * 3), shame.law([1] * k + [0] * (3 - k))) for k in (1, 2, 3)]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import uniforms
 from discreet.lab.textbook.multiplicative_weights import multiplicative_weights
 
 CASES, EXACT = 300, 1e-9
@@ -31,7 +31,7 @@ class Guess:
 
 def guess() -> Guess:
     """Made-up people; the model learns the two answers by projection, and is asked the third question."""
-    truth = draw.uniforms(4) ** 2 + 1e-3
+    truth = uniforms(4) ** 2 + 1e-3
     truth = truth / truth.sum()
     # Projecting on one answer moves the other a little, so that they are asked more than once.
     learned = multiplicative_weights([MUSICALS, TRAGEDIES] * 20, truth, error=EXACT)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import truths, uniforms
 from discreet.lab.textbook.multiplicative_weights import relative_entropy, updated
 from discreet.types import Numbers
 
@@ -30,9 +30,9 @@ def rounds() -> list[Round]:
 
 
 def _round() -> Round:
-    truth, model = (draw.uniforms(CELLS) ** 3 + 1e-3 for _ in range(2))
+    truth, model = (uniforms(CELLS) ** 3 + 1e-3 for _ in range(2))
     truth, model = truth / truth.sum(), model / model.sum()
-    query = draw.truths(0.5, CELLS).astype(np.float64)
+    query = truths(0.5, CELLS).astype(np.float64)
     return Round(truth, model, query, float(query @ model - query @ truth))
 
 

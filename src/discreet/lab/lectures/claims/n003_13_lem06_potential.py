@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import truths, uniforms
 from discreet.lab.textbook.multiplicative_weights import relative_entropy, updated
 from discreet.report.plot import Line, plot
 
@@ -19,9 +19,9 @@ def least_excess(rate: float, step: float | None = None) -> tuple[float, float]:
     lemma, sharp = [], []
     for case in range(CASES):
         cells = 2 ** (1 + case % 6)
-        truth, model = (draw.uniforms(cells) ** (1 + 8 * (case % 3)) + 1e-9 for _ in range(2))
+        truth, model = (uniforms(cells) ** (1 + 8 * (case % 3)) + 1e-9 for _ in range(2))
         truth, model = truth / truth.sum(), model / model.sum()
-        query = draw.uniforms(cells) if case % 2 else draw.truths(0.5, cells).astype(np.float64)
+        query = uniforms(cells) if case % 2 else truths(0.5, cells).astype(np.float64)
         true = float(query @ truth)
         gap = abs(float(query @ model) - true)
         moved = updated(model, query, true, error=2 * (rate if step is None else step), rule="exponential")

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from discreet.accounting import gaussian_gate
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import integers
 from discreet.lab.textbook.pmw import PMW
 from discreet.lab.textbook.pmw_design import Setting, Terms
 from discreet.lab.textbook.pmw_lectures import textbook
@@ -50,7 +50,7 @@ def judge_power(theorem: str, claimed: float, name: str, errors: dict[int, float
 
 def session() -> tuple[int, int, int]:
     """A session of Theorem 9 on made-up people: promised error in rows, the largest one seen, and its updates."""
-    ages = np.minimum(draw.integers(VALUES, PEOPLE), draw.integers(VALUES, PEOPLE)) // 4
+    ages = np.minimum(integers(VALUES, PEOPLE), integers(VALUES, PEOPLE)) // 4
     domain = Domain({"age": Integers(0, VALUES - 1)})
     table = open_table({"age": ages}, domain=domain, unit=Unit(neighbors="replace_one"))
     largest = 0

@@ -7,9 +7,9 @@ from math import exp, tanh
 import numpy as np
 
 from discreet import noise
-from discreet.lab import random as draw
 from discreet.lab.lectures.chance import seldom_enough
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
+from discreet.lab.random import truths, uniforms
 from discreet.mechanism import laplace
 from discreet.verify import divergence
 
@@ -31,9 +31,9 @@ def trace(scale: Fraction | None) -> Traced:
     `scale` is that of the noise on each count, or None for exact means.
     """
     right = 0
-    for member in draw.truths(0.5, TRIALS).tolist():
-        rates = 0.2 + 0.6 * draw.uniforms(TRAITS)
-        rows = draw.uniforms(PEOPLE + 1, TRAITS) < rates
+    for member in truths(0.5, TRIALS).tolist():
+        rates = 0.2 + 0.6 * uniforms(TRAITS)
+        rows = uniforms(PEOPLE + 1, TRAITS) < rates
         counts = rows[:-1].sum(axis=0).astype(np.float64)
         if scale is not None:
             counts += np.asarray(noise.discrete_laplace(scale, size=TRAITS))

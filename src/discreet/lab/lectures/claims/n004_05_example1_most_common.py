@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import at_most
 from discreet.lab.lectures.worst import shown, worst_loss
+from discreet.lab.random import uniforms
 from discreet.mechanism import condition_effects, most_common
 from discreet.mechanism.protocol import Law
 from discreet.schema.unit import Unit
@@ -22,7 +22,7 @@ UNIT = Unit(neighbors="replace_one")
 
 def study() -> list[int]:
     """How many of two hundred made-up people have each condition; some have several."""
-    has = draw.uniforms(PEOPLE, len(CONDITIONS)) < np.linspace(0.4, 0.1, len(CONDITIONS))
+    has = uniforms(PEOPLE, len(CONDITIONS)) < np.linspace(0.4, 0.1, len(CONDITIONS))
     return [int(count) for count in has.sum(axis=0)]
 
 

@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from discreet.lab import random as draw
 from discreet.lab.lectures.claim import Claim, Finding, Outcome
 from discreet.lab.lectures.laws import at_most
 from discreet.lab.lectures.worst import shown, worst_loss
+from discreet.lab.random import normals
 from discreet.mechanism import best_price, price_effects
 from discreet.mechanism.protocol import Law
 from discreet.report.plot import Line, plot
@@ -23,7 +23,7 @@ UNIT = Unit(neighbors="replace_one")
 
 def market() -> list[int]:
     """The revenue at each price, in cents, from a thousand made-up people."""
-    willing = np.clip(np.rint(45 + 18 * draw.normals(PEOPLE)), 0, 100).astype(np.int64)
+    willing = np.clip(np.rint(45 + 18 * normals(PEOPLE)), 0, 100).astype(np.int64)
     return [int(earned) for earned in price_effects(list(PRICES), willing.tolist()).sum(axis=1)]
 
 
