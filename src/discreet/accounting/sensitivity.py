@@ -285,11 +285,11 @@ def _norms(moves: NDArray[Any]) -> tuple[int, int, int]:
     return int(sizes.sum(axis=0).max()), int((sizes * sizes).sum(axis=0).max()), int(sizes.max())
 
 
-Norm = Literal["l1", "l2_squared", "linf"]
-NORMS: tuple[Norm, ...] = ("l1", "l2_squared", "linf")
+SensitivityNorm = Literal["l1", "l2_squared", "linf"]
+NORMS: tuple[SensitivityNorm, ...] = ("l1", "l2_squared", "linf")
 
 
-def read_sensitivity(sensitivity: Sensitivity | Number, norm: Norm) -> Sensitivity:
+def read_sensitivity(sensitivity: Sensitivity | Number, norm: SensitivityNorm) -> Sensitivity:
     """A sensitivity, from one or from a plain number that holds in every norm; the norm in use must be above zero.
 
     >>> read_sensitivity(2, "l1").l2_squared

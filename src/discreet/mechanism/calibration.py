@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.sensitivity import NORMS, Norm, Sensitivity
+from discreet.accounting.sensitivity import NORMS, Sensitivity, SensitivityNorm
 from discreet.errors import BadParameter
 from discreet.source.source import Exact, unseal
 
 
-def opened(exact: Exact, calibrated: Sensitivity, norm: Norm) -> NDArray[np.int64]:
+def opened(exact: Exact, calibrated: Sensitivity, norm: SensitivityNorm) -> NDArray[np.int64]:
     """The true integers, if they move no further than the noise was calibrated for, in the one norm that it uses."""
     if isinstance(exact, Exact):
         moves = {name: getattr(calibrated if name == norm else exact.sensitivity, name) for name in NORMS}
