@@ -211,6 +211,19 @@ def test_the_page_of_the_rooms_lists_exactly_those_there_are():
     assert listed == {path.parent.name for path in ROOT.glob("*/__init__.py")}
 
 
+def test_the_page_of_the_rooms_lists_every_module_of_the_product():
+    lines = re.findall(
+        r"^- `([\w/]+)/`: (.*?)(?=^- |^$)", (DOCS / "architecture.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    listed = {(folder, name) for folder, text in lines for name in re.findall(r"`(\w+)`", text)}
+    there = {
+        (str(path.parent.relative_to(ROOT)), path.stem)
+        for path in FILES
+        if not in_lab(path) and path.parent != ROOT and path.stem != "__init__"
+    }
+    assert listed == there
+
+
 def test_what_does_not_hold_yet_is_still_not_so():
     """When a line of NOT_YET has become true it is removed, and its test then holds without exception."""
     larger = [path for path in {path.parent for path in FILES} if len(list(path.glob("*.py"))) > MOST_MODULES + 1]
