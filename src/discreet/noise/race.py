@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.noise import kernel
-from discreet.noise.entropy import filler
 from discreet.noise.kernel import exponential_table, runner
-from discreet.noise.sample import Digits, digits_of
+from discreet.noise.sample import Digits, digits_of, filler
 from discreet.numeric import positive, rational
 
 if TYPE_CHECKING:

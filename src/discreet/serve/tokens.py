@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from discreet.errors import BadParameter, did_you_mean
 from discreet.ledger import EACH
 from discreet.ledger.connection import engine_for, file_of, translated, url_of
-from discreet.noise.entropy import secret
+from discreet.noise.sample import secret
 from discreet.numeric import text
 
 Role = Literal["owner", "analyst", "auditor"]

@@ -21,7 +21,7 @@ from discreet.model.interface import Coded, Model
 from discreet.model.mixture.mixture_model import Blend, Mixture, rounded
 from discreet.model.quasi_random import uniform
 from discreet.model.synthesis import local_search
-from discreet.noise.entropy import word
+from discreet.noise.sample import word
 from discreet.numeric import whole
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers

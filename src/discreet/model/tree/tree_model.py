@@ -24,7 +24,7 @@ from discreet.model.tree.junction_tree import CliqueForest, triangulate
 from discreet.model.tree.max_entropy import Evidence, check_look, fit, gather
 from discreet.model.tree.message_passing import Layout, lay_out
 from discreet.model.tree.products import ProductTerms
-from discreet.noise.entropy import filler
+from discreet.noise.sample import filler
 from discreet.query.linear import Linear
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
