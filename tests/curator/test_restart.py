@@ -207,7 +207,7 @@ def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch)
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "record", lambda *_, **__: True)
             done = right(self, *payment, **named)
-        learn(done.told, self.known)
+        learn(done.result, self.known)
         return done
 
     monkeypatch.setattr(Teller, "transact", forgets)
@@ -397,7 +397,7 @@ def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, mo
 
     def learns(self, *payment, **named):
         done = transact(self, *payment, **named)
-        learn(done.told, self.known)
+        learn(done.result, self.known)
         return done
 
     monkeypatch.setattr(Ledger, "record", later)

@@ -15,7 +15,7 @@ from discreet.query.residual import Residual
 from discreet.release.budget_allocation import steps_within
 from discreet.release.methods import pair_split as module
 from discreet.release.methods.mixture import distances_of_pairs
-from discreet.release.methods.pair_split import PAIR_SPLIT, Apart, Seen, apart_of, best_split
+from discreet.release.methods.pair_split import PAIR_SPLIT, PairDependence, PairDistances, best_split, dependence_of
 from discreet.schema import Categories, Domain, Unit
 from release.oracle import Oracle
 
@@ -82,7 +82,7 @@ def supposed(domain, far, *, deviation=1.0, rows=100.0, variance=1.0):
     for name in domain:
         if domain[name].size > 1:
             known.lattice.add(Residual(((name, 1),)), variance=variance, values=None)
-    seen = Seen(uniform(domain, rows), tuple(combinations(domain, 2)), np.array(far, dtype=float), deviation)
+    seen = PairDistances(uniform(domain, rows), tuple(combinations(domain, 2)), np.array(far, dtype=float), deviation)
     return known, seen, rows
 
 
@@ -143,7 +143,7 @@ def test_pairs_with_a_column_of_one_value_have_nothing_to_tell():
     weights = {pair: 0.0 if pair in idle else weight for pair, weight in weights.items()}
     split = best_split(known, seen, (singles, weights), dict.fromkeys(PAIRS, 1.0), 1.0, rows)
     assert set(FEW) <= set(split.weights)
-    assert set(split.told) == {*split.weights, *idle}
+    assert set(split.well_known) == {*split.weights, *idle}
 
 
 def test_what_was_known_as_well_before_is_told_too():
@@ -151,7 +151,7 @@ def test_what_was_known_as_well_before_is_told_too():
     known, seen, rows = looked(codes, RICH)
     split = split_of(known, seen, rows)
     first = set(split.weights)
-    assert set(split.told) == first
+    assert set(split.well_known) == first
     assert set(FEW) <= first < set(PAIRS)
     # Now two others are known far better, and one a little.
     oracle, (*_, little, better, good) = Oracle(DOMAIN, codes, Unit(), known=known), sorted(set(PAIRS) - first)
@@ -159,14 +159,14 @@ def test_what_was_known_as_well_before_is_told_too():
     oracle(Measure(steps_within(known, {little: 1.0}, 1e-4), "little"))
     split = split_of(known, seen, rows)
     assert set(split.weights) == first
-    assert set(split.told) == {*first, good, better}
+    assert set(split.well_known) == {*first, good, better}
 
 
 def test_the_order_of_the_pairs_does_not_matter():
     for linked, units in ((FEW, FAIR), (ALL, FAIR), (ALL, RICH), ((), FAIR)):
         known, seen, rows = looked(linked_rows(linked), units)
         order = np.random.default_rng(0).permutation(len(PAIRS))
-        turned = Seen(seen.alone, tuple(PAIRS[at] for at in order), seen.far[order], seen.deviation)
+        turned = PairDistances(seen.alone, tuple(PAIRS[at] for at in order), seen.distance[order], seen.deviation)
         one, other = split_of(known, seen, rows, units), split_of(known, turned, rows, units)
         assert one.part == other.part
         assert one.weights == other.weights
@@ -240,8 +240,8 @@ def test_a_look_tells_how_often_pairs_are_how_far_apart(often, usually):
     rng = np.random.default_rng(3)
     true = np.hypot(chance, usually * (rng.random(number) < often))
     noisy = true + deviation * rng.normal(size=number)
-    found = apart_of(noisy, deviation, np.full(number, chance))
-    assert found.stand.mean() < 1e-3
+    found = dependence_of(noisy, deviation, np.full(number, chance))
+    assert found.significant.mean() < 1e-3
 
     def told(above, square):
         distance = sqrt((square / above - chance) ** 2 - chance**2)
@@ -257,12 +257,12 @@ def test_a_look_tells_how_often_pairs_are_how_far_apart(often, usually):
     deviations = np.sqrt(np.diag(slopes @ errors @ slopes.T))
     np.testing.assert_allclose(told(*means), [often, usually])
     assert (deviations < 0.1 * np.array([often, usually])).all()
-    assert abs(found.usually - usually) < 6 * deviations[1]
+    assert abs(found.usual_distance - usually) < 6 * deviations[1]
     # No more than all of them are apart.
-    assert -6 * deviations[0] < found.often - often < min(6 * deviations[0], 1 - often + 1e-12)
+    assert -6 * deviations[0] < found.frequency - often < min(6 * deviations[0], 1 - often + 1e-12)
     # Power: with half of what there is by chance, it says something else.
-    wrong = apart_of(noisy, deviation, np.full(number, chance / 2))
-    assert abs(wrong.usually - usually) > 6 * deviations[1] or abs(wrong.often - often) > 6 * deviations[0]
+    wrong = dependence_of(noisy, deviation, np.full(number, chance / 2))
+    assert abs(wrong.usual_distance - usually) > 6 * deviations[1] or abs(wrong.frequency - often) > 6 * deviations[0]
 
 
 def test_noise_alone_says_that_next_to_nothing_is_apart():
@@ -270,46 +270,48 @@ def test_noise_alone_says_that_next_to_nothing_is_apart():
     number, deviation, chance = 20_000, 0.1, 0.1
     for seed in range(5):
         noisy = chance + deviation * np.random.default_rng(seed).normal(size=number)
-        found = apart_of(noisy, deviation, np.full(number, chance))
+        found = dependence_of(noisy, deviation, np.full(number, chance))
         error = sqrt((4 * chance**2 * deviation**2 + 2 * deviation**4) / number)
-        assert found.often * found.usually**2 < 6 * error
+        assert found.frequency * found.usual_distance**2 < 6 * error
 
 
 def test_pairs_that_stand_out_are_as_far_as_was_seen():
     far = np.array([0.5, 1.5, 0.1, 0.11])
-    found = apart_of(far, 0.01, np.full(4, 0.1))
-    assert found.stand.tolist() == [True, True, False, False]
-    np.testing.assert_allclose(found.far[:2], np.sqrt(far[:2] ** 2 - 0.01 - 0.0001))
-    every = apart_of(far, 0.01, np.full(4, 0.01))
-    assert every.stand.all()
-    assert (every.often, every.usually) == (0.0, 0.0)
+    found = dependence_of(far, 0.01, np.full(4, 0.1))
+    assert found.significant.tolist() == [True, True, False, False]
+    np.testing.assert_allclose(found.distance[:2], np.sqrt(far[:2] ** 2 - 0.01 - 0.0001))
+    every = dependence_of(far, 0.01, np.full(4, 0.01))
+    assert every.significant.all()
+    assert (every.frequency, every.usual_distance) == (0.0, 0.0)
 
 
 def test_what_is_left_of_a_distance_is_never_more_than_it_or_than_its_noise():
     noise = np.array([0.0, 0.01, 0.1, 1.0, 100.0, inf])
     far = np.full(6, 0.3)
-    left = Apart(np.ones(6, dtype=bool), far, 0.0, 0.0).left(noise, np.zeros(6))
+    left = PairDependence(np.ones(6, dtype=bool), far, 0.0, 0.0).remaining_error(noise, np.zeros(6))
     assert (left <= np.minimum(far, noise) + 1e-12).all()
     assert (np.diff(left) > 0).all()
     assert left[0] == 0
     assert left[-1] == pytest.approx(0.3)
     # What is wrong about the columns comes on top.
-    below = Apart(np.ones(6, dtype=bool), far, 0.0, 0.0).left(noise, np.full(6, 0.16))
+    below = PairDependence(np.ones(6, dtype=bool), far, 0.0, 0.0).remaining_error(noise, np.full(6, 0.16))
     np.testing.assert_allclose(below**2 - left**2, 0.16)
 
 
 def test_pairs_of_which_nobody_knows_whether_they_are_apart_are_worth_less_than_known_ones():
     noise = np.full(1, 0.2)
-    known = Apart(np.ones(1, dtype=bool), np.full(1, 0.3), 0.0, 0.0).left(noise, np.zeros(1))
+    known = PairDependence(np.ones(1, dtype=bool), np.full(1, 0.3), 0.0, 0.0).remaining_error(noise, np.zeros(1))
     nobody = np.zeros(1, dtype=bool)
-    unknown = Apart(nobody, np.zeros(1), 0.25, 0.3).left(noise, np.zeros(1))
+    unknown = PairDependence(nobody, np.zeros(1), 0.25, 0.3).remaining_error(noise, np.zeros(1))
     assert unknown > 0.25 * known
-    assert Apart(nobody, np.zeros(1), 0.25, 0.3).left(np.array([inf]), np.zeros(1)) == pytest.approx(0.25 * 0.3)
-    assert Apart(nobody, np.zeros(1), 0.0, 0.0).left(noise, np.zeros(1)) == 0
+    assert PairDependence(nobody, np.zeros(1), 0.25, 0.3).remaining_error(
+        np.array([inf]), np.zeros(1)
+    ) == pytest.approx(0.25 * 0.3)
+    assert PairDependence(nobody, np.zeros(1), 0.0, 0.0).remaining_error(noise, np.zeros(1)) == 0
 
 
 def test_a_look_never_says_that_a_pair_is_nearer_than_half_its_noise():
-    seen = Seen(uniform(DOMAIN, 100), PAIRS, np.linspace(-50, 50, 28), 8.0)
+    seen = PairDistances(uniform(DOMAIN, 100), PAIRS, np.linspace(-50, 50, 28), 8.0)
     assert seen.about.min() == 4
     np.testing.assert_allclose(seen.about[-1], np.hypot(50, 4))
     assert (np.diff(seen.about) >= 0).all()

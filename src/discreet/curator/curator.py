@@ -28,7 +28,7 @@ from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
 from discreet.ledger.idempotency import own_key
 from discreet.ledger.ledger import ANYONE
-from discreet.ledger.transaction import Codec, Payment, Told, Transacted
+from discreet.ledger.transaction import Codec, Payment, Result, Transacted
 from discreet.model.mixture.ensemble import Tell
 from discreet.numeric import Number, confidence_of, text, whole
 from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
@@ -271,7 +271,7 @@ class Curator(Asking):
         given = self.ledger.remaining(table=self.table.name, analyst=who) if budget is None else budget
         return self._releasing.release(workload, given, method, limits_of(seconds, memory), who, key, tell)
 
-    def _transact(self, payment: Payment, measure: Callable[[], Told], codec: Codec[Told]) -> Transacted[Told]:
+    def _transact(self, payment: Payment, measure: Callable[[], Result], codec: Codec[Result]) -> Transacted[Result]:
         """A transaction about this table that is not a question, say of k-means: in this desk's turn and quantum."""
         return self._teller.other(payment, measure, codec)
 

@@ -36,7 +36,7 @@ from discreet.ledger import Balance, Budget, Ledger
 from discreet.ledger.accounts import narrowest
 from discreet.ledger.ledger import ANYONE
 from discreet.ledger.store import Entry
-from discreet.ledger.transaction import Access, Codec, Payment, Record, Told, Transacted, transact
+from discreet.ledger.transaction import Access, Codec, Payment, Record, Result, Transacted, transact
 from discreet.mechanism.gaussian import gaussian, gaussian_pieces
 from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
@@ -247,7 +247,7 @@ class Executor:
             )
         return transact(self.ledger, payment, measure, codec, self._access(touches), settle=settle)
 
-    def other(self, payment: Payment, measure: Callable[[], Told], codec: Codec[Told]) -> Transacted[Told]:
+    def other(self, payment: Payment, measure: Callable[[], Result], codec: Codec[Result]) -> Transacted[Result]:
         """A transaction of another kind about this table, in its turn and its quantum, say of k-means."""
         with self.turn():
             return transact(self.ledger, payment, measure, codec, self._access())

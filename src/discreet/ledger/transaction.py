@@ -39,7 +39,7 @@ _VERSION_1 = {
     b"discreet holdout 1\n": "holdout",
 }
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 class Record(NamedTuple):
@@ -61,12 +61,12 @@ class Record(NamedTuple):
         return _FIRST_LINE + json.dumps({"kind": self.kind, **self.fields}).encode() + b"\n" + self.payload
 
 
-class Codec(NamedTuple, Generic[Told]):
+class Codec(NamedTuple, Generic[Result]):
     """How a value is written as a record and read again, and the kinds of records that it can be read from."""
 
     kinds: tuple[str, ...]
-    to_record: Callable[[Told], Record]
-    from_record: Callable[[Record], Told]
+    to_record: Callable[[Result], Record]
+    from_record: Callable[[Record], Result]
 
 
 def record_of(released: bytes | None) -> Record | None:
@@ -137,10 +137,10 @@ class Access(NamedTuple):
 NO_ROWS = Access()
 
 
-class Transacted(NamedTuple, Generic[Told]):
+class Transacted(NamedTuple, Generic[Result]):
     """What was released, the number of its spend in the ledger and when that was; `repeated` if nothing was drawn."""
 
-    told: Told
+    result: Result
     sequence: int = 0
     at: str = ""
     repeated: bool = False
@@ -149,12 +149,12 @@ class Transacted(NamedTuple, Generic[Told]):
 def transact(
     ledger: Ledger | None,
     payment: Payment,
-    measure: Callable[[], Told],
-    codec: Codec[Told],
+    measure: Callable[[], Result],
+    codec: Codec[Result],
     access: Access = NO_ROWS,
     *,
     settle: Callable[[], int] | None = None,
-) -> Transacted[Told]:
+) -> Transacted[Result]:
     """What `measure` releases, after it was paid for, and recorded; or what was recorded when its key was used before.
 
     `measure` reads rows and adds noise: it is called once, after the payment is durable, and nobody hears of what it
@@ -175,15 +175,15 @@ def transact(
     # Pay before reading: a crash now wastes budget; the other order would hide a loss.
     receipt = _paid(ledger, payment)
     if receipt.released is not None:
-        told = _kept(receipt.released, codec)
+        result = _kept(receipt.released, codec)
         access.know()
-        return Transacted(told, receipt.sequence, receipt.at, repeated=True)
+        return Transacted(result, receipt.sequence, receipt.at, repeated=True)
     # Around all of it: that the rows were changed meanwhile is seen when the reading ends.
     with _failing(ledger, receipt, payment), access.reading():
-        told = measure()
-    _recorded(ledger, receipt, told, codec, settle)
+        result = measure()
+    _recorded(ledger, receipt, result, codec, settle)
     access.know()
-    return Transacted(told, receipt.sequence, receipt.at)
+    return Transacted(result, receipt.sequence, receipt.at)
 
 
 def _paid(ledger: Ledger, payment: Payment) -> Receipt:
@@ -202,17 +202,17 @@ def _paid(ledger: Ledger, payment: Payment) -> Receipt:
 
 
 def _recorded(
-    ledger: Ledger, receipt: Receipt, told: Told, codec: Codec[Told], settle: Callable[[], int] | None
+    ledger: Ledger, receipt: Receipt, result: Result, codec: Codec[Result], settle: Callable[[], int] | None
 ) -> None:
     """Keep what was released, durably, before anybody hears of it."""
     recorded = False
     while not recorded:
         # Another process may append at any time; a record that follows from what is known must follow from all of it.
         after = None if settle is None else settle()
-        recorded = ledger.record(receipt, codec.to_record(told).to_bytes(), after=after)
+        recorded = ledger.record(receipt, codec.to_record(result).to_bytes(), after=after)
 
 
-def _kept(released: bytes, codec: Codec[Told]) -> Told:
+def _kept(released: bytes, codec: Codec[Result]) -> Result:
     record = record_of(released)
     if record is None or record.kind not in codec.kinds:
         raise KeyReused("this key came before with a request of another kind. Use a new key for every new question.")

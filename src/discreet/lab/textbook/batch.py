@@ -47,7 +47,7 @@ def paid(
         older = dumps([why, legacy.text(event), queries]).encode()
         body = key_body("synthetic", [why, event_to_plain(event), queries])
         payment = replace(payment, key=key, body=body, older=(older,))
-    return transact(ledger, payment, release, _CODEC, Access(table.touch, table.snapshot)).told
+    return transact(ledger, payment, release, _CODEC, Access(table.touch, table.snapshot)).result
 
 
 def public_total(table: Table) -> int | None:

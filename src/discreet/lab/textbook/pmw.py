@@ -232,7 +232,7 @@ class PMW:
             )
         # No person can move it, so it costs nothing; and it says what the session will cost.
         payment = self._payment(Nothing(), "the number of rows, which is public")
-        rows = transact(self.ledger, payment, self._public_rows, ROWS_CODEC, self._access).told
+        rows = transact(self.ledger, payment, self._public_rows, ROWS_CODEC, self._access).result
         return textbook(setting, terms, cells=self.table.domain.size, rows=rows)
 
     def _begin(self, before: Sequence[Opened | Update], order: Sequence[str]) -> None:
@@ -256,7 +256,7 @@ class PMW:
                 return before
             return self._public_rows() if self._rows_are_public else self._noisy_rows()
 
-        rows = transact(self.ledger, payment, count_rows, opening(self._known_as, design), self._access).told
+        rows = transact(self.ledger, payment, count_rows, opening(self._known_as, design), self._access).result
         self._fitted.told_rows(rows)
         self._remaining = self.ledger.remaining(table=self.table.name, analyst=self.analyst)
 

@@ -194,9 +194,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         measure = partial(self._measured, data.points, budget)
         if data.desk is not None:
             # In the desk's turn and within its quantum, if the table still is the one that its ledger has.
-            found = data.desk._transact(payment, measure, _CODEC).told
+            found = data.desk._transact(payment, measure, _CODEC).result
         else:
-            found = transact(data.ledger, payment, measure, _CODEC, Access(data.points.touch)).told
+            found = transact(data.ledger, payment, measure, _CODEC, Access(data.points.touch)).result
         self.event_, self.noise_ = budget.event, budget.noise
         return found
 

@@ -46,7 +46,7 @@ DIRECT = DirectTuning()
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """Marginals of at most so many columns that may stand for a goal, and the error that is foreseen for the goal."""
+    """Marginals of at most `columns` columns, measured instead of a goal, and the goal's expected error then."""
 
     columns: int
     weights: Mapping[Columns, float]
@@ -77,19 +77,19 @@ def direct_release(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
         weights = dict(best_depth(goal, known, rows - DIRECT.count_deviations * variance**0.5, left).weights)
     else:
         shares = _shares(known, goal, weights, left).items()
-        told = sum(1 / (known.marginal_step(scope, share).variance * goal.cells(scope)) for scope, share in shares)
-        left -= yield from counted_well(known, goal, left, told=told)
+        implied = sum(1 / (known.marginal_step(scope, share).variance * goal.cells(scope)) for scope, share in shares)
+        left -= yield from refine_row_count(known, goal, left, implied=implied)
     steps = direct_steps(known, goal, weights, left)
     if steps.steps:
         yield Measure(steps, "marginals by themselves, for a release")
     return fitted_to_all(known, goal, known.squared_mu_for(brief.units, len(weights)), tell)
 
 
-def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0) -> Procedure[Fraction]:
-    """Count the rows with a small part of so many units, and with more if they are few: what that cost.
+def refine_row_count(known: Known, goal: Goal, units: Fraction, *, implied: float = 0.0) -> Procedure[Fraction]:
+    """Count the rows with a small share of the units, and with more if the rows are few; returns the cost.
 
-    An error of the number of rows is one of every marginal. Where what is measured afterwards will say the number with
-    a precision of `told`, less is lacking. Squared mu only.
+    An error of the number of rows is one of every marginal. `implied` is the precision with which later measurements
+    will give the number too: it need not be paid for here. Units are squared mu.
     """
     cost = yield from measure_row_count(known, units * FIRST_COUNT_SHARE)
     rows, variance = total_of(known.lattice)
@@ -97,12 +97,12 @@ def counted_well(known: Known, goal: Goal, units: Fraction, *, told: float = 0.0
     if not moves or not variance:
         return cost
     wanted = shares_of(goal, rows, float(units), public=False).total * float(units) / moves
-    lacking = Fraction(max(0.0, wanted - told - 1 / variance) * moves)
+    lacking = Fraction(max(0.0, wanted - implied - 1 / variance) * moves)
     return cost + (yield from measure_row_count(known, lacking))
 
 
 def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:
-    """How to measure some marginals for at most so many units; those that are known better are left out."""
+    """The steps that measure some marginals for at most these units; those that are known better are left out."""
     wanted = dict(weights)
     while wanted:
         shares = _shares(known, goal, wanted, units)
@@ -116,8 +116,8 @@ def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], uni
 
 def known_variance(known: Known, scope: Columns) -> float:
     """The mean variance of the cells of a marginal as it is known: by the lattice, or because it was measured whole."""
-    told = known.direct_answers.get(Marginal(scope))
-    before = inf if told is None else told.variance
+    answer = known.direct_answers.get(Marginal(scope))
+    before = inf if answer is None else answer.variance
     blocks = known.lattice.blocks
     if any(chosen not in blocks or not blocks[chosen].precision.all() for chosen in subsets(scope)):
         return before
@@ -129,17 +129,17 @@ def known_variance(known: Known, scope: Columns) -> float:
 
 
 def depths(goal: Goal, known: Known, rows: float, units: Fraction) -> list[Depth]:
-    """What to measure where delta is 0: the marginals of the goal, or all of fewer of their columns.
+    """What can be measured where delta is 0: the marginals of the goal, or all marginals of fewer of their columns.
 
-    The error foreseen is that of the noise, after it is brought nearer to a table, and how far typical tables are from
-    what marginals of so few columns say (`DirectTuning`).
+    The expected error is that of the noise, after projection to tables, and the distance of typical tables from what
+    marginals of these few columns predict (`DirectTuning`).
     """
     deep = max(map(len, goal.scopes))
     return [_depth(goal, known, columns, rows, units) for columns in range(1, deep + 1)]
 
 
 def best_depth(goal: Goal, known: Known, rows: float, units: Fraction) -> Depth:
-    """The one of which the least error is foreseen."""
+    """The depth with the least expected error."""
     return min(depths(goal, known, rows, units), key=lambda depth: depth.error)
 
 

@@ -19,7 +19,7 @@ from discreet.model.tree.tree_model import Tree, fit_tree
 from discreet.query.linear import Marginal
 from discreet.query.residual import Residual, axes_of, axis_of
 from discreet.release.error.interactions import clarity
-from discreet.release.methods.pair_split import Seen
+from discreet.release.methods.pair_split import PairDistances
 from discreet.release.task import Goal
 from discreet.types import Columns
 
@@ -135,7 +135,7 @@ def worth(lattice: Lattice, goal: Goal) -> float:
 
 
 def fit_low_order(
-    known: Known, goal: Goal, units: float, seen: Seen | None = None, tell: Tell | None = None
+    known: Known, goal: Goal, units: float, seen: PairDistances | None = None, tell: Tell | None = None
 ) -> Mixture | Blend | Tree:
     """The model of all that is known of up to three columns of a goal, and of what a look saw of pairs."""
     rows, _ = total_of(known.lattice)
@@ -214,7 +214,7 @@ def _looks_at_exactly(known: Known, scopes: Sequence[Columns]) -> list[NoisyMarg
     return [look for look in noisy_marginals(known.lattice, scopes) if look.columns in set(scopes)]
 
 
-def _supposed_independent(known: Known, seen: Seen) -> list[NoisyMarginal]:
+def _supposed_independent(known: Known, seen: PairDistances) -> list[NoisyMarginal]:
     """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
     found = []
     for pair, far in zip(seen.pairs, seen.about, strict=True):

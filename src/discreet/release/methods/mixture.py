@@ -21,7 +21,7 @@ from discreet.plan.plan import Measure, Procedure, Steps
 from discreet.release.budget_allocation import distances_for, steps_within
 from discreet.release.error.interactions import clarity
 from discreet.release.methods.fitting import ENSEMBLE_FIT, fit_low_order, tree_of_pairs
-from discreet.release.methods.pair_split import Seen, Split, best_split
+from discreet.release.methods.pair_split import PairDistances, Split, best_split
 from discreet.release.task import Goal
 from discreet.types import Columns
 
@@ -108,15 +108,15 @@ class MixtureState:
     importance: Mapping[Columns, float]
     singles: Mapping[Columns, float]
     pairs: Mapping[Columns, float] = field(default_factory=dict)
-    seen: Seen | None = None
+    seen: PairDistances | None = None
     split: Split | None = None
 
     @property
-    def told_pairs(self) -> tuple[Columns, ...]:
+    def known_pairs(self) -> tuple[Columns, ...]:
         """The pairs that are known well, if not all of them are."""
-        if self.split is None or len(self.split.told) == len(self.goal.of_size(2)):
+        if self.split is None or len(self.split.well_known) == len(self.goal.of_size(2)):
             return ()
-        return self.split.told
+        return self.split.well_known
 
 
 # A stage is given what is left of the budget; it returns the state after it and what it cost.
@@ -131,7 +131,7 @@ def mixture(known: Known, goal: Goal, units: float, *, tell: Tell | None = None)
     for stage in stages:
         state, cost = yield from stage(state, left)
         left -= cost
-    tree = tree_of_pairs(known, goal, state.told_pairs) if state.split is not None and state.split.clear else None
+    tree = tree_of_pairs(known, goal, state.known_pairs) if state.split is not None and state.split.clear else None
     return fit_low_order(known, goal, units, state.seen, tell) if tree is None else tree
 
 
@@ -216,7 +216,7 @@ def _pairs(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, fl
 
 def _triples(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Small triples; where only some pairs are known, those that have at least two of them."""
-    goal, told = state.goal, state.told_pairs
+    goal, known = state.goal, state.known_pairs
     if not state.shares.triples:
         return state, 0.0
     weights = {
@@ -224,7 +224,7 @@ def _triples(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, 
         * goal.freedom(each) ** MIXTURE_METHOD.triple_freedom_power
         for each in goal.of_size(3)
         if goal.cells(each) <= state.shares.room
-        and (not told or sum(pair in told for pair in combinations(each, 2)) > 1)
+        and (not known or sum(pair in known for pair in combinations(each, 2)) > 1)
     }
     steps = steps_within(state.known, weights, left)
     return state, (yield from _measure(steps, "triples of columns, for a release"))
@@ -248,14 +248,14 @@ def _measure(steps: Steps, why: str) -> Procedure[float]:
     return steps.price
 
 
-def distances_of_pairs(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[Seen]:
+def distances_of_pairs(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[PairDistances]:
     """How far each pair is from the product of its columns, with noise."""
     singles = sorted({(name,) for scope in scopes for name in scope})
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     expected = [alone.marginal(scope) for scope in scopes]
     request = distances_for(known, scopes, expected, units, "how far pairs are from independent")
     heard = yield request
-    return Seen(alone, tuple(scopes), np.asarray(heard, dtype=np.float64), float(request.sigma))
+    return PairDistances(alone, tuple(scopes), np.asarray(heard, dtype=np.float64), float(request.sigma))
 
 
 def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> BudgetShares:

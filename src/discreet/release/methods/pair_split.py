@@ -46,94 +46,98 @@ PAIR_SPLIT = PairSplitTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """A look: how far each pair is from the product of its columns, in rows, with noise of this deviation."""
+class PairDistances:
+    """Measured distances of pairs from the product of their columns, in rows, with noise of this deviation."""
 
     alone: Mixture
     pairs: tuple[Columns, ...]
-    far: Numbers
+    distance: Numbers
     deviation: float
 
     @property
     def about(self) -> Numbers:
-        """How far each is, never less than half a deviation."""
-        return np.asarray(np.hypot(np.maximum(self.far, 0.0), self.deviation / 2))
+        """The distance of each pair, never less than half a deviation."""
+        return np.asarray(np.hypot(np.maximum(self.distance, 0.0), self.deviation / 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The part of a budget that pairs get, and the weights of those that get some.
+    """The share of a budget that pairs get, and the weights of the pairs that get some of it.
 
-    `told` are those that are known as well then as their weight is worth, some of them perhaps from before. `clear` is
-    whether the noise of those that stand out is small beside what they say.
+    `well_known` are pairs whose precision then reaches the share that their weight earns, by this release or an earlier
+    one. `clear` is whether the noise of significant pairs is small beside their distance from independence.
     """
 
     part: float
     weights: Mapping[Columns, float]
-    told: tuple[Columns, ...]
+    well_known: tuple[Columns, ...]
     clear: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Apart:
-    """How far pairs are from independent, as far as a look tells, as parts of the rows.
+class PairDependence:
+    """How far pairs are from independent, as parts of the rows: an estimate from noisy distances.
 
-    Those that stand out are so far as was seen. Of the others, a part `often` are `usually` so far, and the rest are
-    independent.
+    Each `significant` pair has its measured distance. Of the others a part, `frequency`, is supposed to be at the
+    `usual_distance`, and the rest to be independent.
     """
 
-    stand: Bools
-    far: Numbers
-    often: float
-    usually: float
+    significant: Bools
+    distance: Numbers
+    frequency: float
+    usual_distance: float
 
     def clear(self, noise: Numbers) -> bool:
-        """Whether pairs that stand out are learnt well from numbers with such noise."""
-        return bool(self.stand.any() and np.median(noise[self.stand] / self.far[self.stand]) < PAIR_SPLIT.clear_noise)
+        """Whether significant pairs are learnt well from numbers with this noise."""
+        if not self.significant.any():
+            return False
+        ratio = np.median(noise[self.significant] / self.distance[self.significant])
+        return bool(ratio < PAIR_SPLIT.clear_noise)
 
-    def left(self, noise: Numbers, below: Numbers) -> Numbers:
-        """How far off a model is that is fitted to pairs with such noise; `below` are squared errors of their columns.
+    def remaining_error(self, noise: Numbers, below: Numbers) -> Numbers:
+        """The error of a model that is fitted to pairs with this noise; `below` are squared errors of their columns.
 
-        Of a pair at the distance D it learns the part D²/(D² + N²), and as much of the noise N. Of pairs that do not
-        stand out nobody knows which are apart, and it learns the same part of all.
+        Of a pair at the distance D it learns the part D²/(D² + N²), and as much of the noise N. It is not known which
+        of the other pairs are dependent, so the model learns the same part of all of them.
         """
-        usual = np.full_like(self.far, self.often**0.5 * self.usually)
+        usual = np.full_like(self.distance, self.frequency**0.5 * self.usual_distance)
         errors = []
-        for far, supposed in ((self.far, self.far), (self.usually, usual), (0.0, usual)):
+        for distance, supposed in ((self.distance, self.distance), (self.usual_distance, usual), (0.0, usual)):
             learnt = np.divide(supposed**2, supposed**2 + noise**2, out=np.zeros_like(noise), where=supposed > 0)
             noisy = np.multiply(learnt, noise, out=np.zeros_like(noise), where=learnt > 0)
-            errors.append(np.sqrt(below + noisy**2 + ((1 - learnt) * far) ** 2))
-        stands, often, seldom = errors
-        return np.asarray(np.where(self.stand, stands, self.often * often + (1 - self.often) * seldom))
+            errors.append(np.sqrt(below + noisy**2 + ((1 - learnt) * distance) ** 2))
+        significant, dependent, independent = errors
+        others = self.frequency * dependent + (1 - self.frequency) * independent
+        return np.asarray(np.where(self.significant, significant, others))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Choice:
-    """A part of the budget for some pairs, and the error that is expected then."""
+    """A share of the budget for some pairs, and the expected error."""
 
     error: float
     part: float
     pairs: Bools = field(compare=False)
-    told: Bools = field(compare=False)
+    well_known: Bools = field(compare=False)
     clear: bool = field(compare=False)
 
 
 def best_split(
     known: Known,
-    seen: Seen,
+    seen: PairDistances,
     wanted: tuple[Mapping[Columns, float], Mapping[Columns, float]],
     importance: Mapping[Columns, float],
     units: float,
     rows: float,
 ) -> Split:
-    """The split of so many units with the least expected error of pairs: of all of them, or of those that stand out.
+    """The split of a budget that gives pairs the least expected error, where all or the significant ones are measured.
 
-    `wanted` are the weights of single columns and of pairs. A pair is off by the noise of its columns and by what its
-    own noise leaves of its distance from independent (`Apart.left`). Only pairs are looked at: what is wrong about more
-    columns is about the same, whatever the split.
+    `wanted` are the weights of single columns and of pairs. The error of a pair is the noise of its columns and what
+    its own noise leaves of its distance from independence (`PairDependence.remaining_error`). Only pairs are compared:
+    the error of more columns hardly depends on the split.
     """
     table = _Table.of(known, seen, rows)
-    apart = apart_of(seen.far / rows, seen.deviation / rows, table.by_chance)
+    dependence = dependence_of(seen.distance / rows, seen.deviation / rows, table.by_chance)
     singles = np.array([wanted[0][name,] for name in table.names])
     weights = np.array([wanted[1][pair] for pair in seen.pairs])
     matters = np.array([importance[pair] for pair in seen.pairs])
@@ -141,21 +145,23 @@ def best_split(
     for part in PAIR_SPLIT.candidate_shares:
         precision = fill_to_budget(singles, table.singles.price, table.singles.precision, (1 - part) * units)
         below = (table.singles.noise(precision, rows)[table.columns] ** 2).sum(axis=1)
-        for chosen in (np.ones_like(apart.stand), apart.stand):
+        for chosen in (np.ones_like(dependence.significant), dependence.significant):
             precision = fill_to_budget(
                 np.where(chosen, weights, 0.0), table.both.price, table.both.precision, part * units
             )
             noise = table.both.noise(precision, rows)
-            here = _told(precision, weights, chosen)
-            found.append(Choice(float(matters @ apart.left(noise, below)), part, chosen, here, apart.clear(noise)))
-    best = _chosen([each for each in found if apart.often < PAIR_SPLIT.rare_dependence or each.pairs.all()])
+            error = float(matters @ dependence.remaining_error(noise, below))
+            known_well = _well_known(precision, weights, chosen)
+            found.append(Choice(error, part, chosen, known_well, dependence.clear(noise)))
+    rare = dependence.frequency < PAIR_SPLIT.rare_dependence
+    best = _best_choice([each for each in found if rare or each.pairs.all()])
     some = [pair for pair, here in zip(seen.pairs, best.pairs, strict=True) if here and best.part]
-    told = tuple(pair for pair, here in zip(seen.pairs, best.told, strict=True) if here)
-    return Split(best.part, {pair: wanted[1][pair] for pair in some}, told, best.clear)
+    well_known = tuple(pair for pair, here in zip(seen.pairs, best.well_known, strict=True) if here)
+    return Split(best.part, {pair: wanted[1][pair] for pair in some}, well_known, best.clear)
 
 
-def _told(precision: Numbers, weights: Numbers, chosen: Bools) -> Bools:
-    """The pairs that are known as well as their weight is worth beside those that were chosen; what has none is."""
+def _well_known(precision: Numbers, weights: Numbers, chosen: Bools) -> Bools:
+    """Pairs whose precision reaches the share that their weight earns (pairs of weight zero count as reached)."""
     paid = chosen & (weights > 0)
     if not paid.any():
         return chosen
@@ -164,8 +170,8 @@ def _told(precision: Numbers, weights: Numbers, chosen: Bools) -> Bools:
     )
 
 
-def _chosen(found: Sequence[Choice]) -> Choice:
-    """Nothing for pairs if little is gained; some of them if that is better; everything if little more is gained."""
+def _best_choice(found: Sequence[Choice]) -> Choice:
+    """Nothing for pairs if they gain little; some pairs if that is better; all of the budget unless less gains more."""
     every = [each for each in found if each.pairs.all()]
     some = [each for each in found if not each.pairs.all()]
     kind = some if some and min(some).error < PAIR_SPLIT.selective_ratio * min(every).error else every
@@ -175,31 +181,32 @@ def _chosen(found: Sequence[Choice]) -> Choice:
     return everything if best.error > PAIR_SPLIT.partial_ratio * everything.error else best
 
 
-def apart_of(far: Numbers, deviation: float, by_chance: Numbers) -> Apart:
-    """What a look tells: `far` has noise of this deviation, and so far a pair of independent columns is by chance.
+def dependence_of(measured: Numbers, deviation: float, by_chance: Numbers) -> PairDependence:
+    """The dependence of pairs, from measured distances with noise of this deviation.
 
-    A pair with the distance D is √(c² + D²) away, where c is by chance. Of those that do not stand out of the noise the
-    means of how far they are and of its square are known, and these tell how often they are how far: if a part f is D
-    away, they are f (√(c² + D²) − c) and f D² above chance.
+    `by_chance` is the distance that a pair of independent columns would have, because rows are a sample. A pair at the
+    distance D is measured at √(c² + D²), where c is by chance. If a part f of the pairs that are not significant is at
+    the distance D, the mean of their distances is f (√(c² + D²) − c) above chance, and that of their squares f D²: the
+    two means give f and D.
 
-    >>> one = apart_of(np.array([0.9, 0.1, 0.1]), 0.1, np.full(3, 0.1))
-    >>> one.stand.tolist(), one.often
+    >>> one = dependence_of(np.array([0.9, 0.1, 0.1]), 0.1, np.full(3, 0.1))
+    >>> one.significant.tolist(), one.frequency
     ([True, False, False], 0.0)
     """
-    # The largest of so many normal numbers is about this.
-    noise = sqrt(2 * log(len(far) + 1)) * deviation
-    stand = far - noise > by_chance
-    distance = np.sqrt(np.maximum(far**2 - deviation**2 - by_chance**2, 0.0))
-    others, chance = far[~stand], by_chance[~stand]
+    # About the largest of this many normal numbers.
+    noise = sqrt(2 * log(len(measured) + 1)) * deviation
+    significant = measured - noise > by_chance
+    distance = np.sqrt(np.maximum(measured**2 - deviation**2 - by_chance**2, 0.0))
+    others, chance = measured[~significant], by_chance[~significant]
     if not len(others):
-        return Apart(stand, distance, 0.0, 0.0)
+        return PairDependence(significant, distance, 0.0, 0.0)
     above = float((others - chance).mean())
     square = float((others**2 - chance**2).mean()) - deviation**2
     if above <= 0 or square <= 0:
-        return Apart(stand, distance, 0.0, 0.0)
+        return PairDependence(significant, distance, 0.0, 0.0)
     mean = float(chance.mean())
-    usually = sqrt(max((square / above - mean) ** 2 - mean**2, square))
-    return Apart(stand, distance, min(1.0, square / usually**2), usually)
+    usual = sqrt(max((square / above - mean) ** 2 - mean**2, square))
+    return PairDependence(significant, distance, min(1.0, square / usual**2), usual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,7 +238,7 @@ class _Table:
     rows: float
 
     @classmethod
-    def of(cls, known: Known, seen: Seen, rows: float) -> "_Table":
+    def of(cls, known: Known, seen: PairDistances, rows: float) -> "_Table":
         names = sorted({name for pair in seen.pairs for name in pair})
         place = {name: at for at, name in enumerate(names)}
         columns = np.array([[place[name] for name in pair] for pair in seen.pairs])

@@ -24,7 +24,7 @@ from discreet.numeric import Number, positive
 from discreet.plan.allocation import water_level
 from discreet.plan.plan import Measure, Procedure, Steps
 from discreet.query.residual import Axis, Measurement, Residual, axes_of
-from discreet.release.methods.direct import counted_well
+from discreet.release.methods.direct import refine_row_count
 from discreet.release.methods.fitting import fitted_to_all, too_large_to_fit
 from discreet.release.methods.residual_workload import asked_marginals
 from discreet.release.task import Brief, Goal, Precisions, ResidualWorkload
@@ -376,7 +376,7 @@ def lattice(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     if refused:
         raise TooLarge(refused)
     left = brief.units
-    left -= yield from counted_well(known, goal, left)
+    left -= yield from refine_row_count(known, goal, left)
     asked = goal if brief.asked is None else brief.asked
     steps = as_steps(known, allocate(asked, known, budget=left, norm="l1"), budget=left)
     if steps.steps:
