@@ -135,7 +135,7 @@ class Teller(Executor):
             bound = Keyed(paying.keyed.key, key_body("request", [event_to_plain(event), why, plain]), (older,))
             paying = replace(paying, keyed=bound)
         done = self.transact(self._payment(event, why, paying), draw)
-        return done.sequence, done.told
+        return done.sequence, done.result
 
     def _questions(self, questions: tuple[Linear, ...]) -> Exact:
         if self._sealed is None or self._sealed[0] is not questions:
