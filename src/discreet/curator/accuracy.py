@@ -61,7 +61,7 @@ def _apart(part: Part, counted: Question, known: Known, confidence: float, joint
 
 
 def separate_mean_bars(part: Part, totals: Bars, values: Bars) -> Bars:
-    """A mean from a total and a number of values of which each has its own bar; the bars of both hold at once."""
+    """A mean from a total and a number of values, each with its own interval; both intervals hold together."""
     ends = part.ends[0] - part.centre, part.ends[1] - part.centre
     means, errors = means_of(np.stack([totals.values, totals.errors, values.values, values.errors]), *ends)
     return Bars(part.centre + means, np.where(np.isinf(totals.errors), inf, errors))
@@ -81,7 +81,7 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
     values, value_variances = count.values, count.variances
     with np.errstate(invalid="ignore"):
         before = known.estimate(part.total).variances + known.estimate(counted).variances
-        # What was told has noise of its own, so only what both still have of the lattice is shared.
+        # Direct measurements have noise of their own, so only what both take from the lattice is shared.
         shared = np.where(kept_total * kept_count > 0, kept_total * kept_count * (sum_variances - before) / 2, 0.0)
     z = normal_quantile(confidence, joint)
     low, high = part.ends[0] - part.centre, part.ends[1] - part.centre
@@ -128,7 +128,7 @@ QuestionTargets = list[tuple[Question, Target]]
 _GLANCE, _CLOSEST = {"gaussian": 1e-4, "pure": 1e-3}, {"gaussian": 0.01, "pure": 0.015}
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
 _ROUGH = 3
-# So many plans are made to find what a price buys.
+# The most plans that are made to find what a price buys.
 _GUESSES = 10
 
 
@@ -136,7 +136,7 @@ def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
     """What each number of a question must reach."""
     joint = accuracy.joint_of(parsed, known.domain)
     if accuracy.epsilon is not None:
-        assert gate is not None, "a price is in somebody's currency"
+        assert gate is not None, "a price is in the currency of an account"
         return _for_price(parsed, accuracy, known, gate, joint)
     if accuracy.error is None:
         return []
@@ -303,7 +303,7 @@ def _require_enough(least: float, budget: float, price: Fraction, gate: Gate) ->
 
 
 def _around(price_of: Callable[[float], float], budget: float, low: float, high: float) -> tuple[float, float]:
-    """Two near scales, of which the first costs more than the budget and the second does not.
+    """Two near scales: the first costs more than the budget, and the second does not.
 
     A plan takes long where there are many pieces, and a price is nearly a power of the scale: a few guesses find what
     would take thirty by halving.

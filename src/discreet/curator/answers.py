@@ -93,7 +93,7 @@ def laid(teller: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answ
 
 
 def require_known(bars: Sequence[Bars]) -> None:
-    """Refuse to answer a question of which nothing is known, if nothing may be paid."""
+    """Refuse a question about which nothing is known, if nothing may be paid."""
     if any(np.isinf(bar.errors).all() for bar in bars):
         raise BadParameter(
             "nothing that was asked so far says anything about this. Say how good the answer must be (error), or what "
@@ -283,7 +283,7 @@ class Asking:
         return "\n    Nothing that follows from earlier answers says more about it. What is known is listed for free."
 
     def _guess(self, asked: PreparedQuestion, bars: Sequence[Bars]) -> UnlaidAnswer | None:
-        """What a model says of a question of which nothing is known: its error is infinite, for it has no guarantee."""
+        """A model's answer to a question about which nothing is known. It has no guarantee: its error is infinite."""
         query = single(asked.parsed)
         value = None if query is None or bars[0].errors.min() < inf else self._models.guess(query)
         if value is None:

@@ -34,9 +34,9 @@ from discreet.types import Columns
 SHARE_FOR_HITS, MOST_HITS = 0.2, 16
 # A margin is never computed for less than this.
 LEAST_MARGIN_CONFIDENCE = 0.01
-# So many answers that passed their check are remembered, for whoever asks again.
+# The most answers that passed their check and are remembered, in case they are asked for again.
 MOST_PASSED = 2**17
-# So many batches that failed theirs.
+# The most batches that failed their check and are remembered.
 MOST_REFUTED = 2**10
 
 
@@ -74,7 +74,7 @@ class Models:
         self._fitted: tuple[Built, int, Tree | Mixture] | None = None
         self._checked_version = -1
         self._refuted: dict[int, int] = {}
-        # What was done to the table for a model since somebody last took it: whoever's request it was paid for.
+        # Events paid for a model since this list was last taken, for the request of any analyst.
         self._done: list[Event] = []
 
     def take_cost(self) -> Event:
@@ -154,12 +154,12 @@ class Models:
         hit = (STEEPNESS / normal_quantile(target.confidence)) ** 2
         hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
         hits = hits if self._tossable(analyst) else 0
-        # The decimal that somebody wrote, not the double next to it.
+        # The decimal that was written, not the double next to it.
         chance = Fraction(repr(target.confidence))
         return Session(Fraction(target.error), chance, self.teller.table.unit.contributions, hits, None)
 
     def _open(self, session: Session, target: Target, analyst: str) -> Session | None:
-        """Build a model; whether it opens or is given up, the ledger has it, and nobody tries again.
+        """Build a model. Whether it opens or is given up is recorded in the ledger, and it is not tried again.
 
         What another process has opened meanwhile is the session, and not ours.
         """
@@ -305,8 +305,8 @@ class Models:
     def certify(self, questions: Sequence[Linear], asked: int, target: Target, analyst: str) -> Certified | None:
         """A model's answers to a whole batch, if one noisy maximum of their errors says that all are good enough.
 
-        Tried only where a model could answer all that was asked, something of it is not known, and the forecast says
-        that the lattice would cost far more.
+        It is tried only where a model could answer all questions, some are not known, and the lattice is expected to
+        cost far more.
         """
         units = self._units_without_model(questions, asked)
         built = None if units is None else self._built_for(questions, target, units, analyst)

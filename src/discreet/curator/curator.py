@@ -34,12 +34,12 @@ from discreet.numeric import Number, confidence_of, text, whole
 from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.source.table import Table
 
-# So many numbers are told at once.
+# A larger question is not answered on the thread that serves everybody.
 FAST_PATH_NUMBERS = 500
 
 
 class Curator(Asking):
-    """Answers questions about one table, as many as there are, on one budget.
+    """Answers any number of questions about one table, on one budget.
 
     Each question says how good the answer must be (`error`, a half-width that holds with probability `confidence`) or
     what it may cost (`epsilon`). What follows from earlier answers is free; what is new is paid from the ledger before
@@ -49,8 +49,8 @@ class Curator(Asking):
     Where questions name many columns and there are many of them (`expected_questions` says about how many), a model may
     be cheaper; under a Rényi gate the curator then builds one, and checks each of its answers (docs/many.md).
 
-    Where people who ask could hold a clock, as on a server, `quantum` says in how many seconds rows are read: if it
-    takes longer, then in twice, four times as many; so the time says nothing of the rows. Threads may share a curator.
+    Where analysts can measure time, as on a server, reading rows takes `quantum` seconds, or twice, four times … as
+    many if that is too short; so the time reveals nothing else of the rows. Threads may share a curator.
 
     >>> import tempfile, discreet as dp
     >>> folder = tempfile.TemporaryDirectory()
@@ -157,7 +157,7 @@ class Curator(Asking):
         if self._used(asked.key, asked.analyst):
             assert asked.keyed is not None, "what was used is a key"
             kept = self._kept(asked.keyed, asked.analyst)
-            # Paid for, and not yet answered: whoever asks waits for it.
+            # Paid for, and not yet answered: the caller waits for it.
             return Unpaid(asked) if kept is None else laid(teller, asked, kept[0])
         if wait:
             with teller.looking():
@@ -175,12 +175,12 @@ class Curator(Asking):
         return Unpaid(asked, self._known.version) if found is None else laid(self._teller, asked, found)
 
     def pay(self, unpaid: Unpaid) -> Answer:
-        """The answer to a question that was not known, paid for now; or that somebody else has paid for meanwhile."""
+        """The answer to a question that was not known: paid for now, unless another request has paid meanwhile."""
         asked, request = unpaid.asked, unpaid.asked.keyed
         rehearse(asked.parsed, self.table.domain)
 
         def answered() -> list[UnlaidAnswer]:
-            # Somebody may have paid for it while we waited for our turn.
+            # Another request may have paid for it while this one waited for its turn.
             known = None if unpaid.version == self._known.version else self._free(asked)
             return [self._paid(asked) if known is None else known]
 
@@ -261,7 +261,7 @@ class Curator(Asking):
 
         The workload is `dp.marginals(domain, 3)`, a list of marginals, questions or columns, or a dict of how much each
         matters. What is known is used first; what is measured for it is known afterwards. The `method` is the one
-        with the best forecast (see `plan`) that takes at most so many `seconds` of a processor and bytes of `memory`.
+        with the best forecast (see `plan`) among those that take at most `seconds` of a processor and `memory` bytes.
         All of the `budget` is used; without one, all that is left. `key` makes it safe to repeat, and `tell` hears how
         much is done, from 0 to 1.
 
@@ -286,7 +286,7 @@ class Curator(Asking):
         return self._teller.balance(self.analyst).spent
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
-        """What can be answered for free now: of which columns every cell, range and subset, and with what error a cell.
+        """Sets of columns that can be asked for free now: every cell, range and subset, with the error of a cell.
 
         Only the largest sets of columns are listed; what can be asked of them can be asked of fewer.
         """

@@ -49,12 +49,12 @@ from discreet.schema.unit import Identity
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.source.table import Table
 
-# Whoever only looks takes the source for what it was so many seconds ago; whoever pays looks again.
+# Seconds for which a look relies on the last check of the source; a payment checks it again.
 LOOK_AGAIN = 1.0
 
 
 class Watch:
-    """A table and its ledger: bound when it is first needed, and compared ever after."""
+    """A table and its ledger: bound when it is first needed, and compared from then on."""
 
     def __init__(self, table: Table, ledger: Ledger, prints: Prints) -> None:
         self._table, self._ledger, self._prints = table, ledger, prints
@@ -139,8 +139,8 @@ class Executor:
         self.table, self.ledger, self.neighbors = table, ledger, table.unit.describe
         self.known = estimator_for("gaussian", table.domain, table.unit)
         self.session: Session | None = None
-        # One pays at a time; and what is known is looked at or changed by one at a time. Who pays takes both, in this
-        # order, and lets go of the second while rows are read: so what is known is told in the meantime.
+        # One thread pays at a time, and one reads or changes what is known. A payer takes both locks, in this order,
+        # and releases the second while rows are read: known answers are given in the meantime.
         self.paying, self.knowing = RLock(), RLock()
         self._quantum = float(positive("quantum", quantum, next_step=_SECONDS)) if quantum else 0.0
         # What was left for each analyst when we last looked; emptied when something is spent.
@@ -150,13 +150,13 @@ class Executor:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """One's turn to pay, with all that is known by now."""
+        """Hold both locks: this thread may pay, and what is known is up to date."""
         with self.paying, self.looking():
             yield
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """A look at all that is known by now, which nobody changes meanwhile."""
+        """Hold the lock on what is known, brought up to date."""
         with self.knowing:
             self.refresh()
             yield
@@ -240,7 +240,7 @@ class Executor:
         """
         codec, settle = self._codec, None
         if change is not None:
-            # Another process may begin or change a session at any time: what we say must be of the last.
+            # Another process may begin or change a session at any time: the record must follow from the last one.
             settle = self._settled
             codec = codec._replace(
                 to_record=lambda released: self.record_of(replace(released, session=change(self.session)))
@@ -272,14 +272,14 @@ class Executor:
         return self.ledger.reserve(event, why, table=self.table.identity, analyst=analyst, stake=stake)
 
     def measure(self, steps: Steps, why: str, paying: Paying) -> bool:
-        """Take some steps. Whether something was paid: a repeated request is not."""
+        """Measure some steps; returns whether they were paid for now: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
         # Built before paying: what cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
         return not self.transact(self._payment(event, why, paying), partial(self._taken, steps, mechanisms)).repeated
 
     def touch(self) -> None:
-        """See before paying that the rows can be read."""
+        """Check before paying that the rows can be read."""
         with self._aside():
             self.table.touch()
 
@@ -297,7 +297,7 @@ class Executor:
         self.transact(payment, taken, touches=False, change=session.after_one)
 
     def note(self, session: Session | None, event: Event, why: str, *, analyst: str) -> None:
-        """Begin, change or end a session, for whoever reads the ledger; unless another process has changed it before.
+        """Begin, change or end a session in the ledger, unless another process has changed it meanwhile.
 
         Without a session only the event is paid.
         """
@@ -353,5 +353,5 @@ class Executor:
         return narrowest(accounts)
 
     def gate(self, analyst: str) -> Gate:
-        """The currency in which it is counted."""
+        """The accounting (privacy filter) of that account."""
         return self.balance(analyst).gate

@@ -102,7 +102,7 @@ def _model_plan(teller: Executor, analyst: str, parsed: ParsedQuestion, accuracy
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Some columns of which every question has an answer; `error` is the half-width of one cell."""
+    """Columns about which every question is known; `error` is the half-width of one cell."""
 
     columns: Columns
     cells: int
@@ -111,7 +111,7 @@ class Free:
 
 
 def free_now(known: Known, confidence: float) -> list[Free]:
-    """The largest sets of columns of which every piece was measured, those known best first."""
+    """The largest sets of columns whose residuals were all measured, the most precise first."""
     whole: set[Columns] = set()
     for columns in sorted(known.lattice.blocks, key=len):
         block = known.lattice.blocks[columns]

@@ -80,7 +80,7 @@ class Session:
         return replace(now, hits_left=max(0, now.hits_left - 1))
 
     def keeps(self, error: float, confidence: float) -> bool:
-        """Whether its answers are as good as somebody wants them."""
+        """Whether its answers are as accurate as is wanted."""
         return self.open and float(self.error) <= error and float(self.confidence) >= confidence
 
 
@@ -306,7 +306,7 @@ def _plain(step: Step, domain: Domain) -> bool:
 def require_priced(ledger: Ledger, table: Table) -> None:
     """Refuse to bind a table for whose unit earlier answers would have cost more than was paid for them.
 
-    A unit for which they would have cost the same, or less, cannot be told from the one of then.
+    A unit for which they would have cost the same, or less, cannot be distinguished from the original one.
     """
     prints, events = Prints(table.domain), {}
     for entry in ledger.entries():

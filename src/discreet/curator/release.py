@@ -34,7 +34,7 @@ from discreet.schema.domain import Domain
 from discreet.schema.schema import Schema
 from discreet.types import Columns, Numbers
 
-# The cells of a GROUP BY with weights are asked one by one, up to so many.
+# The most cells of a GROUP BY with weights, which are asked one by one.
 MOST_ONE_BY_ONE = 4096
 # The mean absolute value of a standard normal number.
 _MEAN_ABSOLUTE = (2 / np.pi) ** 0.5
@@ -42,9 +42,9 @@ _MEAN_ABSOLUTE = (2 / np.pi) ** 0.5
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a release cost: the `budget` that was given, what was `spent` of it, and what was told of the table in all.
+    """What a release cost: the `budget` that was given, what was `spent` of it, and what the table has spent in all.
 
-    `cap` limits everything that is ever told of the table. `earlier` is 1 if something was told before this one, and
+    `cap` limits everything that is ever released of the table. `earlier` is 1 if something was released before it, and
     `entries` are the numbers of its own in the ledger.
     """
 
@@ -112,13 +112,13 @@ class Release:
         parsed = read_question(question, self.schema.domain, self.schema.table)
         self._require([name for part in parsed.parts for each in part.questions for name in each.scope])
         joint = accuracy.joint_of(parsed, self.schema.domain)
-        told = [self._part(part, accuracy.confidence, joint) for part in parsed.parts]
-        value, error, columns = laid_out(parsed, [bars for bars, _ in told], self.schema.domain)
-        origin = "bounded" if all(sure for _, sure in told) else "estimated"
+        parts = [self._part(part, accuracy.confidence, joint) for part in parsed.parts]
+        value, error, columns = laid_out(parsed, [bars for bars, _ in parts], self.schema.domain)
+        origin = "bounded" if all(sure for _, sure in parts) else "estimated"
         return Answer(value, error, accuracy.confidence, Nothing(), self.schema.unit.describe, columns, origin)
 
     def rows(self, number: int | None = None, *, inside: Inside = "anywhere") -> SyntheticRows:
-        """So many synthetic rows of the goal's columns, by default as many as the table has; `inside` is for bins.
+        """Synthetic rows of the goal's columns, by default as many as the table has; `inside` is for bins.
 
         They are not drawn one by one: the counts of their columns, pairs and small triples are near the model's. Each
         call gives other rows.

@@ -29,7 +29,7 @@ from discreet.types import Numbers
 # The form of the folder; a reader refuses one that it does not know. The first one had every question that was asked of
 # the table before; it is read still, and never written again.
 FOLDER_FORMAT, FIRST_FOLDER_FORMAT = "discreet release 2", "discreet release 1"
-# The page shows pairs of up to so many cells, and looks for the most dependent among so many pairs.
+# The page shows pairs of at most this many cells, and searches at most this many pairs for the most dependent.
 MOST_PAGE_CELLS, MOST_PAGE_PAIRS = 2**16, 1000
 _FILES = ("release.json", "model.npz", "known.npz", "schema.yaml", "card.json", "card.html")
 

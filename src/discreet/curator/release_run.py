@@ -156,7 +156,7 @@ class Teller(Executor):
         self._sealed_marginals = {}
 
 
-# So much of a budget is left for the rounding of prices.
+# The part of a budget that is kept back, because prices are rounded up.
 ROUNDING_RESERVE = Fraction(1, 10**7)
 
 
@@ -238,7 +238,7 @@ class Releasing:
 
     @contextmanager
     def _held(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
-        """Set the budget aside, so that nobody can take it in the meantime; what is left of it goes back."""
+        """Reserve the budget, so that no other request can take it; what is left of it is returned."""
         event = brief.known.event_for(brief.units)
         ledger, table = self.teller.ledger, self.teller.table.name
         try:
@@ -301,7 +301,7 @@ def _request(key: str, goal: Goal, budget: Budget, method: str, limits: Limits) 
 
 
 def held_for(goal: str, key: str | None) -> str:
-    """Why budget is set aside for a release: whoever finds that its maker has died knows it by its key."""
+    """The reason of a release's reservation: if its process dies, the reservation is found by its key."""
     return f"a release for {goal}" + ("" if key is None else f" ({key})")
 
 

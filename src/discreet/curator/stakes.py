@@ -85,7 +85,7 @@ class Stakes:
 
     def close(self, analyst: str | None = None) -> None:
         """Give back what is unused, and pay what may have been used."""
-        # Nobody tosses meanwhile.
+        # No coin is tossed meanwhile.
         with self.teller.paying:
             for name in [analyst] if analyst is not None else list(self._stakes):
                 stake = self._stakes.get(name)

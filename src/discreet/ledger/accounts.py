@@ -31,7 +31,7 @@ from discreet.numeric import SMALLEST_PARAMETER, positive, probability, rational
 
 @dataclass(frozen=True, repr=False)
 class Budget:
-    """A limit on everything that is ever told: the whole interaction is (epsilon, delta)-DP.
+    """A limit on everything that is ever released: the whole interaction is (epsilon, delta)-DP.
 
     The gate is the currency in which it is counted: "pure" where delta is 0, "gaussian" otherwise, or "renyi" if you
     say so (docs/accounting.md says when). As a report, what was spent or is left, epsilon may be 0.
@@ -308,7 +308,7 @@ class Accounted(Protocol):
 def balances(state: Accounted, table: str | None = None, analyst: str | None = None) -> list[Balance]:
     """Every account, or those that a spend about this table, by this analyst, must fit.
 
-    Where each analyst has an account, there is one for everybody who has spent, and one as somebody new would find it.
+    Where each analyst has an account, one is listed for each who has spent, and one as a new analyst would find it.
     """
     if table is not None and analyst is not None:
         return [_balance(state, account, gate) for account, gate in state.caps.over(table, analyst)]

@@ -75,7 +75,7 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
                 case "cap" | "raise":
                     _check_limit(entry, fields, before.caps, store)
         except (*UNREADABLE, BudgetExceeded) as error:
-            # The hash follows, so somebody wrote it with care; a price or a budget that cannot be is found only here.
+            # The hash is right, so it was forged with care; an impossible price or budget is found only here.
             raise damaged(sequence, f"says what cannot be ({error})") from None
         progress(sequence)
     if not found or (head is not None and head.ledger != state.ledger):

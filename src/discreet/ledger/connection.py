@@ -45,7 +45,7 @@ MIGRATIONS: tuple[dict[str, tuple[str, ...]], ...] = (
             "CREATE UNIQUE INDEX discreet_ledger_records ON discreet_ledger (records) WHERE records IS NOT NULL",
             "CREATE TRIGGER discreet_ledger_update BEFORE UPDATE ON discreet_ledger "
             "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-            # REPLACE deletes what stands in its way without asking the trigger of deletions.
+            # REPLACE deletes a conflicting row without firing the trigger of deletions.
             "CREATE TRIGGER discreet_ledger_insert BEFORE INSERT ON discreet_ledger "
             "WHEN EXISTS (SELECT 1 FROM discreet_ledger WHERE sequence = NEW.sequence) "
             "OR EXISTS (SELECT 1 FROM discreet_ledger WHERE key = NEW.key) "
@@ -112,7 +112,7 @@ def gone(what: str, where: str) -> LedgerDamaged:
 
 
 def _require_new(connection: sa.Connection, where: str) -> None:
-    """Both tables are made in one transaction: whoever finds entries first, and then no version, finds damage."""
+    """Both tables are made in one transaction, so entries without a version mean damage."""
     if sa.inspect(connection).has_table(ENTRY_TABLE.name) and _version(connection) == 0:
         raise gone("the version of the ledger", where)
 
@@ -244,7 +244,7 @@ def file_of(url: sa.URL, *, create: bool) -> Path | None:
 
 
 def _require_ledger(file: Path) -> None:
-    """Whoever only looks does not change a database that is somebody else's."""
+    """A reader does not change a database that is not a ledger."""
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
         tables = connection.execute(
             "SELECT 1 FROM sqlite_master WHERE name IN (?, ?)", (VERSION_TABLE.name, ENTRY_TABLE.name)
@@ -294,7 +294,7 @@ def _durable_sqlite(connection: Any, _record: Any) -> None:
     # On a Mac a plain fsync does not reach the disk.
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
-    # We copy the log back ourselves, while nobody writes (`Store.tidy` says why).
+    # We run checkpoints ourselves, while no process writes (`Store.tidy` says why).
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     (mode,), (level,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous"))
     if (mode, level) != ("wal", 2):

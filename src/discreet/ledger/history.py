@@ -17,7 +17,7 @@ _FAILED_BEFORE = b"discreet source failed 1\n"
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """One spend: who asked what of which table and why, what was done, and what was released for it.
+    """One spend: the analyst, the table, the reason, the privacy event, and what was released for it.
 
     `released` is None if no answer was kept: it is being computed, the source failed, or a crash came between.
     """
@@ -48,7 +48,7 @@ def spends(entries: Iterable[Entry]) -> list[Spend]:
 
 
 def recorded_event(entry: Entry, fields: Mapping[str, Any]) -> Event:
-    """What was done for a spend. Whoever paid could read it, so one that cannot be read was forged."""
+    """The privacy event of a spend. It could be read when it was paid for, so an unreadable one was forged."""
     try:
         return event_from_plain(fields["event"])
     except (BadData, KeyError, ArithmeticError, RecursionError):

@@ -135,7 +135,7 @@ class Ledger:
         return {name: bound.identity for name, bound in self._log.now().tables.items()}
 
     def sharing(self, table: str) -> tuple[str, ...]:
-        """This table and all that share people with it, as far as this ledger was told."""
+        """This table and all that share people with it, as declared in this ledger."""
         return tuple(sorted(self._log.now().people_of(table)))
 
     def spend(
@@ -252,7 +252,7 @@ class Ledger:
     def record(self, receipt: Receipt, released: bytes, *, after: int | None = None) -> bool:
         """Keep what was released for a spend, durably. Send it only after this returns True.
 
-        With `after` it is kept only if that is the number of the last entry: False if somebody else was faster.
+        With `after` it is kept only if that is the number of the last entry: False if another process was faster.
         """
         require("receipt", receipt, Receipt, "Give what `spend` returned.")
         require("released", released, bytes, "Encode it first.")
@@ -279,10 +279,10 @@ class Ledger:
         The event is what the session may do at most, in the parts in which it will be paid, say `Repeat(one, 20)`.
 
         Nothing of it is spent: what the session does is paid when it happens (`spend(…, hold=)`), and the rest is given
-        back by `close_hold`. It outlives a crash; whoever finds it in `holds` may go on with it, or close it.
+        back by `close_hold`. It outlives a crash; a later process may go on with it (see `holds`), or close it.
 
         A `stake` is set aside for one step whose outcome may be seen before it can be paid, say the toss of a coin.
-        Whoever took no such step may have it back (`close_hold(…, unused=True)`); for all others closing it pays it.
+        Closing a stake pays it, unless its process says that no such step was taken (`close_hold(…, unused=True)`).
         """
         name = self._bound(table)
         request = request_of(event, why, name, analyst)
@@ -317,7 +317,7 @@ class Ledger:
 
     @property
     def caps(self) -> Mapping[Scope, Budget]:
-        """The caps as they stand: of each scope, its budget."""
+        """The current caps: the budget of each scope."""
         return {scope: budget_of(gate) for scope, gate in self._log.now().caps.items()}
 
     @property

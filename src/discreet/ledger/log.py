@@ -101,7 +101,7 @@ class Witness:
 # How many waiting proposals one synchronisation serves at most.
 LARGEST_BATCH = 256
 
-# What somebody wants, given the state: something to append, or an outcome that needs no entry. A refusal is raised.
+# A request to the log, given the state: something to append, or an outcome that needs no entry. A refusal is raised.
 Propose = Callable[[State], Any]
 
 
@@ -119,7 +119,7 @@ class Log:
         self.store = Store(address, create=create)
         beside = None if self.store.file is None else f"{self.store.file}.head"
         place = beside if head is None else head
-        # Whoever only looks leaves nothing behind.
+        # A reader leaves nothing behind.
         kept = place is not None and (create or head is not None or os.path.exists(place))
         self._witness = Witness(place) if place is not None and kept else None
         _LOGS.add(self)
@@ -147,12 +147,12 @@ class Log:
             return self._state
 
     def find(self, key: str) -> Entry | None:
-        """The entry with this key. Nobody else uses the connection meanwhile."""
+        """The entry with this key, found while no other thread uses the connection."""
         with self._turn:
             return self.store.find(key=key)
 
     def submit(self, propose: Propose, *, durable: bool = False) -> Any:
-        """Append what is proposed, durably. A proposal is asked again if somebody else was faster.
+        """Append what is proposed, durably. A proposal is made again if another process was faster.
 
         With `durable` it is asked only in a state that is in the store, and not on top of what waits to be written.
         """
@@ -163,7 +163,7 @@ class Log:
                 while not proposal.done:
                     self._serve()
         finally:
-            # Whoever is interrupted does not want it any more; somebody else would write it later.
+            # An interrupted thread does not want it any more; another thread would write it later.
             proposal.done = True
         return proposal.result()
 
@@ -175,7 +175,7 @@ class Log:
                 self._witness.close()
 
     def rest(self) -> None:
-        """Wait for whoever writes, take the turn and hold no connection; until `wake`."""
+        """Wait for the thread that writes, take the turn and hold no connection, until `wake`."""
         self._turn.acquire()
         self.store.rest()
 
@@ -264,13 +264,13 @@ class Log:
         known, decided = self._state, self._decide(batch)
         if decided.entries:
             return decided if self.store.append(known.hash, decided.entries) else None
-        # A refusal, say. It is right if nobody has appended anything since.
+        # A refusal, say. It is right if no process has appended anything since.
         self._refresh_or_reconnect()
         return decided if self._state is known else None
 
     def _append_alone(self, decided: "_Decided") -> None:
         if not self.store.append(self._state.hash, decided.entries):
-            # Nobody else writes now, so it is not that somebody was faster.
+            # No other process writes now, so none was faster.
             raise LedgerDamaged(
                 f"entry {self._state.sequence}, which was the last one, is gone from the ledger or was changed. "
                 "Nothing is served from it. Bring back the newest file."
@@ -314,7 +314,7 @@ class Log:
 # only its parent has, and a thread that has the turn is not there to give it back.
 _LOGS: "WeakSet[Log]" = WeakSet()
 _RESTING: "list[Log]" = []
-# Nobody opens a ledger while the process is forked.
+# Held while the process is forked, and while a ledger is opened.
 FORK_LOCK = Lock()
 
 

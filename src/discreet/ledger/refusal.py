@@ -23,9 +23,9 @@ from discreet.numeric import least
 
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10
-# What rounding can add to a few spends, and nobody needs to read.
+# What rounding can add to a few spends: not shown.
 NEGLIGIBLE_AMOUNT = 1000 * GRAIN
-# Noise of so many times the scale is no answer at all.
+# With more than this many times the noise, an answer would say nothing.
 MOST_NOISE_FACTOR = 1000
 
 
@@ -49,7 +49,7 @@ def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event
         return f"{said}\n    What is already known is still answered; for anything new, {owner}."
     if error is None:
         return f"{said}\n    Ask with {_digits(Fraction(factor), 3, up=True)} times the noise, or {owner}."
-    # Of whole numbers the half-width is a half less than its noise, so a little more than so many times is needed.
+    # The half-width of whole numbers is a half less than that of their noise, so the factor is a little larger.
     enough = ceil(error * factor + (factor - 1) / 2)
     return f"{said}\n    Ask with error >= {enough:,} instead of {error:,g}, or {owner}."
 
@@ -69,7 +69,7 @@ def _factor(gate: Gate, room: Grains, event: Event) -> Fraction | float:
 
 
 def louder(event: Event, factor: Fraction) -> Event:
-    """The same with so many times the noise.
+    """The same event with `factor` times the noise.
 
     >>> louder(Laplace(10, 1), Fraction(3))
     Laplace(scale=Fraction(30, 1), sensitivity=Fraction(1, 1))
@@ -94,7 +94,7 @@ def louder(event: Event, factor: Fraction) -> Event:
 
 
 def _digits(value: Fraction, places: int, *, up: bool) -> str:
-    """So many significant digits; what is needed is rounded up, what is left down. A few grains do not count.
+    """A number with few significant digits: what is needed is rounded up, what is left down. A few grains do not count.
 
     >>> _digits(Fraction(1, 3), 2, up=True), _digits(Fraction(1, 2) + GRAIN, 2, up=True), _digits(GRAIN, 2, up=False)
     ('0.34', '0.5', '0')

@@ -41,7 +41,7 @@ def bound_after(before: Bound | None, sequence: int, fields: Mapping[str, Any]) 
     if not all(isinstance(word, str) and word for word in (fields["table"], version, *shared)):
         raise ValueError("names and versions are texts")
     if before is None:
-        # What was told before versions were declared is of the first.
+        # What was released before versions were declared belongs to the first.
         since, versions = (0 if version == FIRST_VERSION else sequence), (version,)
     elif version == before.identity.version:
         since, versions, at = before.since, before.versions, before.at
@@ -178,7 +178,7 @@ def _is_event(value: Any) -> bool:
             return type(value) in get_args(Single)
 
 
-# What happens to whoever believes that an entry says what it should, if it does not.
+# The errors of code that relies on the form of an entry, if the entry does not have it.
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, ArithmeticError)
 
 
@@ -246,7 +246,7 @@ def rest_of(hold: Hold, charge: Charge) -> Hold:
 
 
 def require_hold(state: State, number: int, table: str, analyst: str) -> None:
-    """Refuse a hold that is closed, or somebody else's."""
+    """Refuse a hold that is closed, or of another analyst or table."""
     hold = state.holds.get(number)
     if hold is None:
         raise BadParameter(f"hold {number} is not open; it was closed, perhaps by another process. Reserve anew.")

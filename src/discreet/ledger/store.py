@@ -58,7 +58,7 @@ class Appended(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What somebody wants to append."""
+    """An entry that is to be appended."""
 
     fields: Mapping[str, Any]
     released: bytes | None = None
@@ -183,7 +183,7 @@ class Store:
             return Entry._make(rows[0]) if rows else None
 
     def append(self, previous: bytes, entries: Iterable[Appended]) -> bool:
-        """Append entries after the one with this hash, durably; False if somebody else was faster.
+        """Append entries after the one with this hash, durably; False if another process was faster.
 
         One entry is a transaction of its own; several belong into `alone`.
         """
@@ -205,7 +205,7 @@ class Store:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until nobody else writes, and keep the others waiting."""
+        """Wait until no other process writes, and make the others wait."""
         try:
             with self._guard:
                 for statement in self._statements.begin_alone:
@@ -277,7 +277,7 @@ class Store:
         self.wake()
 
     def rest(self) -> None:
-        """Give back all connections and let nobody read, until `wake`."""
+        """Give back all connections and let no thread read, until `wake`."""
         self._reading.acquire()
         self.drop()
         self._engine.dispose()
@@ -308,7 +308,7 @@ class Store:
     def _sync_again(self, driver: Any) -> None:
         """Write what SQLite has logged once more and wait for the disk, before any of it is believed.
 
-        If an fsync fails, the system may forget what it could not write and still show it to whoever reads; the next
+        If an fsync fails, the system may forget what it could not write and still show it to readers; the next
         fsync then succeeds. A new connection reads the log, so it would believe an entry that a power cut takes away,
         with all that follow. The folder is synced too: SQLite does not look whether that succeeds.
         """
@@ -370,7 +370,7 @@ class _Statements:
             ENTRY_TABLE.c.hash == sa.bindparam("previous", type_=sa.LargeBinary),
         )
         first = sa.bindparam("before", type_=sa.BigInteger) == sa.literal_column("0")
-        # Postgres must be told the type of a missing value.
+        # Postgres needs the type of a missing value.
         values = sa.select(*(sa.cast(sa.bindparam(column.name), column.type) for column in ENTRY_TABLE.columns))
         later = ENTRY_TABLE.c.sequence > sa.bindparam("sequence")
         tail = sa.select(*_COLUMNS).where(later).order_by(ENTRY_TABLE.c.sequence)

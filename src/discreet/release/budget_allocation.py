@@ -82,19 +82,19 @@ def _raised(known: Known, columns: Columns, precision: float) -> GaussianResidua
     return lattice_step(known, columns, precisions)
 
 
-# Noise below a deviation of 1 is not drawn (`target.sigma_for`): no look raises a piece by more than this of its gain.
+# Noise below a deviation of 1 is not drawn (`steps.sigma_for`): a step raises a residual by at most this of its gain.
 MOST_RISE = 0.9
-# A look is sized again until it costs nearly what it may; no price is found by more tries than this.
+# A step is resized until it costs this part of what it may, in at most this many tries.
 NEARLY, TRIES = 0.9999, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualPrices:
-    """Of the pieces of a marginal, as tensors with an entry for each choice of parts: what the schema says.
+    """Facts of the schema about the residuals of a marginal: tensors with an entry for each choice of parts.
 
-    A piece that is constant in some columns is spread over their cells, `spread` of them: a precision p of its own is
-    p · spread in the cells of the marginal. `freedom` is in how many directions it varies, `most` how far one look can
-    raise its own precision. The total is no piece.
+    A residual that is constant in some columns is spread over their cells, `spread` of them: its own precision p is
+    p · spread in the cells of the marginal. `freedom` is its number of degrees of freedom, `most` how far one step can
+    raise its own precision. The total is not a residual.
     """
 
     spread: Numbers
@@ -104,7 +104,7 @@ class ResidualPrices:
 
 
 def residual_prices(domain: Domain, scope: Columns) -> ResidualPrices:
-    """The pieces of the marginal of some columns."""
+    """The residuals of the marginal of some columns."""
     return _pieces(axes_of(domain, scope))
 
 
@@ -117,7 +117,7 @@ def _pieces(axes: tuple[Axis, ...]) -> ResidualPrices:
 
 
 def noise_after(known: Known, scope: Columns, units: float) -> float:
-    """The expected L1 distance between a marginal and what is known of it after a look for so many units.
+    """The expected L1 distance between a marginal and what is known of it after measuring it for these units.
 
     √(2/π) · cells · σ, where σ² = Σ over its pieces of freedom/(cells · precision) is the variance of one cell.
     """
@@ -131,7 +131,7 @@ def noise_after(known: Known, scope: Columns, units: float) -> float:
 
 
 def rising_step(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
-    """The look that raises all pieces of a marginal as far as so many units go; None if they buy nothing."""
+    """The step that raises all residuals of a marginal to one level for these units; None if they buy nothing."""
     paid, best = units, None
     for _ in range(TRIES):
         step = lattice_step(known, scope, _risen(known, scope, paid))
@@ -147,7 +147,7 @@ def rising_step(known: Known, scope: Columns, units: float) -> GaussianResiduals
 
 
 def _risen(known: Known, scope: Columns, units: float) -> Numbers:
-    """The own precision of each piece when so many units have been poured in, the total left as it is."""
+    """The precision of each residual after water-filling with these units; the total stays as it is."""
     view = known.lattice.view(scope)
     assert view is not None, "candidates have a view"
     pieces = residual_prices(known.domain, scope)
@@ -172,25 +172,25 @@ def _products(factors: list[list[int]]) -> Numbers:
 def distances_for(
     known: Known, scopes: Sequence[Columns], expected: Sequence[Numbers], units: float, why: str
 ) -> Distances:
-    """The request for how far each of some marginals is from what is expected of it, for at most so many units."""
+    """The request for the distances of some marginals from what is expected of them, for at most these units."""
     sigma = Fraction(deviation_for(known, scopes, units)).limit_denominator(10**6) + Fraction(1, 10**6)
     whole = tuple(np.rint(each).astype(np.int64).ravel() for each in expected)
     return Distances(tuple(scopes), whole, sigma, why)
 
 
 def deviation_for(known: Known, scopes: Sequence[Columns], units: float) -> float:
-    """The noise that each of some distances has for so many units, in rows."""
+    """The deviation of the noise of each of these distances for these units, in rows."""
     moves = sum(float(sensitivity_of(Marginal(scope), known.domain, known.lattice.unit).l1) ** 2 for scope in scopes)
     return float((moves / units) ** 0.5)
 
 
-# A first look at the number of rows gets this part of the budget.
+# The share of the budget for a first count of the rows.
 FIRST_COUNT_SHARE = Fraction(1, 500)
 ROW_COUNT = Marginal(())
 
 
 def measure_row_count(known: Known, units: Fraction) -> Procedure[Fraction]:
-    """Count the rows for at most so many units, and say what it cost: nothing if they are known as well already."""
+    """Count the rows for at most these units; returns the cost, which is 0 if they are known as well already."""
     step = count_step(known, units)
     if step is None:
         return Fraction(0)
@@ -200,7 +200,7 @@ def measure_row_count(known: Known, units: Fraction) -> Procedure[Fraction]:
 
 
 def count_step(known: Known, units: Fraction) -> Step | None:
-    """How the rows are counted for so many units; None if that would say no more than is known."""
+    """The step that counts the rows for these units; None if the count is known as well already."""
     moves = sensitivity_of(ROW_COUNT, known.domain, known.lattice.unit)
     if moves.l1 == 0 or units <= 0:
         return None
@@ -208,6 +208,6 @@ def count_step(known: Known, units: Fraction) -> Step | None:
 
 
 def price_of_request(known: Known, request: Request) -> Fraction:
-    """What a request costs, in the units of what is known: squared mu, or epsilon."""
+    """The price of a request in the units of the estimator: squared mu, or epsilon."""
     event = request.event(known.domain, known.lattice.unit)
     return Fraction(loss(event, by=known.accounting))

@@ -72,9 +72,10 @@ FORECAST = ForecastTuning()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedPrecision:
-    """The precision of each block; the parts of what pairs, and what more columns, say that are known so well.
+    """The expected precision of each block after a method has spent its budget.
 
-    `finer` is how many times as many selections are made as are planned for at first.
+    `pairs` and `deeper` are the parts of the structure of pairs, and of more columns, that lie in measured marginals.
+    `finer` is the number of selections over the number that is planned at first.
     """
 
     precision: Numbers
@@ -84,7 +85,7 @@ class ExpectedPrecision:
 
 
 def mixture_precision(brief: Brief, rows: float) -> ExpectedPrecision:
-    """Singles, pairs and small triples, as `pairs` splits its budget; all pairs are taken for equally far apart."""
+    """Singles, pairs and small triples, as "mixture" splits its budget; all pairs are taken for equally dependent."""
     layers, units, goal = layers_of(brief.goal), float(brief.units), brief.goal
     shares = shares_of(goal, rows, units, public=is_public(brief.known))
     unclear = clarity(goal, rows, units) < ENSEMBLE_FIT.clear_from
@@ -106,7 +107,7 @@ def mixture_precision(brief: Brief, rows: float) -> ExpectedPrecision:
 
 
 def adaptive_precision(brief: Brief, rows: float, depth: int) -> ExpectedPrecision:
-    """Singles, and the marginals of so many columns that `adaptive` would select: few, each known better."""
+    """Singles, and the marginals of `depth` columns that "adaptive" would select: few, each more precise."""
     layers, units = layers_of(brief.goal), float(brief.units)
     deep, found, pays = layers.depth, precisions_known(layers, brief.known), prices(layers, brief.known)
     sizes = layers.cells[deep == 1]
@@ -122,7 +123,7 @@ def adaptive_precision(brief: Brief, rows: float, depth: int) -> ExpectedPrecisi
     left = (1 - AIM.selection) * (1 - min(1.0, single + total)) * units
     if left <= 0:
         return ExpectedPrecision(found)
-    # As `adaptive` paces itself: more selections where a look has little noise.
+    # As "adaptive" paces itself: more selections where a measurement has little noise.
     look = (
         INTERACTION.error_per_deviation
         * np.median(layers.cells[deep == 2])
@@ -133,18 +134,18 @@ def adaptive_precision(brief: Brief, rows: float, depth: int) -> ExpectedPrecisi
     many = int(possible.sum())
     chosen = min(1.0, FORECAST.selected_per_column * finer * len(sizes) / many)
     top = left / (many * chosen * float(moves_of(brief.known).l2_squared))
-    # What a look at a marginal says of fewer of its columns; of its own ones, where it was selected.
+    # What a measured marginal says of subsets of its columns; and of all its columns, where it was selected.
     asked = np.array([len(scope) for scope in brief.goal.scopes])[layers.rows]
-    told = layers.summed(np.where(asked == depth, chosen * top / layers.others, 0.0))
+    implied = layers.summed(np.where(asked == depth, chosen * top / layers.others, 0.0))
     lower = (deep > 1) & (deep < depth)
-    found[lower] += told[lower]
+    found[lower] += implied[lower]
     found[possible] = np.maximum(found[possible], top)
     part = chosen**FORECAST.selected_structure_power
     return ExpectedPrecision(found, part if depth == 2 else 1.0, part if depth > 2 else 1.0, finer)
 
 
 def direct_precision(brief: Brief, weights: Mapping[Columns, float], rows: float) -> ExpectedPrecision:
-    """Some marginals, each measured whole, as `direct` splits its budget."""
+    """Some marginals, each measured whole, as "direct" splits its budget."""
     layers, known, goal = layers_of(brief.goal), brief.known, brief.goal
     power = 1 / (1 + known.rate)
     worth = {scope: (weight * goal.cells(scope)) ** power for scope, weight in weights.items()}
@@ -159,7 +160,7 @@ def direct_precision(brief: Brief, weights: Mapping[Columns, float], rows: float
 
 
 def lattice_precision(brief: Brief) -> ExpectedPrecision:
-    """All pieces, as the lattice splits its budget so that absolute errors are least."""
+    """All residuals, as "lattice" splits its budget for the least absolute error."""
     layers = layers_of(brief.goal)
     before, pays = precisions_known(layers, brief.known), prices(layers, brief.known)
     energy = layers.freedom[layers.places] / layers.others
@@ -170,7 +171,7 @@ def lattice_precision(brief: Brief) -> ExpectedPrecision:
         wanted = np.sqrt(np.divide(demand, pays, out=np.zeros_like(demand), where=pays > 0))
         found = fill_to_budget(wanted, pays, before, float(brief.units))
         noise, known = np.zeros_like(energy), found[layers.places]
-        # A column of one value has pieces without any energy, which nobody pays for.
+        # A column of one value has residuals without energy, which cost nothing.
         with np.errstate(divide="ignore"):
             np.divide(energy, known, out=noise, where=energy > 0)
         variance = np.bincount(layers.rows, weights=noise, minlength=len(cells))
@@ -179,14 +180,14 @@ def lattice_precision(brief: Brief) -> ExpectedPrecision:
 
 
 def prices(layers: Layers, known: Known) -> Numbers:
-    """What a unit of precision of each block costs, in squared mu; nothing for a number of rows that is public."""
+    """The price of a unit of precision of each block, in squared mu; 0 for a number of rows that is public."""
     found = layers.price * float(moves_of(known).l2_squared)
     found[0] = float(moves_of(known, cells=1).l2_squared)
     return found
 
 
 def moves_of(known: Known, cells: int = 2) -> Sensitivity:
-    """How far a person moves a marginal of so many cells."""
+    """How far one person can move a marginal of `cells` cells."""
     return histogram_sensitivity(cells, known.lattice.unit, droppable=known.domain.drops)
 
 
@@ -196,7 +197,7 @@ def is_public(known: Known) -> bool:
 
 
 def mixture_forecast(brief: Brief, rows: float) -> Forecast:
-    """The main method, which is called "mixture"."""
+    """The forecast of "mixture": an ensemble fitted to singles, pairs and small triples."""
     goal, many = brief.goal, max(rows, 1.0)
     layers = layers_of(goal)
     if not brief.known.measures_residuals:
@@ -224,7 +225,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
 
 
 def direct_forecast(brief: Brief, rows: float) -> Forecast:
-    """Every marginal by itself; where delta is 0 their pairs or single columns, if that is better."""
+    """The forecast of "direct": every marginal by itself; where delta is 0, pairs or single columns if better."""
     goal, many = brief.goal, max(rows, 1.0)
     refused = too_large_to_fit(goal)
     if refused:
@@ -243,7 +244,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
 
 
 def lattice_forecast(brief: Brief, rows: float) -> Forecast:
-    """All pieces of the goal's marginals, measured as is best for their noise."""
+    """The forecast of "lattice": all residuals of the goal's marginals, with the least noise."""
     goal, many = brief.goal, max(rows, 1.0)
     refused = too_large_to_fit(goal) if brief.known.measures_residuals else NEEDS_DELTA
     if refused:
@@ -255,14 +256,14 @@ def lattice_forecast(brief: Brief, rows: float) -> Forecast:
 
 
 def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
-    """A tree that is measured where it is most wrong."""
+    """The forecast of "adaptive": a tree that is measured where it is most wrong."""
     if not brief.known.measures_residuals:
         return impossible("adaptive", NEEDS_DELTA)
     goal, many = brief.goal, max(rows, 1.0)
     layers = layers_of(goal)
     names = int((layers.depth == 1).sum())
     candidates = float(layers.cells[layers.depth > 1].sum())
-    # It goes on to larger marginals when pairs have nothing more to say.
+    # It goes on to larger marginals when pairs teach nothing more.
     depths = sorted({2, min(3, max(map(len, goal.scopes)))})
     found = [adaptive_precision(brief, many, depth) for depth in depths]
     error = min(expected_error(layers, known.precision, many, (known.pairs, known.deeper)) for known in found)
@@ -274,7 +275,7 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
 
 
 def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
-    """All sets of so many columns of a goal's marginals, with the weight of these split between them."""
+    """All sets of `depth` columns of a goal's marginals, with the weight of each marginal split over its sets."""
     if depth >= max(map(len, goal.scopes)):
         return dict(goal.weights)
     found: dict[Columns, float] = {}
@@ -286,16 +287,16 @@ def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
 
 
 def number_of_features(goal: Goal) -> int:
-    """How many features a mixture of the goal's columns has."""
+    """The number of features of a mixture of the goal's columns."""
     names = sorted({name for scope in goal.scopes for name in scope})
     return 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an ensemble is fitted to: how many numbers, those of three columns and more, in how many blocks.
+    """The size of a fit: all numbers, those of three columns and more, and the number of blocks.
 
-    `measured` is the part of the goal that is measured as it is asked for: members differ in the rest.
+    `measured` is the part of the goal that is measured as it is asked for: members of the ensemble differ in the rest.
     """
 
     numbers: float

@@ -77,15 +77,16 @@ class TrialTuning:
     most_share: float = 0.02
     singles: float = 0.3
     freedom_power: float = 0.4
-    # The verdict gets this share. It compares up to so many marginals, and is asked for only if the deviation of its
+    # The share of the verdict. It compares at most this many marginals, and is measured only if the deviation of its
     # noise is below this part of the rows.
     verdict_share: float = 0.005
     verdict_marginals: int = 60
     verdict_deviation: float = 0.01
     # The tree wins if its distance is less than this part of that of the mixtures.
     nearer: float = 0.97
-    # The tree has at most so many cells. It holds pairs that are so many deviations further from independent than
-    # noise would take them; there is none if more than this part of all pairs are, or more than the second are in it.
+    # The most cells of the tree. It holds strong pairs: this many deviations of the noise further from independence
+    # than chance. There is no tree if more than `most_strong` of all pairs are strong, or it would hold more than
+    # `most_in_tree` of them.
     tree_cells: int = 2**14
     strong_deviations: float = 3.0
     most_strong: float = 0.8
@@ -140,7 +141,7 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
 
 
 def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
-    """Mixtures and a tree, fitted to what is known of pairs; no tree if no pair stands out, or most of them do."""
+    """Mixtures and a tree, fitted to what is known of pairs; no tree if no pair is strong, or most are."""
     looks = noisy_marginals(known.lattice, goal.of_size(2))
     components = components_of(rows, units)
     members = max(TRIAL.members, TRIAL.components_in_all // components)
@@ -154,7 +155,7 @@ def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixtur
 
 
 def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Columns]:
-    """The single columns, and the pairs that stand out of their noise most, as many as a tree holds; if not all do."""
+    """The single columns and the strongest pairs, as many as a tree can hold, unless most pairs are strong."""
     alone = product_of(goal.domain, looks, total=rows)
     sizes = {name: goal.domain[name].size for name in goal.names}
     beyond: dict[Columns, float] = {}

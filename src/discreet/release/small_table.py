@@ -21,7 +21,7 @@ MOST_HELD_WEIGHTS, MOST_ASKED_IMBALANCES = 2**25, 2**16
 def choosing(
     queries: Sequence[Linear], domain: Domain, unit: Unit, *, epsilon: Number, rows: int
 ) -> tuple[Mechanism[tuple[int, ...]], list[Linear]]:
-    """The mechanism that chooses a table of so many rows, and what it reads: the imbalances of all queries.
+    """The mechanism that chooses a table of `rows` rows, and what it reads: the imbalances of all queries.
 
     Raises TooLarge if there are too many tables to walk through, answers to ask for, or weights to hold.
     """

@@ -64,7 +64,7 @@ def raw_rows(codes: Coded, domain: Domain | Schema, *, inside: Inside = "anywher
 class SyntheticRows:
     """Rows that a release made up, as codes and, drawn once, as raw values (`raw_rows`).
 
-    They are public: whoever has the release may have them, as often as they like.
+    They are public: anyone who has the release may draw them, as often as they like.
 
     >>> from discreet.schema.column import Boolean
     >>> rows = SyntheticRows(Domain({"smoker": Boolean()}), {"smoker": np.array([1, 0])})

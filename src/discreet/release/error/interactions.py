@@ -21,7 +21,7 @@ from discreet.release.task import Goal
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
 
-# Parts of all rows, and how many cells have each.
+# A distribution of rows over cells: parts of all rows, and the number of cells that have each.
 CellShares = tuple[Numbers, Numbers]
 
 
@@ -56,7 +56,7 @@ INTERACTION = InteractionTuning()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Supposed:
-    """What is supposed of a table: how rows are spread over some columns, and how far two are from independent.
+    """What is supposed of a table: the distribution of rows over columns, and the distance of pairs from independence.
 
     The distance is the L1 distance, as a part of the rows.
     """
@@ -67,11 +67,11 @@ class Supposed:
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """The blocks of pieces of a goal: of all subsets of its marginals' columns, the empty one first.
+    """The blocks of residuals of a goal: one for each subset of its marginals' columns, the empty one first.
 
-    `cells` and `freedom` are how many cells and independent numbers a block has, `price` what a unit of its precision
-    costs where a person is a row. Entry i says that block `places[i]` is part of marginal `rows[i]`, and is spread
-    over `others[i]` cells for each of its own.
+    `cells` and `freedom` are a block's numbers of cells and of degrees of freedom; `price` is the price of a unit of
+    precision where a person is a row. Entry i says that block `places[i]` is part of marginal `rows[i]`, and that each
+    of its cells is spread over `others[i]` cells.
     """
 
     goal: Goal
@@ -87,7 +87,7 @@ class Layers:
 
     @property
     def depth(self) -> Ints:
-        """How many columns each block has."""
+        """The number of columns of each block."""
         return np.array([len(columns) for columns in self.columns])
 
     def summed(self, numbers: Numbers) -> Numbers:
@@ -97,7 +97,7 @@ class Layers:
 
 @memoize(4)
 def layers_of(goal: Goal) -> Layers:
-    """The layers of a goal; those of the last few goals are kept, as each method asks for them."""
+    """The layers of a goal, cached because the forecast of each method needs them."""
     index: dict[Columns, int] = {(): 0}
     rows, places = [], []
     for row, scope in enumerate(goal.scopes):
@@ -124,33 +124,33 @@ def layers_of(goal: Goal) -> Layers:
 
 
 def clarity(goal: Goal, rows: float, units: float) -> float:
-    """How well rows stand out of the noise, for each cell of a single column: n μ / Σ sizes."""
+    """The signal-to-noise ratio of rows in the cells of single columns: n μ / Σ sizes."""
     clear: float = max(rows, 1.0) * units**0.5 / sum(goal.domain[name].size for name in goal.names)
     return clear
 
 
 def precisions_known(layers: Layers, known: Known) -> Numbers:
-    """How well each block is known: the precision that has the mean variance of its pieces, 0 if one is unknown."""
+    """The precision of each block: 1 over the mean variance of its residuals, 0 if one is unknown."""
     found = np.zeros(len(layers.columns))
     for columns, block in known.lattice.blocks.items():
         place = layers.index.get(columns)
         if place is not None and block.precision.size and block.precision.all():
             variance = float((1 / block.precision).mean())
             found[place] = 1 / variance if variance else np.inf
-    for question, told in known.direct_answers.items():
-        if isinstance(question, Marginal) and question.weight is None and told.variance:
+    for question, answer in known.direct_answers.items():
+        if isinstance(question, Marginal) and question.weight is None and answer.variance:
             cells = prod(known.domain[name].size for name in question.scope)
             for columns in subsets(question.scope):
                 place = layers.index.get(columns)
                 if place is not None:
-                    found[place] += layers.cells[place] / (cells * told.variance)
+                    found[place] += layers.cells[place] / (cells * answer.variance)
     return found
 
 
 def expected_error(layers: Layers, precision: Numbers, rows: float, chosen: tuple[float, float] = (1.0, 1.0)) -> float:
-    """The mean error of the goal's marginals for blocks that are known so well: `rows` is about how many there are.
+    """The expected mean error of the goal's marginals for these precisions and about `rows` rows.
 
-    `chosen` are the parts of what pairs, and what more columns, say that lie in marginals which are known at all.
+    `chosen` are the parts of the structure of pairs, and of more columns, that lie in measured marginals.
     """
     total, weights, supposed = 0.0, 0.0, guessed(layers.goal.domain)
     for scope, weight in sampled(layers.goal):
@@ -167,10 +167,10 @@ def error_of_marginal(
     supposed: Supposed,
     chosen: tuple[float, float] = (1.0, 1.0),
 ) -> float:
-    """The error of one marginal of a goal.
+    """The expected error of one marginal of a goal.
 
-    Of the structure S of a layer a model misses S N/√(S² + N²), where N is the noise: all of it if the noise is larger,
-    and the noise if it is smaller. What is missed of different layers is added up as if it were noise.
+    Of the structure S of an order of interaction a model misses S N/√(S² + N²), where N is the noise: about S if the
+    noise is larger, and about N if it is smaller. The squares of what is missed are added up over the orders.
     """
     squares = 0.0
     for depth in range(len(scope) + 1):
@@ -187,7 +187,7 @@ def error_of_marginal(
 
 
 def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: CellShares) -> float:
-    """The noise of what some columns add to fewer of them, as a part of the rows; infinite if that is unknown."""
+    """The noise of the interaction of some columns, as a part of the rows; infinite if it was not measured."""
     place = layers.index[columns]
     known = float(precision[place])
     if not known:
@@ -196,7 +196,7 @@ def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, 
 
 
 def guessed(domain: Domain) -> Supposed:
-    """What is supposed where only sizes are known."""
+    """What is supposed of a table where only the sizes of its columns are known."""
     sizes = {name: column.size for name, column in domain.columns}
     return Supposed(
         lambda columns: guessed_shares(tuple(sorted(sizes[name] for name in columns))),
@@ -205,7 +205,7 @@ def guessed(domain: Domain) -> Supposed:
 
 
 def missed(there: float, noise: float) -> float:
-    """The square of what a model misses of what is there, in noise, both squared.
+    """The squared error that a model leaves of squared structure `there`, measured with squared noise `noise`.
 
     >>> missed(1.0, 1.0), missed(1.0, float("inf"))
     (0.5, 1.0)
@@ -216,27 +216,27 @@ def missed(there: float, noise: float) -> float:
 
 
 def guessed_distance(one: int, other: int) -> float:
-    """How far two columns of these sizes are from independent, about: the L1 distance, as a part of the rows."""
+    """A guess at the L1 distance of two columns of these sizes from independence, as a part of the rows."""
     rest: float = ((1 - 1 / one) * (1 - 1 / other)) ** INTERACTION.size_power
     return INTERACTION.pair_distance * rest
 
 
 def scatter(spread: CellShares, rows: float) -> float:
-    """How far so many rows are from the law that they were drawn from, about, as a part of them."""
+    """The expected L1 sampling error of `rows` rows from a distribution, as a part of the rows."""
     shares, cells = spread
     return float(cells @ np.minimum(2 * shares, INTERACTION.error_per_deviation * np.sqrt(shares / rows)))
 
 
 def unevenness(spread: CellShares) -> float:
-    """How far a table is from one with as many rows in each cell, as a part of the rows."""
+    """The L1 distance of a table from the uniform one, as a part of the rows."""
     shares, cells = spread
     return float(cells @ np.abs(shares - 1 / cells.sum()))
 
 
 def noise_share(spread: CellShares, deviation: float) -> float:
-    """The error that noise makes in a table, as a part of its rows.
+    """The L1 error of a table by noise of this deviation, both as parts of the rows.
 
-    Cells that drown in noise, whose deviation is a part of the rows too, are lost with what is in them.
+    Cells below the noise are lost, with the rows in them.
     """
     shares, cells = spread
     lost, noisy = INTERACTION.lost_cell_error * shares, INTERACTION.error_per_deviation * deviation
@@ -245,13 +245,13 @@ def noise_share(spread: CellShares, deviation: float) -> float:
 
 @memoize(1 << 14)
 def guessed_shares(sizes: tuple[int, ...]) -> CellShares:
-    """How rows are spread over the cells of columns of these sizes, about."""
+    """A guess at the distribution of rows over the cells of columns of these sizes."""
     falling = [np.arange(1.0, size + 1) ** -EXPONENT for size in sizes]
     return independent_shares([each / each.sum() for each in falling])
 
 
 def independent_shares(columns: Iterable[Numbers]) -> CellShares:
-    """How rows are spread over the cells of independent columns with these shares of their cells.
+    """The distribution of rows over the cells of independent columns with these distributions.
 
     >>> independent_shares([np.array([0.5, 0.5]), np.array([1.0])])
     (array([0.5, 0.5]), array([1., 1.]))
@@ -261,7 +261,7 @@ def independent_shares(columns: Iterable[Numbers]) -> CellShares:
         shares = np.multiply.outer(shares, column).ravel()
         cells = np.repeat(cells, len(column))
         if len(shares) > INTERACTION.most_ungrouped_cells:
-            # Cells with about as many rows are one group.
+            # Cells of similar counts are one group.
             logarithms = np.log(np.maximum(shares, INTERACTION.smallest_share))
             group = np.round(logarithms * INTERACTION.groups_per_factor).astype(np.int64)
             _, place = np.unique(group, return_inverse=True)
@@ -271,7 +271,7 @@ def independent_shares(columns: Iterable[Numbers]) -> CellShares:
 
 
 def sampled(goal: Goal, number: int = INTERACTION.sampled_marginals) -> list[tuple[Columns, float]]:
-    """Marginals that stand for all of a goal, with a weight for each."""
+    """A sample of marginals that represents a goal, with a weight for each."""
     if len(goal.weights) <= number:
         return list(goal.weights)
     order = sorted(goal.weights, key=lambda each: (goal.cells(each[0]), each[0]))

@@ -24,9 +24,9 @@ from discreet.types import Columns, Numbers
 NoiseShape = Literal["gaussian", "laplace"]
 
 # The share of the r-th largest cell of a column is about r to minus this: chosen on marginals of three public tables,
-# of which it forecasts the error within a factor of 1.3 (one standard deviation; allocate.md §6).
+# whose error it forecasts within a factor of 1.3 (one standard deviation; allocate.md §6).
 EXPONENT = 2.0
-# Cells with about as many rows are one group of up to so many; the smallest are not told apart below this share.
+# The most groups of cells with similar counts; cells below this share of the rows are one group.
 _GROUPS, _SMALLEST = 256, 1e-12
 _HALVINGS = 60
 
@@ -84,7 +84,7 @@ def raw_error(cells: int, rows: float, deviation: float, *, noise: NoiseShape = 
 
 
 def projected_error(spread: Spread, deviation: float, *, noise: NoiseShape = "gaussian") -> float:
-    """About the mean error after the numbers are moved to the nearest table of so many rows.
+    """About the mean error after projection to the nearest table with the same number of rows.
 
     The nearest point of the simplex is max(y − t, 0) for the t at which it adds up to the number of rows. t is taken as
     the number at which it does so in the mean: then the error of a cell with x rows is E|Y − t| − E max(t − x − Y, 0),
@@ -117,7 +117,7 @@ def lattice_errors(
     """The mean error of each marginal of a goal, read off pieces that are known with these precisions.
 
     The cells of a marginal share their mean variance. `projected`, the marginal is moved to the nearest table, and how
-    its rows are spread is told by `spreads` or guessed.
+    its rows are spread is given by `spreads` or guessed.
     """
     asked = asked_marginals(goal)
     deviations = np.sqrt(asked.variances(asked.joined(precisions)) / asked.answers)
@@ -191,7 +191,7 @@ def _excess(beyond: Numbers, deviation: float, noise: NoiseShape) -> Numbers:
 
 
 def _grouped(counts: Numbers, cells: Numbers) -> Spread:
-    """The same rows in at most so many groups, from the smallest counts to the largest."""
+    """The same rows in at most `_GROUPS` groups, from the smallest counts to the largest."""
     largest = float(counts.max())
     if len(counts) <= _GROUPS or largest <= 0:
         order = np.argsort(counts, kind="stable")

@@ -82,12 +82,12 @@ def adaptive(
     at_once: int | None = None,
     tell: Tell | None = None,
 ) -> Procedure[Tree]:
-    """A tree that is right where it matters for a goal, for so many units: the squared mu of a Gaussian gate.
+    """A tree model of the marginals of a goal, for `units` of squared mu.
 
-    Single columns are measured first. Then rounds: of the marginals below the goal that keep the tree within
-    `most_cells`, some that the tree is far from are selected, `at_once`, their pieces are raised, and the tree is
-    fitted again. When a round teaches less than its noise, the next are fewer and better. `rounds` is how many
-    selections are planned for; without it and `at_once`, the noise of a look decides.
+    Single columns are measured first. Each round then selects `at_once` marginals that the tree is far from, among
+    those below the goal that keep the tree within `most_cells`, measures their residuals, and fits the tree again.
+    After a round that teaches less than its noise, the next ones are fewer and more precise. `rounds` is the planned
+    number of selections; by default the noise of a measurement decides on it and on `at_once`.
 
     What is known already counts, and is not paid for again. All requests together cost at most `units`.
 
@@ -96,7 +96,7 @@ def adaptive(
     if not units > 0 or (rounds is not None and rounds < 1) or (at_once is not None and at_once < 1):
         raise BadParameter(
             f"units is {units}, rounds {rounds}, at_once {at_once}; all must be above 0. "
-            "Units are the squared mu of a budget: privacy.gaussian.gaussian_limit(epsilon, delta)."
+            "Units are the squared mu of a budget: accounting.gaussian_dp.gaussian_limit(epsilon, delta)."
         )
     work = _Work(known, goal, Fraction(units), most_cells)
     yield from work.count()
@@ -107,7 +107,7 @@ def adaptive(
 
 
 class _Work:
-    """What is kept between requests: what is left to pay, the scopes of the tree, and the tree. It sees no row."""
+    """The state between requests: the budget that is left, the scopes of the tree, and the tree. It sees no row."""
 
     def __init__(self, known: Known, goal: Goal, units: Fraction, most_cells: int) -> None:
         self.known, self.units, self.left = known, units, units
@@ -118,7 +118,7 @@ class _Work:
         self.most_cells = most_cells
         self.scopes: list[Columns] = []
         self.tree = fit_tree(known.domain, [], total=1.0)
-        # How far off the tree is thought to be where it is wrong: L1, in rows.
+        # The expected L1 error of a marginal that the tree is wrong about, in rows.
         self.typical = 0.0
 
     @property
@@ -127,7 +127,7 @@ class _Work:
         return max(total_of(self.known.lattice)[0], 1.0)
 
     def ask(self, request: Request) -> Procedure[int]:
-        """Yield a request that can be paid, and hear what it says."""
+        """Yield a request within the budget, and return its noisy outcome."""
         price = loss(request.event(self.known.domain, self.known.lattice.unit))
         assert price <= self.left, "what is planned is below what is left"
         self.left -= price
@@ -135,7 +135,7 @@ class _Work:
         return heard
 
     def look(self, steps: Sequence[Step | None], why: str) -> Procedure[None]:
-        """Take the steps that there are."""
+        """Measure the steps that are not None."""
         found = tuple(step for step in steps if step is not None)
         if found:
             yield from self.ask(Measure(Steps(found), why))
@@ -151,23 +151,23 @@ class _Work:
                 )
 
     def singles(self) -> Procedure[None]:
-        """Measure the single columns; with all there is, if nothing else is to be measured or can be."""
+        """Measure the single columns; with the whole budget, if there are no candidates."""
         clear = self.total * sqrt(self.units) / sum(self.sizes.values())
         part = min(1.0, AIM.singles * (1 + AIM.clarity_of_double_singles / clear)) if self.candidates else 1.0
         units = min(part * float(self.units), float(self.left))
-        # The larger a column, the more its noise adds up to; not as much as it has cells, for many are empty.
+        # The noise of a column grows with its cells, though not in proportion, because many are empty.
         wanted = {scope: sqrt(self.sizes[scope[0]]) for scope in self.alone}
         blocks = {scope: self.known.lattice.block(scope) for scope in wanted}
         price = sum(wanted[scope] * float(block.price.sum()) for scope, block in blocks.items())
         each = units / price if price else 0.0
-        # What they would cost if nothing were known, less what is.
+        # Their cost if nothing were known, less what is known already.
         missing = sum(
             float((block.price * np.maximum(each * wanted[scope] - block.precision, 0.0)).sum())
             for scope, block in blocks.items()
         )
         steps = steps_within(self.known, wanted, (1 - AIM.rounding_margin) * missing).steps
         yield from self.look(steps, "single columns, for a release")
-        # Pairs that were looked at before, and that singles do not explain, are in the tree from the beginning.
+        # Pairs that were measured before, and that single columns do not explain, are in the tree from the beginning.
         found, self.tree = join_pairs(self.known, self.columns)
         for scope in found:
             if fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells):
@@ -176,7 +176,7 @@ class _Work:
             self.tree = self.fit(AIM.round_steps, tolerance=AIM.round_tolerance)
 
     def pace(self) -> tuple[int, int]:
-        """How many selections to plan for, and how many of them at once: more where a look has little noise."""
+        """The planned number of selections, and how many per round: more where a measurement has little noise."""
         units = (1 - AIM.selection) * float(self.left) / (AIM.selections_per_column * len(self.columns))
         pairs = [scope for scope, _ in self.candidates if len(scope) == 2]
         noise = median([noise_after(self.known, pair, units) for pair in pairs] or [inf]) / self.total
@@ -194,7 +194,7 @@ class _Work:
             if chosen:
                 share = yield from self._round(chosen, share)
             elif share * at_once < float(self.left):
-                # What is too noisy to be compared may be worth it for more.
+                # Candidates that are too noisy for this share may be worth a larger one.
                 share *= 2
             else:
                 break
@@ -203,7 +203,7 @@ class _Work:
         yield from self._rest()
 
     def _round(self, chosen: Sequence[Columns], share: float) -> Procedure[float]:
-        """Measure what was chosen, each for a share, and fit again; the share of the next round."""
+        """Measure the chosen marginals, each for a share, and fit again; returns the share of the next round."""
         units = (1 - AIM.selection) * share
         noise = sum(noise_after(self.known, scope, units) for scope in chosen)
         before = [self.tree.marginal(scope) for scope in chosen]
@@ -230,7 +230,7 @@ class _Work:
             scopes, expected, handicaps = zip(*offered, strict=True)
             request = Farthest(scopes, expected, handicaps, epsilon, "which marginal a model is most wrong about")
             place = yield from self.ask(request)
-            # Those that were selected before it may have left it no room.
+            # Marginals selected in the same round may have left no room for it.
             if fits([*self.alone, *self.scopes, *chosen], scopes[place], self.sizes, self.most_cells):
                 chosen.append(scopes[place])
             else:
@@ -239,10 +239,10 @@ class _Work:
         return chosen
 
     def _offered(self, units: float) -> list[tuple[Columns, Ints, int]]:
-        """The marginals to choose among: what the tree expects of each, and its handicap."""
+        """The candidates of a selection: what the tree expects of each, and its handicap."""
         found = []
         for scope, weight in self.candidates:
-            # Larger ones only where the tree holds their columns together: then their pairs were worth it.
+            # More than two columns only where a clique of the tree holds them: then their pairs were selected.
             held = self.tree.shape.place(scope) >= 0
             if len(scope) > 2 and not held:
                 continue
@@ -253,26 +253,27 @@ class _Work:
                 marginal = self.tree.marginal(scope)
             except TooLarge:
                 continue
-            # A distance cannot be weighed, but what matters less can be set back by the part of a usual distance.
+            # A distance cannot be weighted, but a marginal of less weight can be handicapped by a part of the
+            # typical distance.
             handicap = noise + (1 - weight) * self.typical
             found.append((scope, np.rint(marginal).astype(np.int64).ravel(), round(handicap)))
         return found
 
     def _has_room(self, scope: Columns) -> bool:
-        # Were its smallest column put into every clique, the tree would hold the pair.
+        # With its smallest column in every clique, the tree would hold the pair.
         if min(self.sizes[name] for name in scope) * self.tree.cells <= self.most_cells / AIM.clique_slack:
             return True
         return fits([*self.alone, *self.scopes], scope, self.sizes, self.most_cells)
 
     def _rest(self) -> Procedure[None]:
-        """Spend what is left on all that is in the tree: there is nothing left to choose."""
+        """Spend what is left on the marginals of the tree, when no candidate is left."""
         every = [*self.scopes, *self.alone]
         if every and self.left > AIM.least_share * self.units:
             units = (1 - AIM.rounding_margin) * float(self.left) / len(every)
             yield from self.look([rising_step(self.known, scope, units) for scope in every], "what a model holds")
 
     def fit(self, steps: int, *, tolerance: float) -> Tree:
-        """The tree for all that is known of its scopes."""
+        """The tree that is fitted to all that is known of its scopes."""
         scopes = [*self.scopes, *self.alone]
         looks = [look for scope in scopes for look in looks_at(self.known, scope)]
         total, domain = self.total, self.known.domain
@@ -280,10 +281,10 @@ class _Work:
 
 
 def looks_at(known: Known, scope: Columns) -> list[NoisyMarginal]:
-    """What is known of a marginal as one look at its cells, as good as its least known piece of all its columns.
+    """What is known of a marginal, as one noisy marginal with the precision of its least known residual.
 
-    Pieces of fewer columns are known better, and count for less than they might; but what they say is in the values.
-    A look at cells is far quicker to fit than one at contrasts. Where pieces are missing, it is those that are there.
+    Residuals of fewer columns are known better, and count for less than they could; but their estimates are in the
+    values. Cells are far quicker to fit than contrasts. Where residuals are missing, those that are known are returned.
     """
     family = known.family(Marginal(scope))
     block = known.lattice.blocks.get(scope)
@@ -294,10 +295,10 @@ def looks_at(known: Known, scope: Columns) -> list[NoisyMarginal]:
 
 
 def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:
-    """The marginals of two columns or more that could be measured, with what each matters, the most being 1.
+    """The marginals of two columns or more that could be measured, each with its weight; the largest weight is 1.
 
-    A marginal matters by the weight of the goal's marginals and the number of columns that it shares with each. Pairs
-    come first, then those that matter most and have the fewest cells; no more than can be compared.
+    The weight is the sum, over the goal's marginals, of their weight times the number of columns in common. Pairs come
+    first, then marginals of large weight and few cells; at most `AIM.most_candidates` are kept.
     """
     matters: dict[str, float] = {}
     for scope, weight in goal.weights:

@@ -46,8 +46,8 @@ class EnsembleFitTuning:
     clear_from: float = 15.0
     blended_tree_cells: int = 4000
     blended_tree_share: float = 0.25
-    # If only some pairs were measured, a tree of at most so many cells that holds them is the model, provided that they
-    # are no more than this part of all pairs: of the others, mixtures would say something at random.
+    # If only some pairs were measured, at most this part of all, the model is a tree that holds them, if it has at most
+    # this many cells: of the other pairs a mixture would say something at random.
     most_tree_cells: int = 2**17
     most_pairs_in_tree: float = 0.5
     # A pair is strong if it is further from independent than this part of its noise.
@@ -187,7 +187,7 @@ def tree_of_pairs(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree 
 
 
 def _tree_of_strongest(known: Known, goal: Goal, model: Mixture) -> Tree:
-    """The tree of the pairs that stand out of their noise most, as far as a model knows, and of all single columns."""
+    """The tree of all single columns and of the pairs that exceed their noise most, as far as a model knows."""
     names = goal.names
     beyond = {pair: _beyond_noise(known, goal, model, pair) for pair in goal.of_size(2)}
     sizes = {name: goal.domain[name].size for name in names}
@@ -240,20 +240,20 @@ def joined_lattice(known: Known, goal: Goal) -> Lattice:
         if block.values is not None and names.issuperset(columns)
     }
     found = Lattice(known.domain, known.lattice.unit, blocks)
-    for question, told in known.direct_answers.items():
+    for question, answer in known.direct_answers.items():
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns):
-            for residual, variance, numbers in _pieces(question, told, known):
+            for residual, variance, numbers in _pieces(question, answer, known):
                 found.add(residual, variance=variance, values=numbers)
     return found
 
 
 def _pieces(
-    question: Marginal, told: DirectAnswer, known: Known
+    question: Marginal, answer: DirectAnswer, known: Known
 ) -> Iterator[tuple[Residual, float, NDArray[np.int64]]]:
     """Every piece of a marginal with the same noise in all cells, the variance of its noise, and its numbers."""
     columns: Columns = question.scope
     order = [question.columns.index(name) for name in columns]
-    counts = told.values.reshape(question.shape(known.domain)).transpose(order)
+    counts = answer.values.reshape(question.shape(known.domain)).transpose(order)
     axes = axes_of(known.domain, columns)
     for parts in product(*(range(axis.parts) for axis in axes)):
         others = tuple(place for place, part in enumerate(parts) if not part)
@@ -264,7 +264,7 @@ def _pieces(
             if part:
                 numbers = axis.apply(part, numbers, place)
         residual = Residual(tuple((name, part) for name, part in zip(columns, parts, strict=True) if part))
-        variance = told.variance * gain * prod(counts.shape[place] for place in others)
+        variance = answer.variance * gain * prod(counts.shape[place] for place in others)
         # A lattice takes whole numbers. Only what was measured twice, and averaged, is none.
         yield residual, variance, np.rint(numbers).ravel().astype(np.int64)
 

@@ -30,7 +30,7 @@ from discreet.types import Columns
 class MixtureMethodTuning:
     """How the budget is split, chosen on drawn tables (bench/release_calibrate.py) and public ones (bench/release.py).
 
-    A share is a part of the budget. Clarity is how well rows stand out of the noise (`interactions.clarity`).
+    A share is a part of the budget. Clarity is the signal-to-noise ratio of rows (`interactions.clarity`).
     """
 
     # A first count of the rows, if their number is not public; an error of it is one of every marginal.
@@ -40,29 +40,29 @@ class MixtureMethodTuning:
     largest_count: float = 0.05
     count_at_unit_clarity: float = 0.075
     singles_error_at_unit_clarity: float = 0.6
-    # Counting goes on until the deviation is this part of the rows, for no more than the second; each count gets up to
-    # so many times the share of the one before.
+    # Counting is repeated until the deviation is this part of the rows, for at most the second share in all. Each
+    # count gets at most this factor times the share of the one before.
     count_deviation: float = 0.2
     largest_repeated_count: float = 0.25
     count_growth: float = 5.0
-    # Single columns; at this clarity they get twice as much, and so much more where all triples are measured: the noise
-    # of a cell is that of all its residuals.
+    # Single columns: twice as much at this clarity, and this part more where all triples are measured, because the
+    # noise of a cell is that of all its residuals.
     singles: float = 0.1
     clarity_of_double_singles: float = 5.0
     singles_with_triples: float = 0.4
-    # Finding out how far each pair is from independent: more, up to a limit, if the deviation of that distance would
-    # be more than this part of the rows.
+    # Distances of pairs from independence: more, up to a limit, if the deviation of a distance would otherwise be more
+    # than this part of the rows.
     distances: float = 0.015
     largest_distances: float = 0.1
     distance_deviation: float = 0.1
-    # Triples: those with fewer cells than this power of the clarity, if they are so large a part of the goal.
+    # Triples: those with fewer cells than this power of the clarity, if they are at least this part of the goal.
     triples: float = 0.48
     triple_cells_power: float = 1.5
     least_triples: float = 0.2
-    # What pairs, singles and triples get relative to each other, by powers: of the distance and of the freedom of a
-    # pair (where rows are clear, where they are not), of the size of a single, of the freedom of a triple, and of the
-    # weight. The power of the size falls to 0 as the clarity does, as large columns are lost there; it is half at this
-    # clarity.
+    # Weights of pairs, singles and triples are products of powers: of the distance and the degrees of freedom of a
+    # pair (at high clarity, at low clarity), of the size of a single column, of the degrees of freedom of a triple, and
+    # of the weight in the goal. The power of the size falls to 0 with the clarity, because large columns are lost in
+    # noise there; it is half at the clarity below.
     distance_powers: tuple[float, float] = (0.5, 0.85)
     freedom_powers: tuple[float, float] = (0.4, 0.0)
     size_power: float = 0.5
@@ -78,7 +78,7 @@ MIXTURE_METHOD = MixtureMethodTuning()
 
 @dataclass(frozen=True, slots=True)
 class BudgetShares:
-    """How a budget is split: for the rows, singles, distances of pairs, pairs and triples; they add up to 1.
+    """Shares of the budget for the count of rows, singles, distances of pairs, pairs and triples; they add up to 1.
 
     Triples of at most `room` cells are measured.
     """
@@ -93,7 +93,7 @@ class BudgetShares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureState:
-    """What the stages of a release know: its shares of `whole`, the weights of what is measured, and what was seen.
+    """What the stages of the method know: shares of `whole`, the weights of what is measured, and noisy distances.
 
     `importance` is the weight of the goal that needs each set of up to three columns. `seen` are the distances of pairs
     from independent, and `split` is what follows from them.
@@ -148,12 +148,12 @@ def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[MixtureState
         (name,): importance[name,] ** MIXTURE_METHOD.weight_power * goal.domain[name].size ** by_size
         for name in goal.names
     }
-    # The rows may have got more than their share, or less; of the rest all others get theirs.
+    # Counting may have cost more than its share, or less; the others get their shares of the rest.
     return MixtureState(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
 
 
 def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
-    """Count the rows, again and again until they are known as well as so many are worth; what that cost."""
+    """Count the rows until their number is as precise as their share of the budget demands; returns the cost."""
     spent, wanted = 0.0, MIXTURE_METHOD.first_count
     while spent < (1 - MIXTURE_METHOD.least_share) * wanted * units:
         steps = steps_within(known, {(): 1.0}, wanted * units - spent)
@@ -161,7 +161,7 @@ def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
             break
         spent += yield from _measure(steps, "the number of rows, for a release")
         rows, variance = total_of(known.lattice)
-        # In doubt there are few.
+        # Err towards few rows: they need the larger count.
         few = max(rows - variance**0.5, 1.0)
         enough = min(MIXTURE_METHOD.largest_repeated_count, (MIXTURE_METHOD.count_deviation * few) ** -2 / units)
         share = shares_of(goal, rows, units, public=False).total
@@ -180,7 +180,7 @@ def _singles(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, 
 
 
 def _distances(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
-    """How far each pair is from independent."""
+    """Distances of pairs from independence."""
     units = state.shares.look * state.whole
     if not units:
         return state, 0.0
@@ -231,7 +231,7 @@ def _triples(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, 
 
 
 def _rest(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
-    """Single columns again, if much is left: pairs of which one column has one value say no more than the other."""
+    """Single columns again, if much is left: a pair with a column of one value adds nothing to the other column."""
     if left <= MIXTURE_METHOD.least_share * state.units:
         return state, 0.0
     return state, (yield from _measure_singles(state, left))
@@ -242,14 +242,14 @@ def _measure_singles(state: MixtureState, units: float) -> Procedure[float]:
 
 
 def _measure(steps: Steps, why: str) -> Procedure[float]:
-    """Take some steps: what they cost."""
+    """Take some steps; returns their cost."""
     if steps.steps:
         yield Measure(steps, why)
     return steps.price
 
 
 def distances_of_pairs(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[PairDistances]:
-    """How far each pair is from the product of its columns, with noise."""
+    """Noisy distances of pairs from the products of their columns."""
     singles = sorted({(name,) for scope in scopes for name in scope})
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     expected = [alone.marginal(scope) for scope in scopes]
@@ -281,7 +281,7 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> BudgetS
 
 
 def _share_of_distances(goal: Goal, rows: float, units: float) -> float:
-    """What is left after counting, the part for the distances of pairs; 0 if all pairs are of two values each."""
+    """The share of the distances of pairs, of what counting leaves; 0 if all columns have two values."""
     pairs = goal.of_size(2)
     if all(goal.cells(pair) <= 4 for pair in pairs):
         return 0.0
@@ -290,7 +290,7 @@ def _share_of_distances(goal: Goal, rows: float, units: float) -> float:
 
 
 def size_power(clear: float) -> float:
-    """The power of its size by which a single column gets more."""
+    """The power of a column's size in its weight."""
     return MIXTURE_METHOD.size_power * clear / (clear + MIXTURE_METHOD.clarity_of_half_size_power)
 
 
@@ -315,7 +315,7 @@ def _importance(goal: Goal) -> Mapping[Columns, float]:
 
 
 def _covered(goal: Goal, room: int) -> float:
-    """The part of the goal's triples, by weight, that have at most so many cells."""
+    """The part of the goal's triples, by weight, that have at most `room` cells."""
     importance, triples = _importance(goal), goal.of_size(3)
     whole = sum(importance[each] for each in triples)
     return sum(importance[each] for each in triples if goal.cells(each) <= room) / whole if whole else 0.0

@@ -129,7 +129,7 @@ def market_of(asked: ResidualWorkload, known: Known) -> Market:
             before[start:end] = block.precision.ravel()
         if unit.neighbors == "replace_one" and prices.size > 1:
             alike.setdefault(axes, []).append(start)
-    # What no person can move costs nothing, and is known once it is told.
+    # What no person can move costs nothing, and is known once it was released.
     before[price == 0] = np.inf
     exchanges = tuple(_exchange(axes, starts, unit) for axes, starts in alike.items())
     for each in exchanges:
@@ -313,7 +313,7 @@ def _filled(demand: Numbers, market: Market, budget: float) -> Numbers:
 
 
 def _steps(wanted: Mapping[Columns, Numbers], scale: float, known: Known) -> tuple[Steps, Fraction]:
-    """The measurements that buy so many times these weights, and their price."""
+    """The measurements that buy `scale` times these weights, and their price."""
     found, spent = [], Fraction(0)
     for columns, weight in wanted.items():
         gain = market_of_block(columns, known).most
@@ -336,7 +336,7 @@ def _measurement(columns: Columns, roots: Numbers) -> Measurement | None:
 
 
 def _noise(root: float) -> Fraction:
-    """The standard deviation 1/root as 2^j/k, rounded up by a hair: its inverse square is a short number.
+    """The standard deviation 1/root as 2^j/k, rounded up slightly: its inverse square is a short number.
 
     >>> _noise(0.25), 0 < _noise(0.3) - 1 / Fraction(0.3) < 1e-9
     (Fraction(4, 1), True)

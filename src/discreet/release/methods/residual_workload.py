@@ -52,7 +52,7 @@ def listed(queries: "Sequence[Linear] | Workload[Linear]") -> list[Linear]:
 
 # Questions that are listed, numbers in a table of energies, and cells of a column whose every two cells are compared.
 MOST_LISTED_QUESTIONS, MOST_ENERGIES, MOST_COMPARED = 2**17, 2**24, 1_500
-# So many numbers are worked on at once.
+# Numbers of one chunk of work.
 _AT_ONCE = 2**21
 
 
@@ -85,7 +85,7 @@ def asked_questions(
 ) -> ResidualWorkload:
     """A list of questions, each with a weight (equal, if none are given; they are scaled to add up to 1).
 
-    Questions on the same columns are a row together; `apart`, each is a row, as the `l1` norm wants them.
+    Questions on the same columns share a row; with `apart` each has a row of its own, as the `l1` norm needs.
     """
     if isinstance(questions, Workload) and questions.size > MOST_LISTED_QUESTIONS:
         raise TooLarge(
@@ -278,7 +278,7 @@ def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Ints:
 
 @memoize(4096)
 def _layout(parts: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """Of each piece of columns with so many parts, constants included: its block among all subsets, its place there."""
+    """For each residual of columns with these numbers of parts, constants included: its block, and its place there."""
     names = tuple(str(place) for place in range(len(parts)))
     block, within = np.empty(parts, dtype=np.int64), np.empty(parts, dtype=np.int64)
     for number, chosen in enumerate(subsets(names)):

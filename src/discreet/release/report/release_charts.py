@@ -15,11 +15,11 @@ from discreet.types import Numbers
 
 # Widths on paper: of a figure in half a page and of one across it; of a letter; the height of a row.
 HALF_PAGE, FULL_PAGE, LETTER_WIDTH, ROW_HEIGHT = 440.0, 900.0, 7.0, 19.0
-# Labels stand this far apart, at least, and turned ones this far; a cell this wide has room for a number.
+# The least distance between labels, and between turned labels; and the width of a cell that has room for a number.
 LABEL_SPACING, TURNED_LABEL_SPACING, NUMBERED_CELL_WIDTH = 14.0, 17.0, 34.0
-# In a matrix where nothing is more than this, nothing is strong.
+# The colour scale of a matrix ends at its largest value, or here if that is smaller: then no cell looks strong.
 LEAST_SCALE = 0.1
-# Of a label, so many letters are shown.
+# Letters of a label that are shown.
 LONGEST_LABEL = 20
 # A curve has no more points than a screen shows.
 MOST_CURVE_POINTS = 400
@@ -45,7 +45,7 @@ def text_element(x: float, y: float, words: str, style: str = "", anchor: str = 
 def filled_rectangle(
     left: float, top: float, wide: float, high: float, style: str, hint: str = "", strength: float = 1.0
 ) -> str:
-    """A filled rectangle, as strong as said, and what it stands for."""
+    """A filled rectangle of this opacity, with its meaning as a tooltip."""
     faint = f' fill-opacity="{strength:.2f}"' if strength < 1 else ""
     return (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(wide, 0):.1f}" height="{max(high, 0):.1f}" '

@@ -13,8 +13,8 @@ from discreet.types import Numbers
 # For some columns: the labels of the cells of each, and the number of rows in each cell, with an axis for each.
 Counted = Mapping[tuple[str, ...], tuple[Sequence[Sequence[str]], Numbers]]
 
-# So many cells of a column are shown as bars, and at a side of a heat map; so many heat maps; so many columns in the
-# matrix of all pairs; so many marginals are named.
+# The most bars of a column, cells at a side of a heat map, heat maps, columns in the matrix of all pairs, and marginals
+# with a bar each.
 MOST_BARS, MOST_SIDE, MOST_MAPS, MOST_NAMED, MOST_BARRED_MARGINALS = 40, 20, 12, 30, 12
 # Neighbouring cells of these columns may be put together; of the others, the smallest.
 _ORDERED = ("integers", "bins", "dates", "ordered categories")
