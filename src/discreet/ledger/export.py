@@ -29,8 +29,8 @@ _CAP = ("at", "owner", "tables", "analyst", "gate", "epsilon", "delta", "limit",
 def event_fields(entries: Callable[[], Iterable[Entry]]) -> Iterator[dict[str, Any]]:
     """What was spent, and the caps it had to fit, in order, as plain values: see `event_lines`."""
     # An answer comes after its spend, so the entries are read twice.
-    answered = (entry for entry in entries() if entry.released is not None and not is_failed(entry.released))
-    records = (json.loads(entry.body).get("records") for entry in answered)
+    with_answer = (entry for entry in entries() if entry.released is not None and not is_failed(entry.released))
+    records = (json.loads(entry.body).get("records") for entry in with_answer)
     answered = {spend for spend in records if spend is not None}
     for entry in entries():
         fields = json.loads(entry.body)
