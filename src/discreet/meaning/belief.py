@@ -4,7 +4,7 @@ Fix a release a. For a table x let r(x) = Pr[A(x) = a]/Pr[A(x without me) = a]. 
 
     p(x | a)/p₋ᵢ(x | a) = r(x)/Σ p₋ᵢ(y | a) r(y),
 
-which is largest for a prior that gives nearly all weight to the table with the smallest r, and a hair to the one with
+which is largest for a prior that gives nearly all weight to the table with the smallest r, and very little to that with
 the largest. So the worst prior moves a conclusion by the factor max r/min r, and no prior moves one further.
 """
 
@@ -26,14 +26,14 @@ RowTuple = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Worlds:
-    """The law of a release on every table that may be: with a person's row, and with a default in its place."""
+    """The law of a release on every possible table: with a person's row, and with a default in its place."""
 
     with_row: Mapping[RowTuple, Law]
     without: Mapping[RowTuple, Law]
 
     @property
     def outcomes(self) -> tuple[Any, ...]:
-        """Everything that may be released, on any table."""
+        """All possible outcomes, on any table."""
         laws = [*self.with_row.values(), *self.without.values()]
         return tuple(dict.fromkeys(outcome for law in laws for outcome in law.probabilities))
 
@@ -51,7 +51,7 @@ class Shift:
     less: RowTuple
 
     def prior(self, share: float) -> dict[RowTuple, float]:
-        """A prior that comes near: this share to `more`, the rest to `less`. The smaller the share, the nearer."""
+        """A prior that nearly attains it: this share to `more`, the rest to `less`; small shares are nearer."""
         small = float(probability("share", share))
         return {self.more: small, self.less: 1 - small}
 

@@ -14,13 +14,13 @@ from discreet.numeric import float_above, positive, probability, whole
 
 GROUPS = (2, 5, 10)
 FALSE_ALARM = 0.05
-# With delta > 0 no release is sure to keep the loss within epsilon; this much more, and few break it.
+# With delta > 0 a release may exceed the loss epsilon; few exceed it by more than this.
 LOSS_MARGIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class GroupGuarantee:
-    """What is left of the guarantee for so many people together."""
+    """The guarantee that a group of this many people has together (group privacy)."""
 
     people: int
     epsilon: float
@@ -54,7 +54,7 @@ class Meaning:
     warnings: tuple[str, ...]
 
     def posterior(self, prior: float) -> tuple[float, float]:
-        """How sure one can be that you took part, who knows everyone else and gave it the probability `prior` before.
+        """The posterior probability that you took part, at least and at most, for one who knows everyone else.
 
         It holds as well for those who know less and think that your taking part says nothing about the others. Not
         covered: releases that are exceptions, which happen with probability at most `exception`.
@@ -67,7 +67,7 @@ class Meaning:
 
     @property
     def sentences(self) -> tuple[tuple[str, str], ...]:
-        """Each reading in plain words, with its title."""
+        """Each consequence in plain words, with its title."""
         return _sentences(self)
 
     @property
@@ -195,7 +195,7 @@ def _shift(prior: float, factor: float) -> float:
 
 
 def _reach(epsilon: float, delta: float) -> float:
-    """How far the loss goes, up or down, but for exceptions."""
+    """The largest privacy loss, up or down, except with the probability of an exception."""
     return (1 + LOSS_MARGIN) * epsilon if delta else epsilon
 
 

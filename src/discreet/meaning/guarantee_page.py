@@ -11,7 +11,7 @@ from discreet.report.plot import Line, plot
 
 
 def belief_figure(meaning: Meaning) -> Chart:
-    """How sure one can be that you took part, over how sure one was before."""
+    """The posterior belief that you took part, over the prior belief."""
     priors = np.linspace(0.005, 0.995, 100).tolist()
     ranges = [meaning.posterior(prior) for prior in priors]
     lines = [
@@ -38,7 +38,7 @@ def tradeoff_figure(meaning: Meaning) -> Chart:
 
 
 def study_figure(study: Study) -> Chart:
-    """What an insurer believes of Alice after each result that a study may have, with her row in it and without."""
+    """The insurer's belief about Alice after each possible result of a study, with her row in it and without."""
     reach = 3 * study.smokers**0.5
     first = round(max(0.0, study.harmless * study.smokers - reach))
     last = round(min(float(study.smokers), study.harmful * study.smokers + reach))
@@ -50,7 +50,7 @@ def study_figure(study: Study) -> Chart:
     lines.append(Line("before the study", [(first, study.belief_before), (last, study.belief_before)], "cap"))
     title = "The insurer's belief that Alice falls ill, over the result of the study"
     return plot(
-        title, lines, x="smokers who fell ill, as told by the study", y="belief that Alice falls ill", floor=0.0
+        title, lines, x="smokers who fell ill, as the study reports", y="belief that Alice falls ill", floor=0.0
     )
 
 
@@ -80,7 +80,7 @@ BELIEF = (
     "whatever the results are."
 )
 TEST = (
-    "Whoever tests from the results whether you took part misses at least so many of those who did, for so many false "
+    "A test from the results whether you took part misses at least this share of those who did, for this rate of false "
     "alarms. A test of whether a whole family took part may be better."
 )
 

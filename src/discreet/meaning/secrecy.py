@@ -1,4 +1,4 @@
-"""Why a small additive difference is not privacy: name and shame keeps it, and tells all about somebody."""
+"""Why a small additive difference is not privacy: name and shame keeps it, and publishes somebody's row."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from discreet.verify.divergence import Interval, divergence
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """What name and shame does to so many people: how likely somebody is exposed, and how many are on average."""
+    """How many people name and shame exposes: the probability of at least one, and the mean number."""
 
     somebody: float
     people: float
@@ -36,7 +36,7 @@ def additive_secrecy(mechanism: Mechanism[Any], pairs: Iterable[tuple[Sequence[i
 
 
 def name_and_shame_exposure(*, delta: Number, rows: int) -> Exposure:
-    """Each of so many rows is published with probability delta: 1 − (1 − δ)^n, and δn.
+    """Each of n rows is published with probability delta: 1 − (1 − δ)^n, and δn.
 
     >>> exposed = name_and_shame_exposure(delta=0.001, rows=5000)
     >>> round(exposed.somebody, 4), exposed.people

@@ -1,7 +1,7 @@
 """Smoking and cancer: what an insurer learns about Alice from a study, with her row in it and without.
 
 Alice smokes. The insurer does not know whether smoking makes people ill; nor whether Alice is. A study counts the ill
-among its smokers and tells the count with Laplace noise. Beliefs before and after are computed by Bayes' rule, exactly
+among its smokers and releases it with Laplace noise. Beliefs before and after are computed by Bayes' rule, exactly
 but for the rounding of doubles; in the world without her, her row says "well" whatever is true.
 """
 
@@ -25,7 +25,7 @@ _ONE = scalar_sensitivity(0, 1, Unit(neighbors="replace_one"))
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """So many smokers, Alice among them; how many fall ill if smoking is harmless and if it is harmful; the doubt.
+    """A study: its number of smokers, Alice among them, the share that falls ill if smoking is harmless or harmful.
 
     `suspicion` is the insurer's probability, before the study, that smoking is harmful.
 
@@ -47,7 +47,7 @@ class Study:
 
     @property
     def belief_before(self) -> float:
-        """How likely it seems to the insurer, before the study, that Alice falls ill."""
+        """The insurer's prior probability that Alice falls ill."""
         return (1 - self.suspicion) * self.harmless + self.suspicion * self.harmful
 
 
@@ -80,14 +80,14 @@ def largest_difference(study: Study) -> float:
     >>> 0.1 < largest_difference(Study(epsilon=0.5)) <= 1
     True
     """
-    # Beyond the counts that are possible the likelihood ratios do not change any more.
+    # Beyond the possible counts the likelihood ratios are constant.
     releases = np.arange(-1, study.smokers + 2)
     one, other = (_posterior_logs(study, releases, with_alice) for with_alice in (True, False))
     return float(np.abs(one - other).max())
 
 
 def typical_beliefs(study: Study, *, harmful: bool, with_alice: bool) -> Learned:
-    """The insurer's beliefs on average over all studies that may come about where smoking is, or is not, harmful.
+    """The insurer's mean beliefs over all possible studies in a world where smoking is, or is not, harmful.
 
     >>> study = Study(epsilon=1)
     >>> round(typical_beliefs(study, harmful=True, with_alice=False).ill, 3)
@@ -110,7 +110,7 @@ def typical_difference(study: Study, *, harmful: bool) -> float:
 
 
 def run_study(study: Study, *, harmful: bool, alice_is_ill: bool, with_alice: bool = True) -> int:
-    """Draw the other smokers, count the ill, and tell the count with noise: epsilon-DP.
+    """Draw the other smokers, count the ill, and release the count with noise: epsilon-DP.
 
     >>> 200 < run_study(Study(epsilon=1), harmful=True, alice_is_ill=False) < 400
     True
@@ -123,7 +123,7 @@ def run_study(study: Study, *, harmful: bool, alice_is_ill: bool, with_alice: bo
 
 
 def _typical_releases(study: Study, harmful: bool, with_alice: bool) -> tuple[NDArray[np.int64], Floats]:
-    """All results that are not all but impossible, with their probabilities."""
+    """All results of more than negligible probability, with their probabilities."""
     releases = np.arange(-_reach(study), study.smokers + _reach(study) + 1)
     rate = study.harmful if harmful else study.harmless
     given = _release_logs(study, releases, with_alice)[int(harmful)]
@@ -161,7 +161,7 @@ def _noisy_count_logs(study: Study, rate: float, releases: NDArray[np.int64]) ->
 
 
 def _log_sum(logs: Floats) -> Floats:
-    """ln Σ exp along the first axis; nothing underflows, as the largest is taken out first."""
+    """ln Σ exp along the first axis; the largest is factored out, so that nothing underflows."""
     largest = logs.max(axis=0)
     result: Floats = largest + np.log(np.exp(logs - largest).sum(axis=0))
     return result

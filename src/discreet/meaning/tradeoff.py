@@ -1,4 +1,4 @@
-"""The best test of "were you in it?": how many it must miss for how many false alarms."""
+"""The best test of "were you in it?": the trade-off between false alarms and misses."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Tradeoff:
 
 
 def promised_misses(*, epsilon: Number, delta: Number = 0, false_alarm: float, people: int = 1) -> float:
-    """The fewest misses that (epsilon, delta)-DP leaves to any test of whether a group of so many took part.
+    """The fewest misses that (epsilon, delta)-DP leaves to any test of whether a group took part.
 
     max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α)), at the ε and δ of the group.
 

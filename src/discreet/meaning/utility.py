@@ -1,4 +1,4 @@
-"""What taking part may cost: the expected utility of what is released, exactly."""
+"""The cost of taking part: the expected utility of a release, exactly."""
 
 from collections.abc import Callable
 from math import exp
@@ -9,7 +9,7 @@ from discreet.verify.divergence import epsilon
 
 
 def expected_utility(law: Law, utility: Callable[[Any], float]) -> float:
-    """E[u(A)]: what somebody who values each outcome by `utility` may expect of a release with this law.
+    """E[u(A)]: the expected utility of a release with this law, for somebody with this `utility` of outcomes.
 
     >>> from discreet.mechanism import randomized_response
     >>> round(expected_utility(randomized_response(epsilon=1).law([1]), lambda reports: 100 * reports[0]), 1)
@@ -21,7 +21,7 @@ def expected_utility(law: Law, utility: Callable[[Any], float]) -> float:
 def least_share(with_row: Law, without: Law) -> float:
     """The smallest share of somebody's expected utility that taking part leaves, over all utilities ≥ 0: min P/Q.
 
-    It is reached by who values only the outcome that taking part makes rarest. For e-DP it is at least e^−e.
+    It is attained by a person who values only the outcome that taking part makes rarest. For e-DP it is at least e^−e.
 
     >>> from discreet.mechanism import laplace
     >>> count = laplace(epsilon=1, sensitivity=1)

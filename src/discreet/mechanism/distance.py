@@ -63,7 +63,7 @@ class Parts(Exact):
 
 
 def opened_parts(exact: Exact, calibrated: Sequence[Sensitivity], sizes: Sequence[int]) -> Ints:
-    """The true integers of all parts, if there are so many in each and none moves further in L1 than was calibrated."""
+    """The true integers of all parts, if their numbers agree and no part has a larger L1 sensitivity than declared."""
     # What is no Exact at all is refused when it is opened.
     parts = exact.parts if isinstance(exact, Parts) else (exact,)
     found = [part.size if isinstance(part, Exact) else 0 for part in parts]
@@ -247,7 +247,7 @@ def _both_ways(moves: Sensitivity) -> Sensitivity:
 
 
 def _place(rank: int, count: int) -> int:
-    """Where the rank-th smallest of so many stands, counted from 0."""
+    """The place of the rank-th smallest of `count` values, counted from 0."""
     step = f"Give 1 for the smallest, {count} or -1 for the largest."
     signed = whole("rank", rank, least=-count, most=count, next_step=step)
     if signed == 0:

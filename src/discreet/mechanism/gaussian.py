@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flint import arb
 
 
-# Beyond so many sigmas lies less than 2^-104 of a Gaussian.
+# Beyond this many sigmas lies less than 2^-104 of a Gaussian.
 REACH = 12
 
 
@@ -145,7 +145,7 @@ def _sigma(
 
 
 def _quantile(sigma: Fraction, confidence: Number, joint: int) -> float:
-    """The t with Pr[|N(0, sigma²)| ≤ t]^joint = confidence, rounded up by a hair."""
+    """The t with Pr[|N(0, sigma²)| ≤ t]^joint = confidence, rounded up slightly."""
     failure = read_failure(confidence)
     each = -expm1(log1p(-failure) / whole("joint", joint, least=1))
     return -float(sigma) * NormalDist().inv_cdf(each / 2) * (1 + 1e-12)

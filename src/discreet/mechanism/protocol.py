@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Out = TypeVar("Out")
 MechanismState = TypeVar("MechanismState")
 
-# Laws are computed with so many bits: ratios of probabilities are then known to some thirty decimal places.
+# Laws are computed with this many bits: ratios of probabilities are then known to some thirty decimal places.
 LAW_BITS = 192
 
 

@@ -1,4 +1,4 @@
-"""A value that no person can move is told as it is."""
+"""A value of sensitivity 0, which no person can move, is released as it is."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

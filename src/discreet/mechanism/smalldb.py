@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from flint import arb
 
 
-# A multiset is drawn by a fair die with so many sides at most.
+# The most multisets: one is drawn by a fair die with this many sides at most.
 MOST_MULTISETS = 2**62
 # Multisets of kinds times queries: what a walk may cost, and what it takes to look at one number, in nanoseconds.
 MOST_WORK, NANOSECONDS_EACH = 2**37, 1.0
@@ -90,7 +90,7 @@ class AnswerLevels:
 
 
 def multisets(effects: Ints, rows: int) -> Multisets:
-    """All multisets of so many rows, or a refusal with their number.
+    """All multisets of `rows` rows, or a refusal with their number.
 
     >>> every = multisets(np.array([[1, 1, 0]]), 2)
     >>> every.count, every.kinds
@@ -118,7 +118,7 @@ def _require_feasible(cells: int, kinds: int, rows: int, queries: int) -> None:
 
 
 def unranked(index: int, cells: int, rows: int) -> list[int]:
-    """The index-th multiset of so many rows in the order of its largest cells, as cells in rising order.
+    """The index-th multiset of `rows` rows in the order of its largest cells, as cells in rising order.
 
     Multisets y_1 ≤ … ≤ y_m are sets of y_j + j − 1, which the combinatorial number system numbers.
 
@@ -277,7 +277,7 @@ def imbalance_effects(effects: "Sequence[Sequence[int]] | Ints", *, rows: int) -
 
 
 def answers(weights: "Ints | tuple[int, int]", rows: int) -> range:
-    """What so many rows, each with one of these weights, may add up to, and what lies between."""
+    """The range of the sum of this many rows, each with one of these weights."""
     return range(rows * int(min(weights)), rows * int(max(weights)) + 1)
 
 

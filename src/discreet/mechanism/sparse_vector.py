@@ -22,7 +22,7 @@ StreamAnswer = bool | int | None
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Where a run stands. The noisy threshold is secret: whoever knows it can undo the protection of every answer.
+    """The state of a run. The noisy threshold is secret: with it, the protection of every answer can be undone.
 
     Use each state once. Stepping twice from the same state is a second run behind the same threshold, and no proof
     covers it.
@@ -60,7 +60,7 @@ def sparse_vector(
     epsilon_threshold: Number | None = None,
     epsilon_values: Number | None = None,
 ) -> Interactive[Run, StreamAnswer]:
-    """Say of each value in a stream whether it is above a threshold, until so many are.
+    """Say of each value in a stream whether it is above a threshold, until `hits` are.
 
     Releases whether v_t + b_t ≥ T + a, with a ~ Lap(Δ/e₁) drawn once and b_t ~ Lap(2cΔ/e₂) fresh each time (cΔ/e₂ if
     neighbours move all values the same way), discrete; with e₃, of each value above also v_t + Lap(cΔ/e₃), fresh.

@@ -42,7 +42,7 @@ class Model(Protocol):
         """The expected value of a query."""
 
     def rows(self, number: int) -> Coded:
-        """So many rows, drawn from the distribution."""
+        """Draw `number` rows from the distribution."""
 
 
 def shape_of(domain: Domain, columns: Sequence[str]) -> tuple[int, ...]:

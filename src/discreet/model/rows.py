@@ -18,7 +18,7 @@ from discreet.types import Numbers
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Public rows: for each column of the domain the cell of each row; each row stands for `scale` rows of a table.
+    """Public rows: for each column of the domain the cell of each row; each represents `scale` rows of a table.
 
     Never put private rows here: nothing that reads a model adds noise.
 
@@ -86,7 +86,7 @@ class Rows:
         return self.scale * found
 
     def rows(self, number: int) -> Coded:
-        """So many rows, each drawn evenly from these with replacement."""
+        """Draw `number` rows from these, uniformly with replacement."""
         count = whole("number", number)
         if count and not self.number:
             raise BadData("there are no rows to draw from. Give at least one.")

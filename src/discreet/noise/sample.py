@@ -54,7 +54,7 @@ def word() -> int:
 
 
 def secret(count: int) -> bytes:
-    """So many random bytes, for a token."""
+    """`count` random bytes, for a token."""
     return _urandom(count)
 
 
@@ -84,7 +84,7 @@ def _keystream() -> Callable[[Ints], None]:
     return fill
 
 
-# So many draws at a time: their words and results stay in the cache.
+# The number of draws at a time: their words and results stay in the cache.
 _CHUNK = 1 << 14
 
 
@@ -135,7 +135,7 @@ class Digits:
 
 
 def draw(shape: Shape, count: int) -> NDArray[np.int64]:
-    """So many independent integers."""
+    """`count` independent integers."""
     out = np.empty(count, dtype=np.int64)
     words = np.empty(2 * min(count, _CHUNK), dtype=np.int64)
     fill, run, table = filler(2 * count), runner(kernel.integers, count), shape.table()

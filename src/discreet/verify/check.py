@@ -24,7 +24,7 @@ CellCounts = tuple[int, ...]
 
 
 def tables(cells: int, rows: int) -> list[CellCounts]:
-    """Every table over so many cells with at most so many rows.
+    """Every table over `cells` cells with at most `rows` rows.
 
     >>> tables(2, 2)
     [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)]
@@ -132,7 +132,7 @@ def check(
     droppable: bool = False,
     epsilon: Number | None = None,
 ) -> Verdict:
-    """Check a mechanism's claim on a query over *all* neighbouring tables with at most so many rows.
+    """Check a mechanism's claim on a query over *all* neighbouring tables with at most `rows` rows.
 
     `query` is a matrix, `query[i][x]` being what a row in cell x adds to value i, whose sensitivity is computed; or
     any function from a table (the number of rows in each cell) to integers, and then `cells` and `sensitivity` are

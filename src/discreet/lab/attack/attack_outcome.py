@@ -1,4 +1,4 @@
-"""What came out of an attack: how much was learnt from whom, beside what is permitted."""
+"""The outcome of an attack: how much was learnt from each answerer, beside what the budget permits."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Kind = Literal["exact", "rounded", "ours"]
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """From whom, and what share was learnt: of people guessed right, of pairs told apart, or how sure one can be."""
+    """An answerer, and what was learnt: the share of people guessed right, of pairs ordered right, or a certainty."""
 
     source: str
     kind: Kind
@@ -17,7 +17,7 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Roc:
-    """A curve of hits over false alarms."""
+    """A ROC curve: hits over false alarms."""
 
     kind: Kind
     points: tuple[tuple[float, float], ...]
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was learnt from private answers that is not permitted."""
+        """Whether no more was learnt from private answers than the budget permits."""
         return self.best("ours") <= self.luck
 
     @property

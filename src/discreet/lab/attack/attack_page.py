@@ -32,7 +32,7 @@ def learnt_figure(outcome: Outcome) -> str:
         chart.text(WIDTH - RIGHT + 74, top + STEP / 2 + 5, f"{each.share:.1%}", "number strong", "end")
     chart.line([(x(outcome.chance), TOP - 6), (x(outcome.chance), floor)], "axis")
     chart.line([(x(outcome.limit), TOP - 6), (x(outcome.limit), floor)], "cap")
-    # The two words stand on either side, so that they never meet.
+    # The two words are on either side, so that they never overlap.
     chart.text(x(outcome.chance) - 4, TOP - 14, f"knowing nothing {outcome.chance:.0%}", "label", "end")
     chart.text(x(outcome.limit) + 4, TOP - 14, f"{outcome.limit:.1%} is permitted", "label strong")
     chart.below(x, _TICKS, floor)
@@ -79,7 +79,7 @@ def _head(outcomes: Sequence[Outcome], table: str, public: bool) -> str:
     warned = "" if public else " It shows what is true of them: keep it as safe as the table itself."
     return f"""<h1>What an attacker learns</h1>
 <p class="lead">The same attacks on <b>exact</b> answers about {escape(table)}, on <b>rounded</b> ones, and on the
-<b>private</b> ones that Discreet gives. An attack is told from luck by what the budget permits.{escape(warned)}</p>
+<b>private</b> ones that Discreet gives. What the budget permits separates an attack from luck.{escape(warned)}</p>
 {tiles(told)}
 {KEYS}"""
 

@@ -1,6 +1,6 @@
-"""Published mistakes, to be caught: what claims to be epsilon-DP and is not.
+"""Published mistakes that an audit must catch: mechanisms that claim to be epsilon-DP and are not.
 
-They work on plain integers and for nobody: no `Exact` can be given to them. Each is a function `draw(values, size)`
+They work on plain integers only: no `Exact` can be given to them. Each is a function `draw(values, size)`
 for an audit, on discrete noise of the same scale as in the paper.
 """
 
@@ -14,7 +14,7 @@ from discreet.lab.attack.events import Draw
 from discreet.numeric import Number, positive, whole
 from discreet.types import Ints
 
-# What stands for "below", and for what came after the end of a run.
+# The outcomes "below", and after the end of a run.
 BELOW, ENDED = -(2**40), -(2**41)
 
 

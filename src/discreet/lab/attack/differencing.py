@@ -13,14 +13,14 @@ from discreet.query.product import box
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What two counts say of one person: the bit is 1 if they differ by more than a half."""
+    """Two counts that differ by one person, whose bit is 1 if they differ by more than a half."""
 
     everybody: float
     all_but_one: float
 
     @property
     def gap(self) -> float:
-        """By how much they differ."""
+        """The difference of the counts."""
         return self.everybody - self.all_but_one
 
     @property
@@ -30,7 +30,7 @@ class Difference:
 
 
 def pair(people: People, person: int) -> tuple[Linear, Linear]:
-    """How many have the secret; and how many have it who are not like this person, whom nobody else is like.
+    """Two counts of people with the secret: all of them, and those with other public columns than this person.
 
     [000 §1: "not named Matt Weinberg"; 001: "not named Marco"]
     """
@@ -54,7 +54,7 @@ def difference(answer: Answering, people: People, person: int) -> Difference:
 
 
 def point(people: People, person: int) -> Linear:
-    """The one count that an attacker of a private curator would rather buy: of this profile, with the secret.
+    """The single count that an attacker of a private curator buys: of this profile, with the secret.
 
     Two noisy counts cost twice; this one asks for their difference itself.
     """

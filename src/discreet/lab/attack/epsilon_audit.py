@@ -1,4 +1,4 @@
-"""The audit: a lower bound on epsilon from draws alone, for any mechanism, whoever wrote it."""
+"""The audit: a lower bound on the epsilon of any mechanism, from draws alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CONFIDENCE = 0.9999
 class Audited:
     """What an audit has found: with probability `confidence`, no (e, `delta`)-DP with e below `bound` is true.
 
-    `event` says by what the two tables were told apart; it happened `hits` times of `scored` draws of the table where
+    `event` is what distinguished the two tables; it happened `hits` times of `scored` draws of the table where
     it is likely, and `misses` times of as many of the other.
     """
 
@@ -61,7 +61,7 @@ def audit(
 ) -> Audited:
     """A lower bound on the epsilon of whatever `draw` does, from `samples` draws of each of two neighbouring inputs.
 
-    `draw(table, size)` gives so many independent outcomes: an array with a row for each, or a list of anything that can
+    `draw(table, size)` gives `size` independent outcomes: an array with a row for each, or a list of anything that can
     be a key. On one half of the draws an event E is chosen that tells the inputs apart; on the other half it is scored:
     ε ≥ ln((p − δ)/q), with p a lower bound on Pr[E] on one input and q an upper one on the other (Clopper–Pearson),
     in both directions. The halves are independent, so the bound holds however the event was found.
@@ -76,7 +76,7 @@ def audit(
     number = whole("samples", samples, least=4, next_step="Give how many draws to take of each table, say 1_000_000.")
     spare = float(probability("delta", delta, zero=True))
     sure = probability("confidence", confidence, next_step="Give one, say 0.9999.")
-    # Two directions, of which the better counts.
+    # Both directions are tried; the better one counts.
     failure = float((1 - sure) / 2)
     half = number // 2
     drawn = [_drawn(draw, table, half if first else number - half) for first in (True, False) for table in (one, other)]
@@ -91,7 +91,7 @@ def audit(
 
 
 def draws_of(mechanism: Mechanism[Any] | Interactive[Any, Any], *, sensitivity: Sensitivity = ONE) -> Draw:
-    """How a mechanism is drawn from for an audit: one release after the other, on true integers that move so far.
+    """A draw function of a mechanism for an audit: one release after the other, on integers of this sensitivity.
 
     >>> from discreet.mechanism import noisy_max
     >>> len(draws_of(noisy_max(epsilon=1, sensitivity=1))([3, 1], 10))

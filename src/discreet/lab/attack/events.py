@@ -1,4 +1,4 @@
-"""Events worth a look: sets of outcomes that one table gives often and its neighbour seldom, found on half the draws.
+"""Candidate events of an audit: outcomes that one table gives often and its neighbour rarely, on half the draws.
 
 A look turns draws into small labels. Each label set that might tell the tables apart is a run in some order: of the
 outcomes by size (tails), or of the labels by how much oftener the first table gave them (likelihood ratio).
@@ -14,9 +14,9 @@ from scipy.stats import beta
 
 from discreet.types import Ints
 
-# A label must have been seen about so often before its ratio is believed.
+# The number of draws of a label before its likelihood ratio is used.
 SHRINKAGE = 10.0
-# So many sets are tried in one order; the best of more would hardly be better.
+# The most sets tried in one order; the best of more would hardly be better.
 _TRIED = 400
 # The lowest exponent of a double, and room for one more.
 _LOWEST = -1100
@@ -99,7 +99,7 @@ def grain(values: NDArray[np.float64]) -> Ints:
 
 
 def best_event(looks: Sequence[Look], *, one: int, other: int, delta: float, failure: float) -> Event:
-    """The event that promises the largest epsilon, judged by the draws of the parts `one` and `other`."""
+    """The event with the largest bound on epsilon on the draws of the parts `one` and `other`."""
     candidates = [
         _best_run(look, order, words, one=one, other=other, delta=delta, failure=failure)
         for look in looks
@@ -119,7 +119,7 @@ def bounds(
 
 
 def share_above(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
-    """A probability is at least this after so many successes, but for a probability `failure` [CP34].
+    """A lower confidence bound on a probability after this many successes; it fails with `failure` [CP34].
 
     >>> share_above([0, 70], 100, 0.025).round(3).tolist()
     [0.0, 0.6]
@@ -129,7 +129,7 @@ def share_above(successes: ArrayLike, trials: int, failure: float) -> NDArray[np
 
 
 def share_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
-    """A probability is at most this after so many successes, but for a probability `failure` [CP34].
+    """An upper confidence bound on a probability after this many successes; it fails with `failure` [CP34].
 
     >>> share_below([70, 100], 100, 0.025).round(3).tolist()
     [0.788, 1.0]
@@ -141,7 +141,7 @@ def share_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np
 def _orders(look: Look, one: int, other: int) -> list[tuple[Ints, str]]:
     seen, beside = look.counts(one), look.counts(other)
     rare = seen + beside < 2 * SHRINKAGE
-    # What was drawn once was drawn by one table and not the other, which says nothing: rare ones are judged together.
+    # A label drawn once was drawn from one table only, which says nothing: rare labels are judged together.
     pooled = (seen[rare].sum() + SHRINKAGE) / (beside[rare].sum() + SHRINKAGE)
     ratio = np.where(rare, pooled, (seen + SHRINKAGE) / (beside + SHRINKAGE))
     orders = [(np.argsort(-ratio, kind="stable"), f"{look.name}: likely ones")]

@@ -49,7 +49,7 @@ def largest_area(*, epsilon: Number, delta: Number = 0) -> float:
 def luckiest_share(
     people: int, *, epsilon: Number, delta: Number = 0, prior: Number = 0.5, confidence: Number = 0.999
 ) -> float:
-    """The share of so many people's bits that an attacker guesses at most, with this probability, in one experiment.
+    """The share of people's bits that an attacker guesses at most, with this probability, in one experiment.
 
     For bits that are independent coins to the attacker. However the guesses hang together, the number W of right ones
     is at most a binomial one: given all that was released, and the other people's bits, one bit is no surer than p.
@@ -75,9 +75,9 @@ def luckiest_share(
 
 
 def luckiest_area(people: int, *, epsilon: Number, delta: Number = 0, confidence: Number = 0.999) -> float:
-    """The area under a ROC curve, of so many people inside and as many outside, that is reached at most by luck.
+    """The largest area under a ROC curve, of equally many people inside and outside, that luck may reach.
 
-    The area is a mean over ways to pair those inside with those outside. In each way the pairs told apart are guessed
+    The area is a mean over ways to pair those inside with those outside. In each way the right pairs are guessed
     coins: their share is above s with probability at most (1 − `confidence`)/10. So, by Markov's inequality, more than
     a tenth of the ways are that lucky with probability at most 1 − `confidence`; and else the area is at most
     s + (1 − s)/10.
@@ -93,7 +93,7 @@ def luckiest_area(people: int, *, epsilon: Number, delta: Number = 0, confidence
 
 
 def secret_budget(unit: Unit, *, epsilon: Number, delta: Number = 0) -> tuple[float, float]:
-    """What holds for a change of one person's secret: the budget, or that of two people where rows come and go.
+    """The guarantee for a change of one person's secret: the budget, or that of two people under `add_remove`.
 
     To change a bit of a row under `add_remove` is to remove one row and to add another.
 

@@ -1,4 +1,4 @@
-"""Whom an attacker is after: people whose public columns are known, and one secret bit of each."""
+"""The targets of an attack: people whose public columns are known, and one secret bit of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from discreet.source.table import Table
 from discreet.types import Bools
 
 Codes = dict[str, NDArray[np.int64]]
-# A column that says nothing of a person but itself: of it the bounds of `limit` are theorems, not one prior's.
+# An independent fair coin for each person: for it the bounds of `limit` are theorems, for any prior.
 COIN = "coin"
 
 
@@ -60,7 +60,7 @@ class People:
         return Table(Schema("people", self.domain, unit), rows)
 
     def exact(self, query: Linear) -> float:
-        """The true answer, of whoever holds the rows."""
+        """The true answer."""
         return float(weights(query, self.codes).sum())
 
     def matrix(self, queries: Sequence[Linear]) -> NDArray[np.float64]:
@@ -94,7 +94,7 @@ def weights(query: Linear, codes: Codes) -> NDArray[np.int64]:
 
 
 def rows_of(table: Table, columns: Sequence[str] | None = None) -> Codes:
-    """The cells of every row of a table, for whoever may read the table itself: its owner."""
+    """The cells of every row of a table, for its owner, who may read it."""
     names = tuple(table.domain) if columns is None else tuple(columns)
     parts: list[list[NDArray[Any]]] = []
     for cells, times in table.source.cells(names):
@@ -104,7 +104,7 @@ def rows_of(table: Table, columns: Sequence[str] | None = None) -> Codes:
 
 
 def all_people(table: Table, *, public: Sequence[str], secret: str, value: Any = None) -> People:
-    """Every row of a table: whom questions to its own curator or server are about.
+    """Every row of a table, to attack its own curator or server.
 
     >>> import discreet as dp
     >>> rows = {"age": [31, 40, 52], "smokes": [True, False, True]}
@@ -119,7 +119,7 @@ def all_people(table: Table, *, public: Sequence[str], secret: str, value: Any =
 def choose_people(
     table: Table, number: int, *, public: Sequence[str], secret: str, value: Any = None, balanced: bool = True
 ) -> People:
-    """So many people at random, with different public columns; half of them have the secret if `balanced`.
+    """Random people with different public columns; half of them have the secret if `balanced`.
 
     The secret is that column `secret` has this `value` (its last cell, if none is given). The secret "coin" is a fair
     coin for each person, beside the table: nothing that is known of anybody tells it.
@@ -149,7 +149,7 @@ def choose_people(
         codes[COIN] = integers(2, rows)
     domain = Domain({**{name: table.domain[name] for name in known}, secret: column})
     order = shuffled(rows)
-    # Of those with the same public columns one is left, whichever comes first in this order.
+    # Of people with the same public columns only the first in this order is kept.
     profiles = np.stack([codes[name][order] for name in known], axis=1)
     order = order[np.sort(np.unique(profiles, axis=0, return_index=True)[1])]
     if balanced and secret != COIN:

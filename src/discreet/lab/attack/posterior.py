@@ -11,7 +11,7 @@ from discreet.errors import BadParameter
 
 Row = int
 Table = tuple[Row, ...]
-# What a mechanism releases on a table, and how likely each outcome is; `beside` lists the other tables.
+# The law of a release: from a table to the probability of each outcome.
 Released = Callable[[Table], Mapping[Any, float]]
 
 
@@ -30,7 +30,7 @@ class Belief:
 
 
 def tables(rows: int, values: Sequence[Row] = (0, 1)) -> list[Table]:
-    """Every table of so many rows.
+    """Every table of this many rows.
 
     >>> tables(2)
     [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -54,7 +54,7 @@ def released(mechanism: Any, query: Callable[[Table], Sequence[int]], rows: int)
 
 
 def told(query: Callable[[Table], Any]) -> Released:
-    """A release of the plain truth, or of a rounded one.
+    """A release without noise: the exact answer, or a rounded one.
 
     >>> told(sum)((0, 1))
     {1: 1.0}

@@ -1,4 +1,4 @@
-"""Questions that split people as coins would, although each only names values of a few columns."""
+"""Random questions: each splits people like coin flips, although it names values of a few columns only."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -37,7 +37,7 @@ def cell_mask(domain: Domain, column: str, cell: int) -> Bools:
 
 
 def _parity(masks: Mapping[str, Bools], condition: Mapping[str, Bools]) -> Linear:
-    """Who is outside of an even number of the masks, as boxes that share nobody."""
+    """The rows outside an even number of the masks, as disjoint boxes."""
     boxes = []
     for outside in product((False, True), repeat=len(masks)):
         if sum(outside) % 2 == 0:

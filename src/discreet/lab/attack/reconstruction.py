@@ -16,7 +16,7 @@ def reconstruct(matrix: Numbers, answers: Numbers, *, method: Method = "linear")
 
     Minimises ‖Wx − a‖ over 0 ≤ x ≤ 1: in L1 by linear programming ("linear"), which forgives a few answers that are far
     off, or in L2 ("squares"), which is quicker. From answers to all subsets within an error of o(√n), or to about n
-    random ones, all but o(n) of the bits are right, whoever answers and however.
+    random ones, all but o(n) of the bits are right, for any way to answer.
 
     where W is `matrix`, W[q, i] being 1 if question q counts person i, and a are the `answers`; those that are NaN are
     left out. Round at one half to guess.
@@ -54,7 +54,7 @@ def _linear_program(weights: Numbers, values: Numbers) -> Numbers:
         bounds=[(0, 1)] * people + [(0, None)] * questions,
         method="highs",
     )
-    # HiGHS may stop early on a strange problem; a guess is then as good as none.
+    # HiGHS may stop early on an ill-conditioned problem; then nothing is guessed.
     return np.full(people, 0.5) if found.x is None else np.asarray(found.x[:people])
 
 

@@ -1,4 +1,4 @@
-"""What `discreet audit` looks at: our mechanisms, each on two neighbouring inputs, and mistakes that it must catch."""
+"""The subjects of `discreet audit`: our mechanisms, each on two neighbouring inputs, and mistakes it must catch."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,7 +35,7 @@ from discreet.source.source import Exact
 from discreet.source.table import open as open_table
 
 ALL = 10**9
-# Of what is drawn one by one, and of whole sessions, each with a ledger on the disk.
+# The most draws: of mechanisms drawn one by one, and of whole sessions, each with a ledger on disk.
 SLOW, SESSIONS = 10_000, 1_000
 # A delta at which a mechanism with a delta of its own is audited: draws can only see what happens now and then.
 DELTA = 0.01
@@ -61,13 +61,13 @@ class Subject:
     patient: bool = False
 
     def audit(self, *, samples: int, confidence: Number) -> Audited:
-        """The bound that so many draws give."""
+        """The bound from this many draws."""
         number = min(samples, self.most)
         return audit(self.draw, self.one, self.other, samples=number, delta=self.delta, confidence=confidence)
 
 
 def subjects(epsilon: Number = 1) -> list[Subject]:
-    """All that there are, each claiming this epsilon.
+    """All subjects, each claiming this epsilon.
 
     >>> [each.name for each in subjects() if not each.right][:3]
     ['half-the-noise', 'sensitivity-forgotten', 'name-and-shame']

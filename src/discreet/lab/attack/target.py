@@ -1,4 +1,4 @@
-"""Whom an attacker asks: anything that answers a linear query with a number, or with nothing (NaN)."""
+"""The target of an attack: anything that answers a linear query with a number, or with nothing (NaN)."""
 
 from collections.abc import Callable
 from math import ceil, exp, isfinite, nan
@@ -56,7 +56,7 @@ def laplace_wish(epsilon: Number) -> dict[str, float]:
     error = float(max(1, ceil(2.9 / loss)))
     # Pr[|X| ≤ t] = 1 − 2a^(t+1)/(1 + a).
     beyond = 2 * exp(-loss * (error + 1)) / (1 + exp(-loss))
-    # Nothing is certain: of an enormous price not all is paid.
+    # No confidence reaches 1, so a very large price is not spent in full.
     return {"error": error, "confidence": 1 - max(beyond, 1e-12)}
 
 
@@ -81,7 +81,7 @@ def _asking(desk: Any, epsilon: Number | None, error: Number | None) -> Answerin
         try:
             return _number(desk.ask(query).value)
         except (BadParameter, BadQuery):
-            # Nothing that was told says anything about it.
+            # No released answer says anything about it.
             return nan
 
     return ask

@@ -1,4 +1,4 @@
-"""Tracing: was this person in the table? Told from many means alone, of which none says anything by itself."""
+"""Tracing (membership inference): was this person in the table? Many means together answer, though none does alone."""
 
 from dataclasses import dataclass
 
@@ -51,6 +51,6 @@ def trace(means: Numbers, population: Numbers, inside: Numbers, outside: Numbers
     [Hom08; DSSUV15, Thm. 1; 004 §1.1]
     """
     lean = means - population
-    # What nearly everybody has, or nearly nobody, is judged as if a few more had it or not.
+    # The variance of a share near 0 or 1 is bounded from below, so that it does not dominate.
     lean = np.where(np.isfinite(lean), lean, 0.0) / np.maximum(population * (1 - population), 1e-2)
     return Traced((inside - population) @ lean, (outside - population) @ lean)

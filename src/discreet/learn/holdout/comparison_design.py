@@ -180,7 +180,7 @@ class ComparisonDesign:
         return Fraction(failure) / (2 * self.terms.queries)
 
     def _steps(self, odds: float) -> float:
-        """How far a value must move to change its log-odds by this; rounded up by a hair."""
+        """How far a value must move to change its log-odds by this; rounded up slightly."""
         assert self.log_odds is not None, "there is a coin"
         return odds * float(self.terms.moves.linf / self.log_odds) * (1 + 1e-12)
 

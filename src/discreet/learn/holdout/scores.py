@@ -3,7 +3,7 @@
 A row is judged where no other row can change its number: by exact arithmetic (`opaque.py`), or in a call of its own.
 Numbers are rounded to a grid row by row, so sums are exact integers and one row moves them by at most `GRID`. The
 training rows alone decide what an analyst may see of a statistic (errors, warnings). An exception that a signal raises
-(Ctrl-C, a timer) stops the question; it is told apart from one that a statistic raises at a row.
+(Ctrl-C, a timer) stops the question; one that a statistic raises at a row does not.
 """
 
 import signal
@@ -66,7 +66,7 @@ class Interrupts:
             raise
 
 
-# So many steps from 0 to 1. Half a step is the most that rounding moves a mean.
+# The number of steps from 0 to 1. Rounding moves a mean by at most half a step.
 GRID = 2**20
 # Who is protected: one held row, exchanged for any other. The number of rows is public.
 UNIT = Unit(neighbors="replace_one")

@@ -25,7 +25,7 @@ MOST_PLANNED_ROUNDS = 8
 CONTRACTION = 0.4
 # Errors below this part of the spread of a cluster do not matter: they add its square to the sum of squares.
 NEGLIGIBLE_ERROR = 0.01
-# Vectors are clipped at a norm so many standard deviations above the mean one, or not at all.
+# Vectors are clipped at a norm this many standard deviations above the mean norm, or not at all.
 _DEVIATIONS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 # A round gets at least this part of what the last one gets.
 _LEAST_SHARE = 1 / 64

@@ -1,4 +1,4 @@
-"""The model that keeps a weight for every cell of the domain: exact, simple, and as fast as memory."""
+"""The dense model: a weight for every cell of a small domain, with exact answers and multiplicative updates."""
 
 from collections.abc import Sequence
 from math import exp, prod
@@ -25,7 +25,7 @@ LARGEST_STEP = 150.0
 # No weight is less than this part of the total after a renormalisation, so that none is ever lost to zero: a cell that
 # once were zero could never be scaled up again. Together with a step it stays above the smallest normal double, e^−708.
 _SMALLEST = exp(-550.0)
-# The running total is known within this part of itself; when it may not be, it is counted anew.
+# The largest relative error of the running total; before it may be exceeded, the total is summed anew.
 MOST_DOUBT = 2.0**-33
 
 
@@ -57,7 +57,7 @@ class Dense:
         order: Sequence[str] = (),
         most_cells: int = MOST_MODEL_CELLS,
     ) -> None:
-        """All cells alike, or as `weights` says, which has an axis for each column in the order of the domain."""
+        """Start with equal weights, or with `weights`, which has an axis for each column in the order of the domain."""
         if domain.size > whole("most_cells", most_cells, least=1):
             raise TooLarge(
                 f"a dense model of this domain has {domain.size} cells and needs {8 * domain.size} bytes; the limit is "
@@ -82,7 +82,7 @@ class Dense:
 
     @property
     def columns(self) -> Columns:
-        """The columns as they are laid out, the one that varies slowest first."""
+        """The columns in the order of memory, the one that varies slowest first."""
         return self._columns
 
     def marginal(self, columns: Sequence[str]) -> Numbers:
@@ -96,7 +96,7 @@ class Dense:
         return self.total / self._mass * sum(self._weighed(each) for each in query.products)
 
     def rows(self, number: int) -> Coded:
-        """So many rows, drawn from the distribution."""
+        """Draw `number` rows from the distribution."""
         edges = np.cumsum(self._weights)
         places = uniform(whole("number", number)) * edges[-1]
         cells = np.unravel_index(np.searchsorted(edges, places, side="right"), self._shape)
@@ -110,7 +110,7 @@ class Dense:
         """
         highest = query.range(self._domain)[1]
         if any(each.range[0] < 0 for each in query.products):
-            # On the way a weight may go further than in the end.
+            # Between products a weight may go further than at the end.
             highest = sum(each.magnitude for each in query.products)
         farthest = abs(step) * highest
         if not farthest <= LARGEST_STEP:
@@ -144,7 +144,7 @@ class Dense:
             self.recount()
 
     def _scale_all(self, product: Product, step: float) -> None:
-        """The same for a weight that is no box: right, with a table over the columns of the product."""
+        """Scale by a product that is not constant on a box, with a table over its columns."""
         table = np.array(step * product.coefficient)
         for factor in product.factors:
             axes = [self._columns.index(name) for name in factor.columns]
@@ -211,7 +211,7 @@ class Dense:
                 )
 
     def _renormalise(self) -> None:
-        """Weights that add up to 1, none of them smaller than a double can hold after the steps to come."""
+        """Scale the weights to sum 1, each large enough to stay a normal double in the steps to come."""
         self.recount()
         self._weights *= 1.0 / self._mass
         np.maximum(self._weights, _SMALLEST, out=self._weights)
@@ -225,7 +225,7 @@ class Dense:
                 f"weights have the shape {given.shape}; the domain has {self._domain.shape}. Give one for each cell."
             )
         if not (np.isfinite(given).all() and (given >= 0).all() and 0 < given.sum() < 1e300):
-            raise BadParameter("weights have negative, infinite or no mass; they must be at least 0 and some above it.")
+            raise BadParameter("weights have no mass, or negative or infinite ones; give finite ones, some above 0.")
         names = list(self._domain)
         return np.ascontiguousarray(given.transpose([names.index(name) for name in self._columns])).ravel().copy()
 

@@ -18,7 +18,7 @@ from discreet import jit
 from discreet.cache import memoize
 from discreet.types import Floats, Ints, Words
 
-# A long run is taken in pieces of so many cells, to be added up with compensation.
+# A long run is summed in pieces of this many cells, and the pieces with compensation.
 PIECE = 4096
 # |sum − true sum| ≤ SLIP · sum for sums of weights: a piece is added up in at most PIECE additions, each of relative
 # error 2^−53, and the compensated sum of the pieces adds less than that again.
@@ -36,12 +36,12 @@ class Kernels(NamedTuple):
     sum_mask: Callable[..., float]
 
 
-# A slice is counted from its own beginning, and places in it are unsigned: a compiler that had to think of negative
-# places would not use the vector units.
+# A slice is counted from its own beginning, and places in it are unsigned: with negative places
+# possible, the compiler would not use the vector units.
 
 
 def piece_scaled(weights: Floats, start: int, stop: int, factor: float) -> float:
-    """Scale a run; its sum before."""
+    """Scale a run; return its sum before."""
     run = weights[start:stop]
     total = 0.0
     for i in range(len(run)):
@@ -61,7 +61,7 @@ def piece_summed(weights: Floats, start: int, stop: int) -> float:
 
 
 def cells_scaled(weights: Floats, offset: int, cells: Words, factor: float) -> float:
-    """Scale single cells; their sum before."""
+    """Scale single cells; return their sum before."""
     block = weights[offset:]
     total = 0.0
     for i in cells:
@@ -81,7 +81,7 @@ def cells_summed(weights: Floats, offset: int, cells: Words) -> float:
 
 
 def mask_scaled(weights: Floats, offset: int, mask: Floats, factors: Floats) -> float:
-    """Scale a stretch by a factor for each place; the sum before of those in the mask."""
+    """Scale a stretch by a factor for each place; return the sum before of the places in the mask."""
     stretch = weights[offset : offset + len(mask)]
     total = 0.0
     for i in range(len(stretch)):
@@ -101,7 +101,7 @@ def mask_summed(weights: Floats, offset: int, mask: Floats) -> float:
 
 
 def added(total: float, lost: float, part: float) -> tuple[float, float]:
-    """A sum and what its roundings lost, with one part more (Kahan)."""
+    """Kahan summation: a sum and its lost roundings, with one more part."""
     part -= lost
     grown = total + part
     return grown, (grown - total) - part
@@ -163,7 +163,7 @@ def sum_mask(weights: Floats, offsets: Ints, mask: Floats) -> float:
 
 @memoize(1)
 def range_kernels() -> Kernels:
-    """All of them as machine code; kept on disk between runs where that is possible."""
+    """The kernels, compiled; the machine code is cached on disk where that is possible."""
     # Only within a piece may sums be taken in another order: compensation must be done as it is written.
     for piece in (piece_scaled, piece_summed, cells_scaled, cells_summed, mask_scaled, mask_summed):
         jit.inline(piece, any_order=True)
@@ -172,7 +172,7 @@ def range_kernels() -> Kernels:
     return Kernels(*(jit.compiled(loop) for loop in loops))
 
 
-# A block has at most so many runs, unless one axis alone has more: then its lists stay in the fastest cache.
+# A block has at most this many runs, unless one axis alone has more: its lists then stay in the fastest cache.
 MOST_RUNS = 1024
 # Eight doubles lie in one line of the cache: shorter runs are slower than a mask, and sparser masks than single cells.
 LINE = 8
@@ -239,7 +239,7 @@ def runs_of(shape: Sequence[int], chosen: Sequence[NDArray[np.bool_] | None]) ->
     while axis > 0:
         mask, size = chosen[axis - 1], shape[axis - 1]
         if len(starts) == 1 and stops[0] - starts[0] == cells:
-            # All of it so far: next to each other, its copies are one run.
+            # Everything so far is allowed: adjacent copies form one run.
             firsts, lasts = (np.array([0]), np.array([size])) if mask is None else _stretches(mask)
             starts, stops = firsts * cells, lasts * cells
         else:
@@ -262,7 +262,7 @@ def _offsets(shape: Sequence[int], chosen: Sequence[NDArray[np.bool_] | None], c
 
 
 def _stretches(mask: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Where a mask begins to be true, and where it ceases."""
+    """The starts and ends of the runs of True in a mask."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return edges[0::2], edges[1::2]
 

@@ -40,7 +40,7 @@ class FeatureBlock:
         return np.asarray((reduce(row_products, first) * weights) @ last.T)
 
     def add(self, means: Reals, weights: Reals, total: float, slopes: Reals, along: Reals, times: float) -> float:
-        """Add so many times the slopes along the means of the features (over w) and along the weights; the loss."""
+        """Add `times` the slopes along the means of the features (over w) and along the weights; return the loss."""
         *first, last = (means[place] for place in self.places)
         products = reduce(row_products, first)
         residual = total * ((products * weights) @ last.T) - self.values

@@ -64,7 +64,7 @@ def borne_out(model: Model, simple: Model, looks: Sequence[NoisyMarginal]) -> tu
     return (along / size, size**-0.5) if size else (np.inf, np.inf)
 
 
-# Is told the progress, from 0 to 1. It may return False to end the fit with what there is, or raise to stop it.
+# Receives the progress, from 0 to 1. It may return False to end the fit with the members so far, or raise to stop it.
 Tell = Callable[[float], bool | None]
 
 
@@ -91,7 +91,7 @@ class EnsembleTuning:
     plateau: float = 0.005
     patience: int = 20
     decay: float = 3.0
-    # Progress is reported once in so many steps.
+    # Progress is reported once in this many steps.
     report_every: int = 5
     # Components, and products of features, that are worked on at once: they stay in the processor's cache.
     batch_components: int = 2**9

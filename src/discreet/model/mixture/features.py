@@ -23,7 +23,7 @@ from discreet.query.residual import axis_of
 from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals
 
-# Products are taken of all features, also of those that nobody measured together: up to so many for each number.
+# All products of features are computed, also of those never measured together: up to this many for each number.
 WASTE = 64
 # The values and the weights of all products of three features: 64 MB each.
 MOST_CUBED = 2**8
@@ -31,7 +31,7 @@ MOST_CUBED = 2**8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cube:
-    """What was measured of the products of three of these features, `places`.
+    """Measurements of products of three of the features at `places`.
 
     `values` and `weight` (1/variance, 0 where nothing was measured) have a row for each two features and a column for
     the third. They are symmetric: each number is there six times.
@@ -74,7 +74,7 @@ class Cube:
 
 
 def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | None:
-    """Looks at three columns each: the features of the columns, the numbers, and 1/variance. None if it would waste."""
+    """Small looks at three columns as one cube of features; None if most of the cube would be unused."""
     if not looks:
         return None
     places = np.array(
@@ -95,7 +95,7 @@ def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | N
 # Tables of features by features: 128 MB each.
 MOST_FEATURES = 2**12
 
-# Looks at three columns or more with so many numbers are multiplied as matrices.
+# Looks at three columns or more with at least this many numbers are multiplied as matrices.
 LARGE = 64
 MOST_TURNS = 16
 
@@ -105,10 +105,10 @@ MeasuredPart = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Higher:
-    """Numbers measured on as many columns each: the places of their features, a row for each column."""
+    """Numbers measured on equally many columns: the places of their features, a row for each column."""
 
     places: NDArray[np.int64]
-    # Adds what belongs to each number to the feature at its place, for each row of `places`.
+    # For each row of `places`, the matrix that adds a value for each number to the feature at its place.
     scatter: tuple[Any, ...]
     values: Reals
     weight: Reals
@@ -133,7 +133,7 @@ class Higher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features that some looks measure, and what the looks say of each two of them.
+    """The features that some looks measure, and the measured values for every pair of features.
 
     The means of the features are `matrix` times the tables of a product, cell by cell, plus `shift`; the first feature
     is the constant 1. `values` and `weight` have a row and a column for each feature and are symmetric; the weight is
@@ -183,7 +183,7 @@ class Features:
         for block in self.blocks:
             apart.append(block.weight**0.5 * (total * block.means(means, np.ones(1)) - block.values))
             seen.append(np.ones_like(block.values, dtype=np.bool_))
-        # Numbers on pairs are there twice.
+        # Numbers on pairs are stored twice.
         apart[0], seen[0] = np.triu(apart[0]), np.triu(seen[0])
         number = sum(np.count_nonzero(each) for each in seen)
         many = sum(np.count_nonzero(np.abs(each[here]) > far) for each, here in zip(apart, seen, strict=True))
@@ -192,7 +192,7 @@ class Features:
 
     @property
     def turns(self) -> int:
-        """In so many turns all blocks are gone through: a step looks at about as many of their numbers as of pairs."""
+        """The number of steps that visit all blocks: each step sees about as many of their numbers as of pairs."""
         return max(1, min(MOST_TURNS, sum(block.size for block in self.blocks) // self.weight.size))
 
     def loss(
@@ -216,14 +216,14 @@ class Features:
         cells, *mixtures = tables.shape
         means = self.matrix @ tables.reshape(cells, -1)
         means += self.shift[:, None]
-        # A view: the mixtures first, as the product of matrices wants them.
+        # A view with the axis of the mixtures first, for matrix products.
         each = means.reshape(-1, *mixtures).swapaxes(0, 1)
         scaled = each * np.sqrt(weights)[:, None, :]
         residual = scaled @ scaled.swapaxes(1, 2)
         residual *= total
         residual -= self.values
         pull = self.weight * residual
-        # Each number is there twice, once on either side of the diagonal.
+        # Each number is stored twice, on either side of the diagonal.
         losses = np.einsum("mfg,mfg->m", pull, residual) / 4
         slopes = np.empty_like(means)
         steep = slopes.reshape(-1, *mixtures).swapaxes(0, 1)
@@ -274,7 +274,7 @@ def mixture_features(looks: Iterable[NoisyMarginal], domain: Domain) -> Features
 
 
 def _joined(looks: Iterable[NoisyMarginal], domain: Domain) -> dict[tuple[MeasuredPart, ...], tuple[Numbers, float]]:
-    """What each piece is thought to be, and 1/variance of each of its numbers."""
+    """The estimate of each piece, and 1/variance of each of its numbers."""
     joined: dict[tuple[MeasuredPart, ...], tuple[Numbers, float]] = {}
     for look in looks:
         values = _possible(look, domain)
@@ -318,7 +318,7 @@ def _stacked(
 
 
 def _higher(group: Sequence[tuple[list[slice], Numbers, float]], size: int) -> Higher:
-    """The numbers of looks on as many columns each."""
+    """The numbers of looks on equally many columns."""
     from scipy.sparse import csr_array
 
     grids = [np.meshgrid(*(np.arange(each.start, each.stop) for each in here), indexing="ij") for here, _, _ in group]
@@ -342,13 +342,13 @@ def _rows(name: str, part: int | None, domain: Domain) -> tuple[Numbers, float]:
 
 
 def _freedom(name: str, part: int | None, domain: Domain) -> int:
-    """How many numbers a part can vary by: contrasts add up to zero, and what looks at padding varies by none."""
+    """The degrees of freedom of a part: contrasts sum to zero, and rows that measure only padding have none."""
     rows, constant = _rows(name, part, domain)
     return len(rows) - (constant != 0)
 
 
 def _possible(look: NoisyMarginal, domain: Domain) -> Numbers:
-    """The values of a look without what no table could make of them: it is noise, and says nothing."""
+    """The values of a look, projected to those that some table could give: the rest is noise alone."""
     parts = (None,) * len(look.columns) if look.parts is None else look.parts
     axes = [axis_of(domain[name]) for name in look.columns]
     if len(parts) != len(axes) or not all(

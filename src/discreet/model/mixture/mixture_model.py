@@ -117,7 +117,7 @@ class Mixture:
         return self.total * summed
 
     def rows(self, number: int) -> Coded:
-        """So many rows, drawn from the distribution."""
+        """Draw `number` rows from the distribution."""
         count = whole("number", number)
         last = len(self.weights) - 1
         component = np.minimum(np.searchsorted(np.cumsum(self.weights), uniform(count), side="right"), last)
@@ -356,12 +356,12 @@ class Blend:
         return found
 
     def rows(self, number: int) -> Coded:
-        """So many rows, of each model as many as its part of them; those of one model stand together."""
+        """Draw `number` rows, from each model its share of them; the rows of one model are adjacent."""
         drawn = [model.rows(int(each)) for model, each in zip(self.models, self.split(number), strict=True)]
         return {name: np.concatenate([rows[name] for rows in drawn]) for name in self.domain}
 
     def split(self, number: int) -> NDArray[np.int64]:
-        """How many of so many rows come from each model: its expected number, rounded up or down at random."""
+        """The number of rows from each model: its expected number, rounded up or down at random."""
         count = whole("number", number)
         parts = np.array([share * model.total for model, share in zip(self.models, self.shares, strict=True)])
         if parts.sum() <= 0:

@@ -34,7 +34,7 @@ HALF_WORD, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 # A value that is in excess is offered to this many other rows.
 CANDIDATES = 8
-# After one scope in so many, an exchange is given up if its cost so far, times the optimism, is more than its gain.
+# After this part of the scopes, an exchange is given up if its cost so far, times the optimism, exceeds its gain.
 EARLY_SHARE, OPTIMISM = 5, np.float32(2)
 # Of the running mean of what taking a value away gains.
 LEARNING_RATE = np.float32(0.02)
@@ -55,7 +55,7 @@ def drawn(counter: Words) -> np.uint64:
 
 
 def below(half: np.uint64, number: int) -> int:
-    """A place among so many, from half a word."""
+    """A random integer below `number`, from half a word."""
     return np.int64((half * np.uint64(number)) >> HALF_WORD)  # type: ignore[return-value]
 
 

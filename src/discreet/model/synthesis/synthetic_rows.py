@@ -31,7 +31,7 @@ WIDEST = 3
 
 
 def tables_of(model: Model, scopes: Sequence[Columns], number: int) -> Iterator[tuple[Columns, Numbers]]:
-    """What is expected in each cell of each scope, of so many rows; without the scopes that the model cannot tell."""
+    """The expected counts of `number` rows in each scope, without the scopes that the model cannot answer."""
     if isinstance(model, Mixture):
         found = _of_mixture(model, scopes)
     elif isinstance(model, Dense):
@@ -131,7 +131,7 @@ class Scopes:
 
 
 def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
-    """So many rows whose counts are near the model's; of all its columns, or of those in `domain`.
+    """Make `number` rows whose counts are near the model's; of all its columns, or of those in `domain`.
 
     The count of each value of each column is what the model expects, rounded up or down. Among such rows, those are
     sought that make Σ (count − expected)²/(expected + 1) small, over all pairs of columns and over the triples, the
@@ -166,7 +166,7 @@ def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
 
 
 def stratified(model: Model, number: int) -> Coded:
-    """So many rows of a model. Of a mixture, each component has its part of them, and each value its part of those."""
+    """A stratified sample: each component of a mixture has its share of the rows, and each value its share of those."""
     if isinstance(model, Blend):
         parts = [stratified(each, int(size)) for each, size in zip(model.models, model.split(number), strict=True)]
         return {name: np.concatenate([part[name] for part in parts]) for name in model.domain}

@@ -142,7 +142,7 @@ def _walk(route: list[_Stop], layout: Layout, directed: Numbers, beliefs: Number
 
 
 def _needed(columns: Columns, stop: _Stop, messages: Sequence[Columns]) -> Columns:
-    """The columns of a table that are sent on, or that a message still to come is about; the others add up now."""
+    """The columns of a table that are sent on or occur in a later message; the others are summed now."""
     return tuple(name for name in columns if name in stop.sends or any(name in each for each in messages))
 
 

@@ -1,9 +1,9 @@
-"""The graph of the measured scopes, made into a tree of cliques: small tables whose product is a distribution.
+"""Junction trees: the graph of the measured scopes, triangulated into a tree of cliques.
 
-Columns that were measured together are joined by an edge. Eliminating the columns one after the other, each time
-joining what the column was joined to, gives cliques in which every scope has a place; a spanning tree of them with the
-largest separators keeps every column in one connected piece (running intersection), so that messages along the tree
-make all tables exact marginals of one distribution. How large the tables are is known before any is made.
+Columns that were measured together are joined by an edge. Greedy elimination of the columns, which joins the
+neighbours of each to each other, gives cliques that hold every scope; a spanning tree with the largest separators has
+the running intersection property, so that messages along the tree make all tables exact marginals of one distribution.
+The sizes of the tables are known before any is made.
 
 [Lauritzen & Spiegelhalter 1988]; greedy orders: [Koller & Friedman 2009, 9.4.3].
 """
@@ -36,7 +36,7 @@ class CliqueForest:
 
     @cached_property
     def size_of(self) -> dict[str, int]:
-        """How many cells each column has that is in some clique."""
+        """The number of cells of each column that is in some clique."""
         return dict(self.sizes)
 
     @cached_property
@@ -62,7 +62,7 @@ class CliqueForest:
 
 
 def triangulate(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> CliqueForest:
-    """The tree of cliques for some scopes, in whatever order: the smaller of two greedy ones, ties by name."""
+    """The tree of cliques for some scopes, in any order: the smaller of two greedy ones, ties broken by name."""
     graph = _graph(scopes, sizes)
     return _span(sorted(graph.smallest()), graph)
 
@@ -78,7 +78,7 @@ def predicted_cells(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -
 
 
 def fits(scopes: Iterable[Sequence[str]], new_scope: Sequence[str], sizes: Mapping[str, int], most_cells: int) -> bool:
-    """Whether the tree keeps within so many cells when a scope is added.
+    """Whether the tree has at most `most_cells` cells when a scope is added.
 
     >>> fits([("a", "b"), ("b", "c")], ("a", "c"), {"a": 2, "b": 3, "c": 4}, 23)
     False
@@ -213,7 +213,7 @@ def add_clique(found: NDArray[np.bool_], number: int, chosen: int, around: NDArr
 def join_neighbours(
     joined: NDArray[np.bool_], stale: NDArray[np.bool_], chosen: int, around: NDArray[np.int64], near: int
 ) -> None:
-    """Take a column out of the graph and join its neighbours to each other; whose cost may change becomes stale."""
+    """Take a column out of the graph and join its neighbours to each other; columns whose cost may change are stale."""
     for at in range(near):
         one = around[at]
         joined[one, chosen] = joined[chosen, one] = False
@@ -237,7 +237,7 @@ def elimination() -> Callable[..., int]:
 
 
 def _span(cliques: list[list[int]], graph: _Graph) -> CliqueForest:
-    """A spanning forest with the largest separators (Prim), each tree hung up by its middle."""
+    """A spanning forest with the largest separators (Prim), each tree rooted at its middle."""
     number = len(cliques)
     masks = [sum(1 << column for column in clique) for clique in cliques]
     joined: list[list[int]] = [[] for _ in range(number)]
@@ -246,7 +246,7 @@ def _span(cliques: list[list[int]], graph: _Graph) -> CliqueForest:
         if reached[first]:
             continue
         reached[first] = True
-        # For each clique not reached, the one reached with which it shares most columns.
+        # For each clique outside the tree, the clique in it with which it shares most columns.
         best = [((masks[first] & mask).bit_count(), -first) for mask in masks]
         while True:
             outside = [at for at in range(number) if not reached[at]]
@@ -270,7 +270,7 @@ def _span(cliques: list[list[int]], graph: _Graph) -> CliqueForest:
 
 
 def _hang(joined: list[list[int]]) -> list[int]:
-    """The parent of each clique when every tree hangs from the middle of its longest path, so that it is not deep."""
+    """The parent of each clique when every tree is rooted at the middle of its longest path, to keep it shallow."""
     parents = [-2] * len(joined)
     for first in range(len(joined)):
         if parents[first] == -2:
@@ -286,7 +286,7 @@ def _hang(joined: list[list[int]]) -> list[int]:
 
 
 def _walk(joined: list[list[int]], first: int) -> list[tuple[int, int]]:
-    """All that hangs together with a clique, nearest first, each with the one it was reached from."""
+    """The connected component of a clique, nearest first, each clique with the one it was reached from."""
     steps = [(first, -1)]
     for at, came in steps:
         steps.extend((other, at) for other in sorted(joined[at]) if other != came)

@@ -34,7 +34,7 @@ MOST_ENTRIES = 2**14
 
 @dataclass(frozen=True, eq=False)
 class _Large:
-    """A look whose matrix is kept in factors: where its cells and its numbers lie, and the matrix of each axis."""
+    """A look whose measuring matrix is kept as Kronecker factors: where its cells and numbers lie, and the factors."""
 
     cells: slice
     numbers: slice
@@ -59,7 +59,7 @@ class _Large:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All looks: the scopes and what was measured of them, the sparse part of B and its transpose, the rest of B, b."""
+    """All looks: the scopes and their measured parts, the sparse part of B and its transpose, the rest of B, and b."""
 
     scopes: tuple[Columns, ...]
     kinds: tuple[tuple[tuple[int, ...] | None, ...], ...]
@@ -147,7 +147,7 @@ def _kronecker(factors: Sequence[Numbers]) -> Any:
 def _merge(
     domain: Domain, looks: Iterable[NoisyMarginal]
 ) -> dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]]:
-    """One look for each thing that was looked at: the mean with weights, and the sum of these."""
+    """One look for each measured quantity: the weighted mean of its looks, and the sum of their weights."""
     merged: dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]] = {}
     for look in looks:
         key = look.columns, look.parts
@@ -162,7 +162,7 @@ def _merge(
 
 
 def check_look(domain: Domain, look: NoisyMarginal) -> None:
-    """Refuse a look that makes no sense."""
+    """Refuse a look whose shape, values or weight do not fit the domain."""
     shape = _shape(domain, look)
     values = np.asarray(look.values, dtype=np.float64)
     if values.size != prod(shape):
@@ -218,7 +218,7 @@ ENTROPY_FIT = EntropyFitTuning()
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Potentials on the cells of the scopes, the tables they make, the loss, and whether the steps came to an end."""
+    """Potentials on the cells of the scopes, the tables they make, the loss, and whether the fit converged."""
 
     potentials: Numbers
     directed: Numbers
@@ -269,7 +269,7 @@ class _Walker:
 
 
 def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *, steps: int, tolerance: float) -> Fit:
-    """Steps until the next is forecast to gain too little: tolerance²/2 for each number that was measured.
+    """Steps until the next one is forecast to gain less than tolerance²/2 for each measured number.
 
     The loss is ½‖Bμ − b‖², so what is left to gain bounds ½‖B(μ − μ*)‖²: at the end the residuals are, in root mean
     square, about `tolerance` standard deviations of their noise from where they would come to rest.
@@ -299,7 +299,7 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
             damping, easing = damping * ENTROPY_FIT.damping_factor, ENTROPY_FIT.damping_factor
         elif gained > ENTROPY_FIT.good_gain * forecast:
             damping = max(damping / easing, least)
-        # What rounding leaves is not to be gained.
+        # A gain as small as rounding cannot be had.
         quiet = quiet + 1 if forecast <= max(enough, 1e-13 * now.loss) else 0
         if gained > 0:
             now = tried
@@ -307,7 +307,7 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
 
 
 def _stiffness(curved: Callable[[Numbers], Numbers], residual: Numbers) -> float:
-    """The size of H along the residual, to begin with as δ."""
+    """The size of H along the residual: the first damping δ."""
     image = curved(residual)
     along = float(image @ residual)
     return float(image @ image) / along if along > 0 else 1.0

@@ -55,7 +55,7 @@ class Layout:
 
     @property
     def cells(self) -> int:
-        """How many cells all tables have together."""
+        """The number of cells of all tables."""
         return int(self.walk.start[-1])
 
     def slice(self, node: int) -> slice:
@@ -92,7 +92,7 @@ def lay_out(shape: CliqueForest, scopes: Iterable[Columns] = ()) -> Layout:
 
 
 def _root(node: int, parents: Sequence[int], cliques: int) -> int:
-    """The clique below which a node hangs; a clique itself."""
+    """The clique above a node; a clique is its own."""
     while node >= cliques:
         node = parents[node]
     return node
@@ -195,7 +195,7 @@ def _flatten(columns: Sequence[Columns], parents: Sequence[int], sizes: dict[str
 
 
 def _runs(axes: Columns, shape: tuple[int, ...], kept: Columns) -> tuple[int, bool, NDArray[np.int32]]:
-    """How the cells of a table fall into those of some of its columns, run by run.
+    """The map from the cells of a table to those of some of its columns, run by run.
 
     A run is a stretch of cells whose last columns are all kept (then they lie together there too) or all summed out
     (then they are one cell there); the array says, for each run, the cell in which it begins.
@@ -224,7 +224,7 @@ class Passes(NamedTuple):
 
 
 def hand_up(walk: Walk, node: int, messages: Floats, cells: Floats) -> None:
-    """Add what a node says of each state of its separator to the cells of its parent; a root has none."""
+    """Add the message of a node, a number for each state of its separator, to its parent; a root has none."""
     parent = walk.parent[node]
     if parent >= 0:
         length, cell = walk.runs[node], walk.start[parent]
@@ -241,7 +241,7 @@ def hand_up(walk: Walk, node: int, messages: Floats, cells: Floats) -> None:
 
 
 def hand_down(walk: Walk, node: int, cells: Floats, shares: Floats) -> None:
-    """Add the cells of a node's parent up to the states of its separator; a root has none."""
+    """Sum the cells of a node's parent to the states of its separator; a root has none."""
     parent = walk.parent[node]
     if parent >= 0:
         length, cell = walk.runs[node], walk.start[parent]
@@ -342,7 +342,7 @@ def differentiate(
 
 @memoize(1)
 def message_passes() -> Passes:
-    """All of them as machine code."""
+    """The three walks, compiled."""
     for shared in (hand_up, hand_down):
         jit.inline(shared)
     return Passes(jit.compiled(to_conditionals), jit.compiled(to_beliefs), jit.compiled(differentiate))

@@ -1,4 +1,4 @@
-"""Queries as the kernel takes them: products of weights of single columns, one after the other in flat arrays."""
+"""Queries in the form of the kernel `contract`: products of weights of single columns, in flat arrays."""
 
 from collections.abc import Iterable, Mapping
 from itertools import product as combinations
@@ -12,7 +12,7 @@ from discreet.query.product import Factor, Product
 from discreet.schema.domain import Domain
 from discreet.types import Ints, Numbers
 
-# A weight on several columns together is summed over their marginal, or taken apart into cells, if there are so few.
+# A weight on several columns together is expanded into cells up to this many; beyond, it is summed over a marginal.
 MOST_JOINT_CELLS = 2**16
 
 

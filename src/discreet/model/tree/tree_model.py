@@ -31,7 +31,7 @@ from discreet.types import Columns, Ints, Numbers
 
 
 def draw_rows(layout: Layout, directed: Numbers, alone: dict[str, int], number: int) -> Coded:
-    """So many rows; `alone` are the columns in no clique, with their sizes, which are uniform."""
+    """Draw `number` rows; `alone` has the sizes of the columns in no clique, which are uniform."""
     uniforms = _Uniforms(number * (2 * len(layout.columns) + 2 * len(alone)) + 1)
     rows: Coded = {}
     for node in range(len(layout.columns) - 1, -1, -1):
@@ -85,15 +85,15 @@ def _spread(state: Ints, chances: Numbers, uniforms: _Uniforms) -> Ints:
 
 # No tree with more cells than this is made: fitting it takes a few hundred MB.
 MOST_TREE_CELLS = 2**22
-# What marginals are kept: numbers of eight bytes, so 32 MB.
+# The cache of marginals holds this many numbers of eight bytes: 32 MB.
 _MOST_KEPT = 2**22
-# Marginals of so few cells are answered cell by cell.
+# Marginals of at most this many cells are answered cell by cell.
 _FEW_CELLS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Potential:
-    """What a scope adds to the logarithm of the distribution, and which of its parts were measured (None is all)."""
+    """The log-potential of a scope, and which of its parts were measured (None is all)."""
 
     columns: Columns
     parts: tuple[tuple[int, ...] | None, ...]
@@ -121,7 +121,7 @@ class Tree:
 
     @property
     def cells(self) -> int:
-        """How many cells the tables of the cliques have together: what `predicted_cells` said."""
+        """The number of cells of all clique tables, as `predicted_cells` foretold."""
         return int(self.directed.size)
 
     @cached_property
@@ -184,7 +184,7 @@ class Tree:
         return self.total * self._contract(np.array(begins, dtype=np.int64), flat, places, np.array([1.0, -1.0]))
 
     def rows(self, number: int) -> Coded:
-        """So many rows from the distribution; their counts vary less than those of independent rows."""
+        """Draw `number` rows; their counts vary less than those of independent rows."""
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
             raise BadParameter(f"number is {number!r}; it is a whole number of rows, at least 0.")
         drawn = draw_rows(self.layout, self.directed, self._alone, int(number))
@@ -302,7 +302,7 @@ def _potentials(values: Numbers, evidence: Evidence, layout: Layout) -> Iterable
 
 
 def _carry(start: Tree | None, evidence: Evidence, layout: Layout, domain: Domain) -> Numbers:
-    """The potentials to begin with: those of an earlier fit whose scope and parts are measured still, else 0."""
+    """The potentials at the start: those of an earlier fit whose scope and parts are still measured, else 0."""
     begin = np.zeros(evidence.starts[-1])
     if start is None:
         return begin
@@ -311,7 +311,7 @@ def _carry(start: Tree | None, evidence: Evidence, layout: Layout, domain: Domai
     before = {each.columns: each for each in start.potentials}
     for at, (scope, kinds) in enumerate(zip(evidence.scopes, evidence.kinds, strict=True)):
         found = before.get(scope)
-        # Entropy is largest only within the span of what is measured.
+        # The maximum-entropy potentials lie in the span of what is measured.
         if found is not None and (None in kinds or set(found.parts) <= set(kinds)):
             values = found.values.transpose(_order(scope, layout)).reshape(-1)
             begin[evidence.starts[at] : evidence.starts[at + 1]] = values
