@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery
-from discreet.ledger.legacy import text
+from discreet.ledger.legacy import version_1_text
 from discreet.plan.plan import Steps
 from discreet.query.linear import Linear
 from discreet.query.residual import Measurement, Residual
@@ -23,4 +23,4 @@ FIRST = {
 @pytest.mark.parametrize("steps", [(), tuple(FIRST)[:1], tuple(FIRST)], ids=["none", "one", "all"])
 def test_keys_of_the_first_ledgers_are_recognised(steps):
     texts = [FIRST[step] for step in steps]
-    assert text(Steps(steps)) == f"Steps(steps=({', '.join(texts)}{',' if len(texts) == 1 else ''}))"
+    assert version_1_text(Steps(steps)) == f"Steps(steps=({', '.join(texts)}{',' if len(texts) == 1 else ''}))"

@@ -85,7 +85,7 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("value", "written"), WRITTEN, ids=[written[:20] for _, written in WRITTEN])
 def test_a_value_is_written_as_it_was(value, written):
-    assert legacy.text(value) == written
+    assert legacy.version_1_text(value) == written
 
 
 def test_the_print_of_a_column_and_of_a_domain_are_what_they_were():
@@ -95,4 +95,4 @@ def test_the_print_of_a_column_and_of_a_domain_are_what_they_were():
 
 def test_a_class_that_version_1_did_not_write_is_refused():
     with pytest.raises(AssertionError):
-        legacy.text(Product(()))
+        legacy.version_1_text(Product(()))

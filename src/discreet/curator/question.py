@@ -187,22 +187,24 @@ def read_question(question: Askable, domain: Domain, table: str) -> ParsedQuesti
             return _read_text(question, domain, table)
         case Predicate():
             counted = Part("count", count(domain, question))
-            return ParsedQuestion((counted,), (), legacy.text(question), _counted(table, question))
+            return ParsedQuestion((counted,), (), legacy.version_1_text(question), _counted(table, question))
         case Select():
-            return _of_select(question, domain, legacy.text(question))
+            return _of_select(question, domain, legacy.version_1_text(question))
         case Linear():
             require_light_rows([question], domain)
-            return ParsedQuestion((Part("value", question),), (), legacy.text(question))
+            return ParsedQuestion((Part("value", question),), (), legacy.version_1_text(question))
         case Marginal():
             require_numbers(question.size(domain), MOST_ANSWER_ROWS)
             if question.weight is not None:
                 require_light_rows([question.weight], domain)
-            return ParsedQuestion((Part("value", question),), question.columns, legacy.text(question))
+            return ParsedQuestion((Part("value", question),), question.columns, legacy.version_1_text(question))
         case Ratio(numerator, denominator):
             require_light_rows([numerator, denominator], domain)
             if denominator.range(domain)[1] <= 0:
                 raise BadQuery("the denominator is never above 0, so there is no quotient. Change the signs of both.")
-            return ParsedQuestion((Part("value", numerator, denominator, 0, (-inf, inf)),), (), legacy.text(question))
+            return ParsedQuestion(
+                (Part("value", numerator, denominator, 0, (-inf, inf)),), (), legacy.version_1_text(question)
+            )
     raise BadQuery(
         f'a {type(question).__name__} is not a question. Give SQL, a condition such as "age >= 65", a predicate made '
         "with col(), or a query such as Marginal(['age', 'sex'])."
@@ -317,7 +319,7 @@ def keyed(
     # As version 1 wrote it: all queries in one list, the layout with conditions as texts; and before that the accuracy,
     # as it was represented.
     asked = [each for one in parts for part in one for each in part]
-    first = dumps([kind, asked, [_layout(parsed, legacy.text) for parsed in batch], how])
+    first = dumps([kind, asked, [_layout(parsed, legacy.version_1_text) for parsed in batch], how])
     fields = {name: getattr(accuracy, name) for name in ("error", "confidence", "epsilon", "joint")}
     old = legacy.named("Wish", **fields)
     return Keyed(own_key(key), body, (first.encode(), dumps([asked, old]).encode()))

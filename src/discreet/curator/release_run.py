@@ -131,7 +131,7 @@ class Teller(Executor):
         """One request of a procedure, paid and done; under a key it is bound to the event, the reason and the steps."""
         if paying.keyed is not None:
             plain = None if steps is None else [step_to_plain(step, self._prints) for step in steps.steps]
-            older = legacy.text((event, why, "" if steps is None else legacy.text(steps))).encode()
+            older = legacy.version_1_text((event, why, "" if steps is None else legacy.version_1_text(steps))).encode()
             bound = Keyed(paying.keyed.key, key_body("request", [event_to_plain(event), why, plain]), (older,))
             paying = replace(paying, keyed=bound)
         done = self.transact(self._payment(event, why, paying), draw)
@@ -296,7 +296,7 @@ def _request(key: str, goal: Goal, budget: Budget, method: str, limits: Limits) 
     weights = [[list(columns), weight] for columns, weight in goal.weights]
     asked = [goal.describe, weights, given, method, [limits.seconds, limits.memory]]
     named = legacy.named("Limits", seconds=limits.seconds, memory=limits.memory)
-    older = f"({', '.join(map(legacy.text, (goal.describe, goal.weights, budget, method)))}, {named})"
+    older = f"({', '.join(map(legacy.version_1_text, (goal.describe, goal.weights, budget, method)))}, {named})"
     return Keyed(key, key_body("release", asked), (dumps(["release", *asked]).encode(), older.encode()))
 
 

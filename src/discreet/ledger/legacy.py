@@ -54,10 +54,10 @@ _NAMED: dict[type, tuple[str, str]] = {
 }
 
 
-def text(value: Any) -> str:
+def version_1_text(value: Any) -> str:
     """A value as version 1 wrote it.
 
-    >>> text((event.Pure(1), "why", [Unit()]))
+    >>> version_1_text((event.Pure(1), "why", [Unit()]))
     "(Pure(epsilon=Fraction(1, 1)), 'why', [Unit(key=None, contributions=1, neighbors='add_remove')])"
     """
     kind = type(value)
@@ -68,11 +68,11 @@ def text(value: Any) -> str:
     if kind in _OWN:
         return _OWN[kind](value)
     if kind is tuple:
-        return f"({', '.join(map(text, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(version_1_text, value))}{',' * (len(value) == 1)})"
     if kind is list:
-        return f"[{', '.join(map(text, value))}]"
+        return f"[{', '.join(map(version_1_text, value))}]"
     if kind is dict:
-        return f"{{{', '.join(f'{text(key)}: {text(each)}' for key, each in value.items())}}}"
+        return f"{{{', '.join(f'{version_1_text(key)}: {version_1_text(each)}' for key, each in value.items())}}}"
     # Numbers, texts, dates: their representation is Python's, and no class of ours.
     assert not kind.__module__.startswith("discreet"), f"version 1 wrote no {kind.__name__}"
     return repr(value)
@@ -84,12 +84,12 @@ def named(name: str, /, **fields: Any) -> str:
     >>> named("Limits", seconds=3.0)
     'Limits(seconds=3.0)'
     """
-    return f"{name}({', '.join(f'{field}={text(value)}' for field, value in fields.items())})"
+    return f"{name}({', '.join(f'{field}={version_1_text(value)}' for field, value in fields.items())})"
 
 
 def domain_print(domain: Domain) -> str:
     """The same of all columns of a table."""
-    return sha256(text(domain).encode()).hexdigest()[:16]
+    return sha256(version_1_text(domain).encode()).hexdigest()[:16]
 
 
 def _linear(query: Linear) -> str:
@@ -98,8 +98,8 @@ def _linear(query: Linear) -> str:
 
 
 def _marginal(query: Marginal) -> str:
-    weight = "" if query.weight is None else f", weight={text(query.weight)}"
-    return f"Marginal(columns={text(query.columns)}{weight})"
+    weight = "" if query.weight is None else f", weight={version_1_text(query.weight)}"
+    return f"Marginal(columns={version_1_text(query.columns)}{weight})"
 
 
 def _budget(budget: Budget) -> str:
@@ -109,7 +109,7 @@ def _budget(budget: Budget) -> str:
 
 
 _OWN: dict[type, Callable[[Any], str]] = {
-    Domain: lambda domain: f"Domain({text(dict(domain.columns))})",
+    Domain: lambda domain: f"Domain({version_1_text(dict(domain.columns))})",
     Categories: column_text,
     Integers: column_text,
     Bins: column_text,
@@ -117,10 +117,10 @@ _OWN: dict[type, Callable[[Any], str]] = {
     Marginal: _marginal,
     Budget: _budget,
     Everyone: lambda _: "everyone",
-    Compare: lambda asked: f"col({text(asked.column)}) {asked.operator} {text(asked.value)}",
-    IsIn: lambda asked: f"col({text(asked.column)}).isin({text(list(asked.values))})",
-    IsMissing: lambda asked: f"col({text(asked.column)}).is_missing()",
-    And: lambda asked: " & ".join(f"({text(part)})" for part in asked.parts),
-    Or: lambda asked: " | ".join(f"({text(part)})" for part in asked.parts),
-    Not: lambda asked: f"~({text(asked.part)})",
+    Compare: lambda asked: f"col({version_1_text(asked.column)}) {asked.operator} {version_1_text(asked.value)}",
+    IsIn: lambda asked: f"col({version_1_text(asked.column)}).isin({version_1_text(list(asked.values))})",
+    IsMissing: lambda asked: f"col({version_1_text(asked.column)}).is_missing()",
+    And: lambda asked: " & ".join(f"({version_1_text(part)})" for part in asked.parts),
+    Or: lambda asked: " | ".join(f"({version_1_text(part)})" for part in asked.parts),
+    Not: lambda asked: f"~({version_1_text(asked.part)})",
 }

@@ -44,7 +44,7 @@ def paid(
     payment = Payment(event, why, table, analyst)
     if key is not None:
         queries = [query_to_plain(query) for query in asked]
-        older = dumps([why, legacy.text(event), queries]).encode()
+        older = dumps([why, legacy.version_1_text(event), queries]).encode()
         body = key_body("synthetic", [why, event_to_plain(event), queries])
         payment = replace(payment, key=key, body=body, older=(older,))
     return transact(ledger, payment, release, _CODEC, Access(table.touch, table.snapshot)).result

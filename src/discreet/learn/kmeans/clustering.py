@@ -239,7 +239,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         body = key_body(
             "kmeans", {**what, "grid": _grid_to_plain(points.grid), "unit": _unit_to_plain(points.unit), "how": how}
         )
-        older = dumps([why, *map(legacy.text, (event, points.grid, points.unit)), *how]).encode()
+        older = dumps([why, *map(legacy.version_1_text, (event, points.grid, points.unit)), *how]).encode()
         return replace(payment, key=own_key(self.key), body=body, older=(older,))
 
     @property
