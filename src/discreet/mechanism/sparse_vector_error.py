@@ -34,7 +34,7 @@ def discrete_laplace_tail(least: Numbers | float, scale: float) -> Numbers:
 
 
 def pass_chance(*, scales: tuple[float, float], threshold: int, error: int, queries: int, runs: int) -> float:
-    """At most: Pr[a model that is off by more than `error` passes at least one of so many tests].
+    """At most: Pr[a model that is off by more than `error` passes at least one of these tests].
 
     A test of a model that is off by v passes if v + b < T + a; worst is v = error + 1 every time, behind the highest
     of the runs' thresholds.
@@ -44,7 +44,7 @@ def pass_chance(*, scales: tuple[float, float], threshold: int, error: int, quer
 
 
 def alarm_chance(*, scales: tuple[float, float], threshold: int, off: int, queries: int, runs: int) -> float:
-    """At most: Pr[a model that is off by at most `off` fails at least one of so many tests], up or down."""
+    """At most: Pr[a model that is off by at most `off` fails at least one of these tests], up or down."""
     first, second = scales
 
     def either_side(z: Numbers) -> Numbers:
@@ -56,7 +56,7 @@ def alarm_chance(*, scales: tuple[float, float], threshold: int, off: int, queri
 
 
 def _joint(scale: float, chance: Callable[[Numbers], Numbers], times: int, runs: int, *, rising: bool) -> float:
-    """Σ_z Pr[a = z] (1 − (1 − chance(z))^times), with a the largest of so many draws if the chance rises with z.
+    """Σ_z Pr[a = z] (1 − (1 − chance(z))^times), with a the largest of several draws if the chance rises with z.
 
     If it falls, a is the smallest of them.
     """

@@ -51,7 +51,7 @@ def mean_targets(
 ) -> tuple[Target, Target]:
     """The targets of a total and of the number of its values, so that their mean is good enough.
 
-    `error` is that of the mean of about so many `rows`; `spread` is how far a mean can be from the centre.
+    `error` is that of the mean of about this number of `rows`; `spread` is how far a mean can be from the centre.
     """
     if known.jointly_gaussian:
         z = normal_quantile(confidence, joint)

@@ -59,7 +59,7 @@ class Token:
     revoked: str | None = None
     revoked_by: str | None = None
 
-    def stands(self, now: datetime) -> bool:
+    def is_valid(self, now: datetime) -> bool:
         """Whether it is neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or now.isoformat() < self.expires)
 
@@ -126,10 +126,10 @@ class Tokens:
         with self._lock:
             age = monotonic() - self._read_at
             # An unknown token may be new; but guesses must not keep the database busy.
-            if age > FRESH or (age > SOON and not self._found.get(digest, _NOBODY).stands(now)):
+            if age > FRESH or (age > SOON and not self._found.get(digest, _NOBODY).is_valid(now)):
                 self._found, self._read_at = self._read(), monotonic()
             found = self._found.get(digest, _NOBODY)
-        return found if found.stands(now) else None
+        return found if found.is_valid(now) else None
 
     def close(self) -> None:
         """Give back the connections."""

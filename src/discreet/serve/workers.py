@@ -26,7 +26,7 @@ def prepare(settings: Settings) -> str | None:
     """Open everything once, so that errors show before a worker starts. Returns the owner's token if it is new."""
     registry = Registry(settings)
     try:
-        if any(token.role == "owner" and token.stands(datetime.now(UTC)) for token in registry.tokens.list()):
+        if any(token.role == "owner" and token.is_valid(datetime.now(UTC)) for token in registry.tokens.list()):
             return None
         return registry.tokens.create("owner", "owner", by="the start of the server")
     finally:

@@ -68,7 +68,7 @@ def neighboring_tables(
 
 
 def neighboring_rows(categories: int, rows: int) -> Iterator[tuple[CellCounts, CellCounts]]:
-    """Every pair of lists of so many categories, one for each row, that differ in one row: for the local model.
+    """Every pair of lists of categories, one for each row, that differ in one row: for the local model.
 
     >>> list(neighboring_rows(2, 1))
     [((0,), (1,))]

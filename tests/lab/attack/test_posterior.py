@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter
 from discreet.lab.attack import attack_by_posterior, belief, best_guess, posterior
-from discreet.lab.attack.posterior import fair_prior, loss_allowed, released, tables, told
+from discreet.lab.attack.posterior import fair_prior, loss_allowed, released, tables, without_noise
 from discreet.mechanism import laplace, name_and_shame, randomized_response
 
 ROWS = 3
@@ -44,7 +44,7 @@ def test_half_the_noise_breaks_the_bound():
 
 @pytest.mark.parametrize("query", [sum, lambda table: 2 * round(sum(table) / 2)])
 def test_exact_and_rounded_counts_reveal_all(query):
-    found = belief(fair_prior(ROWS), told(query))
+    found = belief(fair_prior(ROWS), without_noise(query))
     assert (found.odds, found.conclusions, found.sure) == (inf, inf, 1)
 
 
@@ -61,7 +61,7 @@ def test_randomized_response_on_one_row_is_bayes_rule():
 
 def test_an_outcome_that_cannot_happen_is_refused():
     with pytest.raises(BadParameter, match="cannot happen"):
-        posterior({(0,): 1.0}, told(sum), 1)
+        posterior({(0,): 1.0}, without_noise(sum), 1)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])

@@ -15,7 +15,7 @@ from discreet.lab.attack.attack_outcome import Kind, Learnt, Outcome, Roc
 from discreet.lab.attack.differencing import difference, point
 from discreet.lab.attack.limit import best_guess, largest_area, luckiest_area, luckiest_share, secret_budget
 from discreet.lab.attack.people import COIN, People, rows_of, weights
-from discreet.lab.attack.posterior import alike_prior, belief, fair_prior, released, told
+from discreet.lab.attack.posterior import alike_prior, belief, fair_prior, released, without_noise
 from discreet.lab.attack.random_questions import cell_mask, random_questions
 from discreet.lab.attack.reconstruction import Method, guess_from_cells, reconstruct, share_right
 from discreet.lab.attack.target import Answering, answering, rounded
@@ -187,7 +187,7 @@ def attack_by_posterior(*, epsilon: Number = 1, rows: int = 4) -> Outcome:
     number = whole("rows", rows, least=2, most=8)
     fair, alike = fair_prior(number), alike_prior(number)
     noisy = released(laplace(epsilon=epsilon, sensitivity=1), lambda table: [sum(table)], number)
-    exact, coarse = told(sum), told(lambda table: 2 * round(sum(table) / 2))
+    exact, coarse = without_noise(sum), without_noise(lambda table: 2 * round(sum(table) / 2))
     beliefs = [belief(prior, noisy) for prior in (fair, alike)]
     odds, conclusions = max(each.odds for each in beliefs), max(each.conclusions for each in beliefs)
     e = explain(epsilon=epsilon).epsilon

@@ -53,10 +53,10 @@ def released(mechanism: Any, query: Callable[[Table], Sequence[int]], rows: int)
     return lambda table: plain[values[table]]
 
 
-def told(query: Callable[[Table], Any]) -> Released:
+def without_noise(query: Callable[[Table], Any]) -> Released:
     """A release without noise: the exact answer, or a rounded one.
 
-    >>> told(sum)((0, 1))
+    >>> without_noise(sum)((0, 1))
     {1: 1.0}
     """
     return lambda table: {query(table): 1.0}
@@ -65,7 +65,7 @@ def told(query: Callable[[Table], Any]) -> Released:
 def posterior(prior: Mapping[Table, float], release: Released, outcome: Any) -> dict[Table, float]:
     """Bayes: how likely each table is to somebody with this prior who has seen this outcome.
 
-    >>> posterior({(0,): 0.5, (1,): 0.5}, told(sum), 1)
+    >>> posterior({(0,): 0.5, (1,): 0.5}, without_noise(sum), 1)
     {(0,): 0.0, (1,): 1.0}
     """
     joint = {table: chance * release(table).get(outcome, 0.0) for table, chance in prior.items()}
@@ -85,7 +85,7 @@ def belief(prior: Mapping[Table, float], release: Released, *, person: int = 0, 
     >>> from discreet.mechanism import laplace
     >>> prior = {table: 1 / 8 for table in tables(3)}
     >>> noisy = belief(prior, released(laplace(epsilon=1, sensitivity=1), lambda table: [sum(table)], rows=3))
-    >>> round(noisy.odds, 3), noisy.conclusions < 7.39, belief(prior, told(sum)).odds
+    >>> round(noisy.odds, 3), noisy.conclusions < 7.39, belief(prior, without_noise(sum)).odds
     (2.718, True, inf)
 
     [000 Prop. 6; 002 Thm. 3.1]

@@ -27,8 +27,8 @@ def reconstruct(matrix: Numbers, answers: Numbers, *, method: Method = "linear")
 
     [DN03, Thm. 5; 000 §1]
     """
-    told = np.isfinite(answers)
-    weights, values = np.asarray(matrix, dtype=np.float64)[told], np.asarray(answers, dtype=np.float64)[told]
+    answered = np.isfinite(answers)
+    weights, values = np.asarray(matrix, dtype=np.float64)[answered], np.asarray(answers, dtype=np.float64)[answered]
     if not len(values):
         return np.full(np.shape(matrix)[1], 0.5)
     if method == "squares":

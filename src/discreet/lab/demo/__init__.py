@@ -29,7 +29,7 @@ PLACES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 
 def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
-    """Ask so many questions, show what became of them, and write the report (nowhere, if None)."""
+    """Ask a number of questions, show their outcomes, and write the report (nowhere, if None)."""
     if report is not None:
         _make_room(report)
     console, table = Console(highlight=False), load_adult()

@@ -37,12 +37,12 @@ class Reply:
 
     @property
     def free(self) -> bool:
-        """Whether it followed from what was already told."""
+        """Whether it followed from earlier answers, and was free."""
         return self.answer is not None and getattr(self.answer, "origin", None) == "known"
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The numbers that were told."""
+        """The released numbers."""
         return np.atleast_1d(np.asarray(self.answer.value if self.answer else [], dtype=np.float64))
 
     @property

@@ -40,7 +40,7 @@ class Condition:
 
     @property
     def sql(self) -> str:
-        """As it stands after WHERE."""
+        """The condition in SQL, as after WHERE."""
         texts = [str(value) if isinstance(value, int) else f"'{value}'" for value in self.values]
         match self.operator:
             case "BETWEEN":
@@ -139,7 +139,7 @@ class Draws:
         return items[bisect(sums, self.share() * sums[-1])]
 
     def several(self, items: Sequence[Item], number: int) -> tuple[Item, ...]:
-        """So many different popular ones, in the order of the list."""
+        """Distinct items, popular ones more often, in the order of the list."""
         chosen = set[int]()
         while len(chosen) < min(number, len(items)):
             chosen.add(self.popular(range(len(items))))
@@ -169,7 +169,7 @@ def _groups(draws: Draws, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _multiple(sql: str) -> float:
-    """By the text, so that whoever asks the same question wants the same error."""
+    """Chosen by the text, so that the same question always has the same error."""
     share = int.from_bytes(sha256(sql.encode()).digest()[:6], "big") / 2**48
     sums = list(accumulate(weight for _, weight in ERRORS))
     return ERRORS[bisect(sums, share * sums[-1])][0]

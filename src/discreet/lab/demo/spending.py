@@ -44,7 +44,7 @@ class Spending:
         return next((place for place, used in enumerate(self.used) if used > 1), len(self.used))
 
     def epsilon(self, place: int) -> float:
-        """What was spent after so many questions, as an epsilon at the budget's delta."""
+        """The epsilon, at the budget's delta, that was spent after `place` questions."""
         if self.adds == "epsilon":
             return self.used[place - 1] * float(self.budget.epsilon)
         return _epsilon_of_squares(self.used[place - 1], self.budget)

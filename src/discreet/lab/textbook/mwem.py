@@ -31,7 +31,7 @@ from discreet.source.query_sensitivity import sensitivity_of
 from discreet.source.table import Table
 from discreet.types import Ints, Numbers
 
-# Up to so many weights are computed, and so many that are not zero are kept, twelve bytes each.
+# The most weights that are computed, and the most nonzero ones that are kept, of twelve bytes each.
 MOST_WEIGHTS, MOST_KEPT = 2**30, 2**26
 
 
@@ -177,7 +177,7 @@ def expected_rows(model: Dense, batch: Batch) -> Ints:
 
 
 def plan_rounds(rounds: int, moves: Sensitivity, *, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Rounds:
-    """The mechanisms of so many rounds, each with its share of the budget; `moves` is the sensitivity of all queries.
+    """The mechanisms of all rounds, each with its share of the budget; `moves` is the sensitivity of all queries.
 
     One query moves by at most the largest move of any (linf), and so does a surprise.
     """

@@ -37,7 +37,7 @@ SECONDS_A_COUNT, SECONDS_A_CELL = 1e-5, 1.2e-7
 
 
 def too_many(goal: Goal, questions: int | None = None) -> str:
-    """Why no rounds can be made for a goal, or for so many questions; empty if they can."""
+    """Why MWEM cannot run on a goal, or on this number of questions; empty if it can."""
     counts, domain = number_of_cells(goal) if questions is None else questions, goal.domain
     if domain.size > MOST_CELLS:
         return (
@@ -158,7 +158,7 @@ def started(known: Known, rows: float) -> Dense:
 
 
 def _learn_known(learner: Learner, known: Known, counts: Sequence[Linear], units: Fraction) -> None:
-    """Learn counts that were measured before, as well as so many units would do."""
+    """Learn counts that were measured before, at least as precisely as `units` would measure them."""
     for place, question in enumerate(counts):
         told = known.direct_answers.get(question)
         if told is not None and told.variance <= known.query_step(question, units).variance:

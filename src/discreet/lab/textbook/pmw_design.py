@@ -90,7 +90,7 @@ class Design:
 
 
 def session_event(runs: int, epsilon: Fraction, rows_scale: Fraction | None, moves: int) -> Event:
-    """So many runs, and the number of rows where it is private."""
+    """The event of all runs, and of the number of rows where it is private."""
     whole: Event = AboveThreshold(epsilon) if runs == 1 else Repeat(AboveThreshold(epsilon), runs)
     return whole if rows_scale is None else Compose((Laplace(rows_scale, Fraction(moves)), whole))
 
@@ -199,7 +199,7 @@ def _longest(terms: Terms, error: int) -> Design:
 
 
 def _cheapest(gate: Gate, terms: Terms, error: int, updates: int) -> Design:
-    """The smallest epsilon, to three digits, at which this error and so many updates can be promised."""
+    """The smallest epsilon, to three digits, at which this error and number of updates can be promised."""
     low, high = Fraction(0), gate.epsilon
 
     def at(epsilon: Fraction) -> Design:

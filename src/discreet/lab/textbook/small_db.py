@@ -118,7 +118,7 @@ def rows_of(domain: Domain, cells: "Sequence[int] | NDArray[np.int64]", *, scale
 
 
 def sample_size(queries: int, alpha: Number, *, notes: Notes = "001") -> int:
-    """How many rows drawn from a table answer so many queries within `alpha` of the truth, all of them, as fractions.
+    """How many rows drawn from a table answer this many queries within `alpha` of the truth, all of them, as fractions.
 
     The lectures' two constants: ln k/a² (001; with k > 2 such a sample exists) and 8 ln k/a² (003, Lemma 3). BLR's
     range is the second one at a/2, 32 ln k/a².
@@ -153,7 +153,7 @@ def promised_error(*, queries: int, cells: int, rows: int, epsilon: Number, beta
 
 
 def sampled_rows(counts: "Sequence[int] | NDArray[np.int64]", number: int) -> NDArray[np.int64]:
-    """The cells of so many rows, drawn with replacement from a *public* histogram: what the sampling lemma is about.
+    """The cells of `number` rows, drawn with replacement from a *public* histogram: what the sampling lemma is about.
 
     >>> sampled_rows([0, 5, 0], 2).tolist()
     [1, 1]
@@ -281,7 +281,7 @@ def small_db_forecast(brief: Brief, rows: float) -> Forecast:
 
 
 def _possible(goal: Goal, few: int) -> bool:
-    """Whether all tables of so many rows can be looked at; rows that no question tells apart are looked at once."""
+    """Whether all tables of `few` rows can be enumerated; cells that no question distinguishes are of one kind."""
     counts, cells = number_of_cells(goal), goal.domain.size
     kinds = prod(goal.domain[name].size for name in {name for scope in goal.scopes for name in scope})
     return (

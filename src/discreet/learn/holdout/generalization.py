@@ -247,7 +247,7 @@ class Population:
     transfer: float
     rising: bool = False
 
-    def told(self, steps: int) -> float:
+    def released_value(self, steps: int) -> float:
         """A noisy sum as the value that is released: on the grid, from 0 to 1."""
         return min(max(floor(steps * self.values / (self.rows * GRID) + 0.5), 0), self.values) / self.values
 

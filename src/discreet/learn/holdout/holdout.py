@@ -136,7 +136,7 @@ class Holdout(HeldSession):
             found = self._checks.apart(above, below, guess)
             if found is None:
                 return self._told(trained / (self._train.size * GRID), self.design.pass_error, "training", asked, hits)
-            value = self.population.told(found)
+            value = self.population.released_value(found)
             run = self._checks.taken()
             self._account.keep("holdout: a check, paid when it was opened", asked=asked, value=value)
             self._checks.put_back(run)

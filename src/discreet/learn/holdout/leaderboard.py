@@ -136,7 +136,7 @@ class Leaderboard(HeldSession):
             improved = False
             if found is not None:
                 # What is recorded is what is released: the best, which never falls. A value below it is not released.
-                value = max(self.population.told(found), self.best)
+                value = max(self.population.released_value(found), self.best)
                 improved = value > self.best
                 run = self._checks.taken()
                 self._account.keep("leaderboard: an improvement, paid when it was opened", asked=asked, value=value)
