@@ -100,7 +100,7 @@ def test_a_model_costs_its_pieces_and_a_constant():
     forecast = discreet.plan.model_forecast
     for count in (3, 10):
         names = tuple(FORTY)[:count]
-        pieces = forecast.TOTAL + forecast.SINGLE * count + forecast.PAIR * comb(count, 2)
+        pieces = forecast.TOTAL_UNITS + forecast.SINGLE_UNITS * count + forecast.PAIR_UNITS * comb(count, 2)
         assert model_units(names, FORTY) == pytest.approx(pieces + forecast.JOINED * count + forecast.REST)
     wide = Domain({"a": Categories(list("uvwxyz")), "b": Boolean()})
     assert model_units(("a", "b"), wide) >= model_units(("b",), wide)
