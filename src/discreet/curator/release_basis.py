@@ -30,13 +30,14 @@ from discreet.types import Columns
 class Fitted:
     """What was known of some columns when a release began, merged; and the records of what it measured itself.
 
-    A block has its columns, the precision of each piece, and the estimates; what was told of a marginal its noise too.
+    A block has its columns, the precision of each residual, and the estimates. A marginal that was measured whole (in
+    `direct`) has its noise too.
     All are in the order of their columns, whatever the order in which they were learnt.
     """
 
     estimator: type[Known]
     blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
-    told: tuple[tuple[Columns, DirectAnswer], ...] = ()
+    direct: tuple[tuple[Columns, DirectAnswer], ...] = ()
     wholes: tuple[MeasuredMarginal, ...] = ()
     own: tuple[bytes, ...] = ()
 
@@ -52,7 +53,7 @@ class Fitted:
             block.precision, block.values = precision.copy(), values.copy()
             block.version += 1
             known.lattice.version += 1
-        known.direct_answers.update((Marginal(columns), told) for columns, told in self.told)
+        known.direct_answers.update((Marginal(columns), direct) for columns, direct in self.direct)
         known.marginals.extend(self.wholes)
         known.version += 1
         prints = Prints(schema.domain)
@@ -71,7 +72,7 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
         for columns, block in known.lattice.blocks.items()
         if block.values is not None and names.issuperset(columns)
     ]
-    told = [
+    direct = [
         (question.columns, found)
         for question, found in known.direct_answers.items()
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns)
@@ -81,7 +82,7 @@ def fitted_to(known: Known, goal: Goal) -> Fitted:
     return Fitted(
         type(known),
         tuple(sorted(blocks, key=lambda block: block[0])),
-        tuple(sorted(told, key=lambda each: each[0])),
+        tuple(sorted(direct, key=lambda each: each[0])),
         tuple(sorted(wholes, key=lambda whole: (whole.columns, whole.scale, whole.noises, _listed(whole.values)))),
     )
 
@@ -91,11 +92,13 @@ def fitted_to_plain(fitted: Fitted) -> tuple[dict[str, Any], dict[str, NDArray[A
     arrays: dict[str, NDArray[Any]] = {}
     for place, (_, precision, values) in enumerate(fitted.blocks):
         arrays |= {f"precision{place}": precision, f"block{place}": values}
-    arrays |= {f"told{place}": told.values for place, (_, told) in enumerate(fitted.told)}
+    arrays |= {f"told{place}": direct.values for place, (_, direct) in enumerate(fitted.direct)}
     arrays |= {f"whole{place}": np.asarray(whole.values) for place, whole in enumerate(fitted.wholes)}
     plain = {
         "blocks": [list(columns) for columns, _, _ in fitted.blocks],
-        "told": [[list(columns), each.variance, _text(each.sigma), _text(each.scale)] for columns, each in fitted.told],
+        "told": [
+            [list(columns), each.variance, _text(each.sigma), _text(each.scale)] for columns, each in fitted.direct
+        ],
         "wholes": [[list(whole.columns), str(whole.scale), whole.noises] for whole in fitted.wholes],
     }
     return plain, arrays
@@ -109,7 +112,7 @@ def fitted_from_plain(
         (tuple(columns), arrays[f"precision{place}"], arrays[f"block{place}"])
         for place, columns in enumerate(plain["blocks"])
     ]
-    told = [
+    direct = [
         (tuple(columns), DirectAnswer(arrays[f"told{place}"], float(variance), _fraction(sigma), _fraction(scale)))
         for place, (columns, variance, sigma, scale) in enumerate(plain["told"])
     ]
@@ -123,7 +126,9 @@ def fitted_from_plain(
         )
         for place, (columns, scale, noises) in enumerate(plain["wholes"])
     ]
-    return Fitted(LaplaceMarginals if pure else GaussianLattice, tuple(blocks), tuple(told), tuple(wholes), tuple(own))
+    return Fitted(
+        LaplaceMarginals if pure else GaussianLattice, tuple(blocks), tuple(direct), tuple(wholes), tuple(own)
+    )
 
 
 def _listed(values: NDArray[Any] | None) -> list[Any]:

@@ -228,7 +228,7 @@ def _failing(ledger: Ledger, receipt: Receipt, payment: Payment) -> Iterator[Non
     try:
         yield
     except SourceFailed as error:
-        # If not even this can be written, a repetition is told that the answer was lost.
+        # If not even this can be written, a repeated request fails: its answer was lost.
         with suppress(DiscreetError):
             ledger.record(receipt, FAILED)
         raise SourceFailed(f"{error} {_charged(receipt, payment)}") from None

@@ -66,7 +66,7 @@ def bars_figure(title: str, labels: Sequence[str], values: Numbers, write: Calla
     right = HALF_PAGE - LETTER_WIDTH * max(map(len, texts), default=0) - 8
     most = max(float(values.max(initial=0.0)), 1e-300)
     shapes = []
-    for row, (label, value, told) in enumerate(zip(labels, values.tolist(), texts, strict=True)):
+    for row, (label, value, number_shown) in enumerate(zip(labels, values.tolist(), texts, strict=True)):
         top = row * ROW_HEIGHT
         shapes += [
             text_element(left - 8, top + 14, short(label), "name", "end"),
@@ -76,9 +76,9 @@ def bars_figure(title: str, labels: Sequence[str], values: Numbers, write: Calla
                 (right - left) * max(value, 0.0) / most,
                 ROW_HEIGHT - 6,
                 "bar",
-                f"{visible(label)}: {told}",
+                f"{visible(label)}: {number_shown}",
             ),
-            text_element(HALF_PAGE, top + 14, told, "number", "end"),
+            text_element(HALF_PAGE, top + 14, number_shown, "number", "end"),
         ]
     shapes.append(line([(left, 0), (left, ROW_HEIGHT * len(texts))], "axis"))
     return drawing(HALF_PAGE, ROW_HEIGHT * len(texts) + 2, title, shapes)
@@ -106,8 +106,10 @@ def heat_figure(
         if strength >= 0.02:
             shapes.append(filled_rectangle(*place, wide - 1, high - 1, "cell" if numbered else "bar", hint, strength))
         if numbered:
-            told = f"{100 * count / whole:.1f}"
-            shapes.append(text_element(place[0] + wide / 2, place[1] + high / 2 + 4, told, "small number", "middle"))
+            number_shown = f"{100 * count / whole:.1f}"
+            shapes.append(
+                text_element(place[0] + wide / 2, place[1] + high / 2 + 4, number_shown, "small number", "middle")
+            )
     bottom = high * counts.shape[0]
     shapes += _side(labels[0], left, high)
     shapes += _below(labels[1], left, bottom, wide)
@@ -138,9 +140,9 @@ def matrix_figure(title: str, names: Sequence[str], values: Numbers) -> str:
             hint = f"{visible(names[row])}, {visible(names[column])}: {value:.3f}"
             shapes.append(filled_rectangle(*place, side - 1, high - 1, "cell" if numbered else "bar", hint, strength))
             if numbered:
-                told = f"{value:.2f}".removeprefix("0")
+                number_shown = f"{value:.2f}".removeprefix("0")
                 shapes.append(
-                    text_element(place[0] + side / 2, place[1] + high / 2 + 4, told, "small number", "middle")
+                    text_element(place[0] + side / 2, place[1] + high / 2 + 4, number_shown, "small number", "middle")
                 )
     bottom = high * (number - 1)
     shapes += _below(names[:-1], left, bottom, side)

@@ -60,7 +60,7 @@ def dependence(counts: Numbers) -> float:
 def gathered(
     labels: Sequence[str], counts: Numbers, axis: int, *, ordered: bool, most: int
 ) -> tuple[list[str], Numbers]:
-    """At most so many cells along an axis: neighbours put together if they are ordered, otherwise the smallest ones.
+    """At most `most` cells along an axis: neighbours put together if they are ordered, otherwise the smallest ones.
 
     >>> labels, counts = gathered(["a", "b", "c", "d"], np.array([5.0, 1.0, 7.0, 2.0]), 0, ordered=False, most=3)
     >>> labels, counts.tolist()
@@ -94,17 +94,17 @@ def _head(card: Card) -> str:
     sure = "rows: their number is public" if card.rows_error == 0 else "rows, about"
     if card.rows_error:
         sure = f"rows, ± {error_text(card.rows_error)}"
-    told = [
+    facts = [
         (f"ε = {float(card.budget.epsilon):g}", f"the budget of this release, {_delta(card)}"),
         (rows, sure),
         (f"{len(card.columns):,}", "column" if len(card.columns) == 1 else "columns"),
     ]
     if card.errors:
-        told.append((error_text(card.error), f"mean L1 error of {card.goal}, as a share of the rows: estimated"))
+        facts.append((error_text(card.error), f"mean L1 error of {card.goal}, as a share of the rows: estimated"))
     return f"""<h1>{shown(visible(card.table))}: a private release</h1>
 <p class="lead">Synthetic rows, and answers to any counting question, made from noisy counts of a table that stays
 private. <b>Neighbours: {shown(card.unit.describe)}.</b> Everything on this page is part of the release.</p>
-{tiles(told)}"""
+{tiles(facts)}"""
 
 
 def _delta(card: Card) -> str:
