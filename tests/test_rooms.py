@@ -1,8 +1,4 @@
-"""The shape of the house: rooms of few modules, no way back, one name for one thing, short functions, stored forms.
-
-`NOT_YET` says what does not hold before the modules are moved, and why; the moves empty it. A line that has become
-true fails here (strict), so that it is removed.
-"""
+"""The shape of the house: rooms of few modules, no way back, one name for one thing, short functions, stored forms."""
 
 import ast
 import re
@@ -18,12 +14,12 @@ ROOT = Path(discreet.__file__).parent
 DOCS = ROOT.parents[1] / "docs"
 FILES = sorted(ROOT.rglob("*.py"))
 
-# Where textbook algorithms, lecture claims, attacks and the demo are: today in rooms of their own, then in lab/.
-LAB = {"lab"} if (ROOT / "lab").exists() else {"attack", "reproduce", "demo"}
+# Where textbook algorithms, lecture claims, attacks and the demo are: in lab/.
+LAB = {"lab"}
 LAB_COMMANDS = {"lab/commands/attack_commands.py", "lab/commands/demo_command.py", "lab/commands/reproduce_command.py"}
-MOST_MODULES, MOST_LINES = 14, 40
-# A catalogue: one module for each claim of the lectures.
-CATALOGUES = {"reproduce/claims", "lab/lectures/claims"}
+MOST_MODULES, MOST_LINES = 15, 40
+# Catalogues: one module for each claim of the lectures, one for each mechanism.
+CATALOGUES = {"lab/lectures/claims", "mechanism"}
 # Names that mean the same wherever they are, or that users know in two rooms.
 SAME_NAME = {
     "router": "FastAPI's name for the routes of a module",
@@ -40,10 +36,6 @@ SAME_NAME = {
 STORES = {"sha256", "blake2b", "md5", "sha3_256", "spend", "record", "reserve", "digest", "hmac"}
 STORES |= {"key_hash", "answer_key_hash"}
 MAKES_STORED = re.compile(r"(^|_)(key|digest|hash|fingerprint|to_plain|to_bytes|identity)(_|$)")
-
-NOT_YET = {
-    "modules": "folders are cut when the modules are moved (docs/decisions)",
-}
 
 
 @cache
@@ -183,8 +175,6 @@ def test_a_folder_has_few_modules(folder, request):
     name = str(folder.relative_to(ROOT))
     modules = [path for path in folder.glob("*.py") if not path.name.startswith("__")]
     if name not in CATALOGUES and len(modules) > MOST_MODULES:
-        if "modules" in NOT_YET:
-            pytest.xfail(NOT_YET["modules"])
         raise AssertionError(f"{name} has {len(modules)} modules; the limit is {MOST_MODULES}. Make a folder in it.")
 
 
@@ -219,15 +209,6 @@ def test_the_page_of_the_rooms_lists_every_module_of_the_product():
         if not in_lab(path) and path.parent != ROOT and path.stem != "__init__"
     }
     assert listed == there
-
-
-def test_what_does_not_hold_yet_is_still_not_so():
-    """When a line of NOT_YET has become true it is removed, and its test then holds without exception."""
-    larger = [path for path in {path.parent for path in FILES} if len(list(path.glob("*.py"))) > MOST_MODULES + 1]
-    still = {
-        "modules": [path for path in larger if str(path.relative_to(ROOT)) not in CATALOGUES],
-    }
-    assert [name for name in NOT_YET if not still[name]] == []
 
 
 def test_the_checks_see_what_they_look_for():

@@ -243,3 +243,12 @@ def test_a_ledger_from_before_is_bound_by_the_first_schema_that_opens_it(ledger)
     by_curator(table(unit=PERSON), ledger)
     with pytest.raises(BadSchema):
         by_curator(table(), ledger)
+
+
+def test_a_used_key_is_not_answered_to_a_desk_whose_version_is_gone(ledger):
+    """An open desk sees that its table was replaced before it repeats an answer."""
+    with Curator(table(), budget=BUDGET, ledger=ledger) as desk:
+        said = desk.ask("age >= 50", error=300, key="monday").value
+        assert desk.ask("age >= 50", error=300, key="monday").value == said
+        with Curator(table(version="2"), ledger=ledger), pytest.raises(TableChanged):
+            desk.ask("age >= 50", error=300, key="monday")

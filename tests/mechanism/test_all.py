@@ -66,6 +66,15 @@ BY_EPSILON = {
 }
 
 
+def test_no_mechanism_is_forgotten_here():
+    """Every exported function that takes an epsilon and gives a mechanism is tried with bad ones below."""
+    named = {each.split()[0] for each in BY_EPSILON}
+    for name in discreet.mechanism.__all__:
+        made = getattr(getattr(discreet.mechanism, name), "__annotations__", {})
+        if "epsilon" in made and re.search("Mechanism|Interactive", str(made.get("return"))):
+            assert name in named, f"{name} is in no list of test_all.py"
+
+
 @pytest.mark.parametrize("make", BY_EPSILON.values(), ids=BY_EPSILON)
 @pytest.mark.parametrize("epsilon", BAD_EPSILONS, ids=repr)
 def test_a_bad_epsilon_is_refused_with_value_rule_and_next_step(make, epsilon):

@@ -156,7 +156,9 @@ class Curator(Asking):
         teller = self._teller
         if self._used(asked.key, asked.analyst):
             assert asked.keyed is not None, "what was used is a key"
-            kept = self._kept(asked.keyed, asked.analyst)
+            # A caller who waits also sees that the table is still the one that was asked.
+            with teller.looking() if wait else nullcontext():
+                kept = self._kept(asked.keyed, asked.analyst)
             # Paid for, and not yet answered: the caller waits for it.
             return Unpaid(asked) if kept is None else laid(teller, asked, kept[0])
         if wait:

@@ -31,8 +31,10 @@ def connect_table(address: Address, name: str) -> Any:
             return named_table(open_duckdb(address.place), address.table or name, "the DuckDB file")
         case "postgres":
             return named_table(_postgres(address.place), address.table or name, "the Postgres database")
-        case _:
+        case "spark":
             return _spark_table(address, name)
+        case other:
+            raise AssertionError(f"no way to open {other!r}: CSV and arrays are read by the table itself")
 
 
 def named_table(connection: Any, name: str, where: str) -> Any:
