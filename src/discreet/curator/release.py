@@ -23,8 +23,7 @@ from discreet.model.rows import Rows
 from discreet.model.synthesis.synthetic_rows import settle
 from discreet.numeric import Number, whole
 from discreet.query.linear import Linear, Marginal
-from discreet.query.predicate import column_of
-from discreet.query.product import Product
+from discreet.query.product import Product, column_of
 from discreet.release.error.estimated_error import estimated_error_of, estimated_errors
 from discreet.release.method_choice import METHODS
 from discreet.release.report.card import Card, MarginalError, card_columns

@@ -31,12 +31,11 @@ from discreet.query.predicate import (
     Not,
     Or,
     Predicate,
-    column_of,
     columns_of,
     everyone,
     mask_of,
 )
-from discreet.query.product import Factor, Product, box, merge
+from discreet.query.product import Factor, Product, box, column_of, merge
 from discreet.schema.column import Integers
 from discreet.schema.domain import Domain
 from discreet.types import Bools, Ints

@@ -22,7 +22,8 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from discreet.errors import BadQuery, TooLarge, did_you_mean
+from discreet.errors import BadQuery, did_you_mean
+from discreet.query.product import column_of
 from discreet.schema.column import Bins, Categories, Column, Integers
 from discreet.schema.domain import Domain
 from discreet.types import Bools
@@ -259,10 +260,6 @@ def _askable(column: str, value: Any) -> Any:
     return value
 
 
-# A query keeps one weight for each cell of a column that it names.
-MOST_COLUMN_WEIGHTS = 2**22
-
-
 def mask_of(atom: Atom, domain: Domain) -> Bools:
     """The cells of the atom's column that satisfy it; the extra cells satisfy no comparison but = with their label.
 
@@ -292,17 +289,6 @@ def mask_of(atom: Atom, domain: Domain) -> Bools:
             edge = _edge(name, column, operator, value)
             mask[slice(0, edge) if operator in ("<", "<=") else slice(edge, column.inside)] = True
     return mask
-
-
-def column_of(domain: Domain, name: str) -> Column:
-    """The column, if a query can hold a weight for each of its cells."""
-    column = domain[name]
-    if column.size > MOST_COLUMN_WEIGHTS:
-        raise TooLarge(
-            f'column "{name}" has {column.size} cells; a query has at most {MOST_COLUMN_WEIGHTS} weights on a column. '
-            "Ask about another column; the owner can declare this one with Bins."
-        )
-    return column
 
 
 def _cell(name: str, column: Column, value: Any) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadQuery, TooLarge
+from discreet.schema.column import Column
 from discreet.schema.domain import Domain
 from discreet.types import Ints
 from discreet.values import (
@@ -294,3 +295,18 @@ def _sum(columns: tuple[str, ...], group: list[Product]) -> list[Product]:
     summed = sum(each.coefficient * factor.weights for each, (factor,) in zip(group, changing, strict=True))
     total = Product((*others, Factor(columns, np.asarray(summed))))
     return [total] if total.coefficient else []
+
+
+# A query keeps one weight for each cell of a column that it names.
+MOST_COLUMN_WEIGHTS = 2**22
+
+
+def column_of(domain: Domain, name: str) -> Column:
+    """The column, if a query can hold a weight for each of its cells."""
+    column = domain[name]
+    if column.size > MOST_COLUMN_WEIGHTS:
+        raise TooLarge(
+            f'column "{name}" has {column.size} cells; a query has at most {MOST_COLUMN_WEIGHTS} weights on a column. '
+            "Ask about another column; the owner can declare this one with Bins."
+        )
+    return column

@@ -10,8 +10,7 @@ import numpy as np
 from discreet.errors import BadQuery
 from discreet.numeric import whole
 from discreet.query.linear import Linear, Marginal
-from discreet.query.predicate import column_of
-from discreet.query.product import box
+from discreet.query.product import box, column_of
 from discreet.schema.column import Categories, Column
 from discreet.schema.domain import Domain
 from discreet.values import read_value

@@ -19,7 +19,7 @@ from discreet.model.mixture.ensemble import Tell
 from discreet.numeric import Number, positive
 from discreet.plan.plan import Procedure
 from discreet.query.linear import Linear, Marginal
-from discreet.query.predicate import column_of
+from discreet.query.product import column_of
 from discreet.query.residual import axes_of
 from discreet.query.workload import Workload
 from discreet.schema.domain import Domain

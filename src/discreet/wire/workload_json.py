@@ -13,7 +13,7 @@ from typing import Any
 from discreet.errors import BadParameter, BadQuery, TooLarge, did_you_mean
 from discreet.numeric import whole
 from discreet.query.linear import Linear, Marginal
-from discreet.query.predicate import column_of
+from discreet.query.product import column_of
 from discreet.query.query_wire import query_to_plain
 from discreet.query.workload import Workload, all_subsets, marginals, prefixes, ranges
 from discreet.release.task import Wanted

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from discreet.errors import BadQuery, TooLarge
 from discreet.query.aggregates import total
-from discreet.query.predicate import Predicate, column_of, everyone
+from discreet.query.predicate import Predicate, everyone
+from discreet.query.product import column_of
 from discreet.query.sql.condition import (
     SqlNode,
     Subject,

@@ -15,7 +15,7 @@ from discreet.estimate.residual_lattice import inside, subsets
 from discreet.estimate.separable import energies_of, family_of
 from discreet.estimate.transform import read
 from discreet.query.linear import Linear
-from discreet.query.predicate import column_of
+from discreet.query.product import column_of
 from discreet.query.residual import Axis, axes_of, axis_of
 from discreet.query.workload import Workload
 from discreet.release.task import Goal, ResidualWorkload
