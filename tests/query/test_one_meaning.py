@@ -111,9 +111,9 @@ def check_values(question, plain, rows, *, slow, domain):
         model = Dense(KEEPING, total=float(COUNTS.sum()), weights=COUNTS.reshape(KEEPING.shape).astype(float))
         assert model.answer(query) == pytest.approx(truth[place], rel=1e-9, abs=1e-3 * (1 + max(map(abs, own))))
         # Sessions, MWEM and the model's coin answer counts: nothing heavier may look like one.
-        counts_rows = all(weight in (0, 1) for weight in own)
+        is_count = all(weight in (0, 1) for weight in own)
         assert counts_rows(KEEPING, query) == is_count, plain
-        if not counts_rows:
+        if not is_count:
             with pytest.raises(BadQuery, match="weigh"):
                 read_count(query, KEEPING, "people")
 
