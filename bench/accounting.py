@@ -12,8 +12,8 @@ from statistics import NormalDist, median
 from time import perf_counter
 
 from discreet.accounting import (
-    GRAIN,
     ORDERS,
+    TICK,
     Compose,
     Gaussian,
     Laplace,
@@ -70,9 +70,9 @@ def sigmas():
 def gates():
     rows = []
     for budget, tail in [(0.1, 1e-9), (1, 1e-6), (1, 1e-9), (10, 1e-9)]:
-        gaussian = float(gaussian_gate(budget, tail).limit[0] * GRAIN)
+        gaussian = float(gaussian_gate(budget, tail).limit[0] * TICK)
         limits = renyi_gate(budget, tail).limit
-        renyi = float(max(2 * limit * GRAIN / order for limit, order in zip(limits, ORDERS, strict=True)))
+        renyi = float(max(2 * limit * TICK / order for limit, order in zip(limits, ORDERS, strict=True)))
         zcdp = 2 * float(concentrated_limit(Fraction(str(budget)), Fraction(str(tail))))
         rows.append(
             (budget, tail, f"{gaussian:.5g}", f"{(gaussian / zcdp) ** 0.5:.3f}", f"{(gaussian / renyi) ** 0.5:.3f}")
@@ -121,8 +121,8 @@ def million_spends():
         within = any(amount <= most for amount, most in zip(spent, gate.limit, strict=True))
         # An order far past its limit stays at FULL; it can help no more.
         pairs = [(amount, true) for amount, true in zip(spent, exact, strict=True) if amount < FULL_TICKS]
-        covered = all(amount * GRAIN >= true for amount, true in pairs)
-        waste = max(float((amount * GRAIN - true) / true) for amount, true in pairs)
+        covered = all(amount * TICK >= true for amount, true in pairs)
+        waste = max(float((amount * TICK - true) / true) for amount, true in pairs)
         first, last = median(times[:10]), median(times[-10:])
         rows.append((gate.kind, f"{sum(counts):,}", within, covered, f"{waste:.1e}", f"{first:.1f}", f"{last:.1f}"))
     head = (

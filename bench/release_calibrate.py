@@ -94,22 +94,23 @@ def methods():
 
 
 def released(table, weights, epsilon, make):
-    """A model made through the teller that pays and measures, what is known then, and the seconds that it took."""
-    from discreet.curator.release_run import Teller
+    """A model made through the executor that pays and measures, what is known then, and the seconds that it took."""
+    from discreet.curator.release_run import RequestExecutor
     from discreet.ledger import Budget, Ledger
     from discreet.plan.plan import run
     from discreet.release.task import Brief, goal_of
 
     with tempfile.TemporaryDirectory() as folder:
-        teller = Teller(table.table(), Ledger(Path(folder) / "ledger.sqlite"))
-        teller.set_cap(Budget(epsilon=500, delta=DELTA))
+        executor = RequestExecutor(table.table(), Ledger(Path(folder) / "ledger.sqlite"))
+        executor.set_cap(Budget(epsilon=500, delta=DELTA))
 
         goal = goal_of(weights, table.domain())
         start = process_time()
         model = run(
-            make(Brief(teller.known, goal, units_of(epsilon))), lambda request: teller.answer(request, analyst="bench")
+            make(Brief(executor.known, goal, units_of(epsilon))),
+            lambda request: executor.answer(request, analyst="bench"),
         )
-        return model, teller.known, process_time() - start
+        return model, executor.known, process_time() - start
 
 
 def run_all(file, read, only, seeds, keep):

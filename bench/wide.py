@@ -73,9 +73,9 @@ def unit(rows):
 def spent(desk, rows):
     """What was spent, in units, at the order at which a Gaussian has most room."""
     (account,) = desk.ledger.balances(table=desk.table.name)
-    open_orders = [place for place, grains in enumerate(account.spent_grains) if grains <= account.gate.limit[place]]
+    open_orders = [place for place, ticks in enumerate(account.spent_ticks) if ticks <= account.gate.limit[place]]
     order = max(open_orders, key=lambda place: account.gate.limit[place] / ORDERS[place])
-    return float(account.spent_grains[order]) * 1e-15 * 2 / float(ORDERS[order]) / unit(rows)
+    return float(account.spent_ticks[order]) * 1e-15 * 2 / float(ORDERS[order]) / unit(rows)
 
 
 def curator(wide, folder, name, expected=QUESTIONS):
@@ -103,7 +103,7 @@ def stream(wide, desk, count, *, give_up_after=None):
         answer = desk.ask(question, error=ERROR * wide.rows, confidence=CONFIDENCE)
         outcome.asked += 1
         note(outcome, answer, int(true[place]), wide.rows)
-        session = desk._teller.session
+        session = desk._executor.session
         if session is not None and not session_seen:
             session_seen = True
             outcome.opened_at, outcome.building = place, process_time() - before
@@ -112,13 +112,13 @@ def stream(wide, desk, count, *, give_up_after=None):
             allowed, start = session.hits_left, process_time()
         if (
             session_seen
-            and desk._teller.session.built is None
+            and desk._executor.session.built is None
             and place - outcome.opened_at >= (give_up_after or count)
         ):
             break
     if session_seen:
         outcome.micros = (process_time() - start) / max(1, outcome.asked - outcome.opened_at - 1) * 1e6
-        outcome.hits = allowed - desk._teller.session.hits_left
+        outcome.hits = allowed - desk._executor.session.hits_left
         sample = questions[:2000]
         before = process_time()
         for question in sample:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import (
-    GRAIN,
     ORDERS,
+    TICK,
     Approximate,
     Compose,
     DiscreteGaussian,
@@ -51,25 +51,25 @@ def undercharged(gate, charge, events):
     return [
         event
         for event in events
-        if any(amount * GRAIN < true for amount, true in zip(charge(event), exact_loss(gate, event), strict=True))
+        if any(amount * TICK < true for amount, true in zip(charge(event), exact_loss(gate, event), strict=True))
     ]
 
 
 @each_gate
 @settings(max_examples=60, deadline=None)
 @given(event=priced_everywhere)
-def test_a_charge_is_never_below_the_loss_and_less_than_a_grain_above(gate, event):
+def test_a_charge_is_never_below_the_loss_and_less_than_a_tick_above(gate, event):
     charged = gate.charge(event)
     assert not undercharged(gate, gate.charge, [event])
     for amount, true in zip(charged, exact_loss(gate, event), strict=True):
-        assert amount == FULL_TICKS or amount * GRAIN < true + GRAIN
+        assert amount == FULL_TICKS or amount * TICK < true + TICK
 
 
 WRONG_CHARGES = {
-    "rounded to nearest": lambda gate: lambda event: tuple(round(true / GRAIN) for true in exact_loss(gate, event)),
-    "rounded down": lambda gate: lambda event: tuple(int(true // GRAIN) for true in exact_loss(gate, event)),
+    "rounded to nearest": lambda gate: lambda event: tuple(round(true / TICK) for true in exact_loss(gate, event)),
+    "rounded down": lambda gate: lambda event: tuple(int(true // TICK) for true in exact_loss(gate, event)),
     "a trillionth too small": lambda gate: (
-        lambda event: tuple(-int(-true * (1 - Fraction(1, 10**12)) // GRAIN) for true in exact_loss(gate, event))
+        lambda event: tuple(-int(-true * (1 - Fraction(1, 10**12)) // TICK) for true in exact_loss(gate, event))
     ),
     "through doubles": lambda gate: lambda event: tuple(int(float(true) * 1e15) for true in exact_loss(gate, event)),
 }
@@ -86,7 +86,7 @@ def test_a_wrong_charge_is_caught(gate, wrong):
 @pytest.mark.parametrize("wrong_square", [Fraction(1, 2), Fraction(1, 4)])
 def test_charging_a_gaussian_by_sigma_instead_of_its_square_is_caught(wrong_square):
     gate, events = GATES[1], [Gaussian(sigma, 1) for sigma in (Fraction(1, 2), Fraction(3, 4))]
-    by_ratio = lambda event: (-int(-(wrong_square / event.sigma) // GRAIN),)
+    by_ratio = lambda event: (-int(-(wrong_square / event.sigma) // TICK),)
     assert undercharged(gate, by_ratio, events)
 
 
@@ -112,12 +112,12 @@ def test_a_hundred_thousand_tiny_spends_never_pass_the_cap_nor_fall_below_the_ex
     within = [most for most, amount in zip(gate.limit, spent, strict=True) if amount <= most]
     assert within
     for amount, true in zip(spent, exact, strict=True):
-        assert true <= amount * GRAIN < true + (sum(counts) + 1) * GRAIN or amount == FULL_TICKS
+        assert true <= amount * TICK < true + (sum(counts) + 1) * TICK or amount == FULL_TICKS
     assert refused > 0
 
 
 @each_gate
-def test_what_fits_exactly_is_let_through_and_one_grain_more_is_not(gate):
+def test_what_fits_exactly_is_let_through_and_one_tick_more_is_not(gate):
     assert gate.fits(gate.nothing, tuple(max(most, 0) for most in gate.limit))
     assert not gate.fits(gate.nothing, tuple(most + 1 for most in gate.limit))
     assert not gate.fits((1,) * len(gate.limit), gate.limit)
@@ -164,7 +164,7 @@ def test_a_refusal_names_the_one_step_that_has_no_price():
 def test_limits_are_rounded_down():
     assert pure_gate(Fraction(1, 3)).limit == (10**15 // 3,)
     exact = gaussian_limit(Fraction(1), Fraction(1, 10**6))
-    assert GATES[1].limit[0] * GRAIN <= exact < (GATES[1].limit[0] + 1) * GRAIN
+    assert GATES[1].limit[0] * TICK <= exact < (GATES[1].limit[0] + 1) * TICK
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10**300), Fraction(1, 10**6), Fraction(1, 2), 1 - Fraction(1, 10**300)])
@@ -204,8 +204,8 @@ def test_a_renyi_gate_that_could_let_nothing_through_is_refused_at_once():
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-9), (0.1, 1e-9), (10, 1e-9), (100, 1e-6), (1000, 1e-300)])
 def test_a_renyi_gate_lets_almost_as_many_gaussians_through_as_a_gaussian_one(epsilon, delta):
     renyi, gaussian = renyi_gate(epsilon, delta), gaussian_gate(epsilon, delta)
-    most = max(2 * limit * GRAIN / order for limit, order in zip(renyi.limit, ORDERS, strict=True))
-    assert 1 < (gaussian.limit[0] * GRAIN / most) ** 0.5 < 1.09
+    most = max(2 * limit * TICK / order for limit, order in zip(renyi.limit, ORDERS, strict=True))
+    assert 1 < (gaussian.limit[0] * TICK / most) ** 0.5 < 1.09
 
 
 # Why the orders of a Rényi gate must share delta.
@@ -249,7 +249,7 @@ def test_giving_every_order_all_of_delta_would_overspend_it_by_a_third():
 
 def test_the_same_attack_on_our_gate_stays_within_delta():
     gate = dict(zip(ORDERS, renyi_gate(1, 1e-6).limit, strict=True))
-    assert 0 < delta_of_attack(lambda order: float(gate[order] * GRAIN)) < 1e-6
+    assert 0 < delta_of_attack(lambda order: float(gate[order] * TICK)) < 1e-6
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, Fraction(1, 10**6)), (50, Fraction(1, 10**12))])
@@ -259,7 +259,7 @@ def test_the_orders_of_a_renyi_gate_share_delta_and_each_limit_is_what_its_share
     assert min(shares) > 0
     for order, share, limit in zip(ORDERS, shares, renyi_gate(epsilon, delta).limit, strict=True):
         allowed = divergence_limit(order - 1, Fraction(epsilon), share)
-        assert limit == (int(allowed // GRAIN) if allowed > 0 else CLOSED)
+        assert limit == (int(allowed // TICK) if allowed > 0 else CLOSED)
 
 
 # Raising a cap because of answers.
@@ -281,7 +281,7 @@ def delta_used(gates, epsilon):
     """
     most = map(max, zip(*(gate.limit for gate in gates), strict=True))
     return sum(
-        divergence_delta(order - 1, limit * GRAIN, epsilon)
+        divergence_delta(order - 1, limit * TICK, epsilon)
         for order, limit in zip(ORDERS, most, strict=True)
         if limit > 0
     )
@@ -323,7 +323,7 @@ def test_an_analyst_whose_cap_is_raised_on_tails_stays_within_the_larger_delta()
     def attack(heads, tails, place, other, first):
         limits = {ORDERS[place]: heads.limit[place], ORDERS[other]: tails.limit[other]}
         return delta_of_attack(
-            lambda order: float(limits[order] * GRAIN),
+            lambda order: float(limits[order] * TICK),
             epsilon=float(high),
             first=first,
             large=ORDERS[place],
@@ -340,7 +340,7 @@ def test_an_analyst_whose_cap_is_raised_on_tails_stays_within_the_larger_delta()
 
 
 def _naive_limit(order, epsilon, delta):
-    return int(divergence_limit(order - 1, epsilon, delta) // GRAIN)
+    return int(divergence_limit(order - 1, epsilon, delta) // TICK)
 
 
 def test_other_gates_are_raised_to_the_limit_of_the_larger_budget():

@@ -428,7 +428,7 @@ def test_a_mean_of_few_rows_is_refused_after_cheap_looks_and_says_what_they_cost
                 paid = len(desk.history()) > before
                 assert ("is charged: epsilon" in str(refused.value)) == paid, place
                 assert paid == (again == 0 and refused.type is BudgetExceeded), place
-            spent = narrowest(desk.ledger.balances(table="data", analyst="anyone")).spent_grains
+            spent = narrowest(desk.ledger.balances(table="data", analyst="anyone")).spent_ticks
             assert max(spent) <= most * limit, place
 
 

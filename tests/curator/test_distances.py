@@ -1,4 +1,4 @@
-"""How far marginals are from what is expected, through the teller: paid, read once, released, recorded, replayed."""
+"""How far marginals are from what is expected, through the executor: paid, read once, released, recorded, replayed."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +12,7 @@ import pytest
 import discreet.curator.release_run
 from discreet.accounting.event import Gaussian, Selection
 from discreet.curator.records import Prints, from_bytes
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, SealBroken, TooLarge
 from discreet.ledger import Budget
 from discreet.mechanism.distance import farthest, noisy_distances
@@ -47,9 +47,9 @@ def compare(domain, *, seed=0, times=3):
 
 
 def teller_of(table, ledger, budget=PLENTY):
-    teller = Teller(HeardTable(table.schema, table.source, ledger.session), ledger)
-    teller.watch.open(budget, "anyone")
-    return teller
+    executor = RequestExecutor(HeardTable(table.schema, table.source, ledger.session), ledger)
+    executor.watch.open(budget, "anyone")
+    return executor
 
 
 def heard_ledger(folder, session=None):
@@ -62,18 +62,18 @@ def heard_ledger(folder, session=None):
 
 
 def heard_run(table, *, folder, seed=0, first=None):
-    """All that a teller does for the procedure; and what was asked of it."""
+    """All that a executor does for the procedure; and what was asked of it."""
     session, requests = Replayed(), []
     with listening_to_coins(session, np.random.default_rng(seed), first), heard_ledger(folder, session) as ledger:
-        teller = teller_of(table, ledger)
+        executor = teller_of(table, ledger)
 
         def answer(request):
             requests.append(request)
-            return teller.answer(request, analyst="ana")
+            return executor.answer(request, analyst="ana")
 
         session.calls.append(("outcome", run(compare(table.domain, seed=seed), answer)))
         (account,) = ledger.balances(table="data")
-        session.spent = account.spent_grains
+        session.spent = account.spent_ticks
         charges = [account.gate.charge(request.event(table.domain, table.unit)) for request in requests]
         assert session.spent == tuple(map(sum, zip(*charges, strict=True)))
     return session, requests
@@ -168,13 +168,13 @@ def test_the_price_of_one_distance_for_all_is_seen(tmp_path, monkeypatch):
 
 
 def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
-    right = Teller._hear
+    right = RequestExecutor._hear
 
     def early(self, mechanism, read, why, analyst):
         exact = read()
         return right(self, mechanism, lambda: exact, why, analyst)
 
-    monkeypatch.setattr(Teller, "_hear", early)
+    monkeypatch.setattr(RequestExecutor, "_hear", early)
     assert seen(ADD, tmp_path, tries=1) == {"evaluate before it is paid"}
 
 
@@ -216,19 +216,19 @@ def test_marginals_are_read_once_for_a_whole_procedure(wide, tmp_path):
     scopes = tuple(combinations(NAMES, 2))
     rng = np.random.default_rng(1)
     with heard_ledger(tmp_path) as ledger:
-        teller = teller_of(wide, ledger)
+        executor = teller_of(wide, ledger)
         for place in range(4):
             # As after a selection: other expectations, other handicaps, and in the end fewer candidates.
             left = scopes if place < 3 else tuple(reversed(scopes[10:]))
             expected = tuple(np.full(9, 222) + rng.integers(-2, 3, size=9) for _ in left)
             late = tuple(rng.integers(0, 5, size=len(left)).tolist())
-            chosen = teller.answer(Farthest(left, expected, late, Fraction(1), "what is wrong"), analyst="ana")
+            chosen = executor.answer(Farthest(left, expected, late, Fraction(1), "what is wrong"), analyst="ana")
             assert left[chosen] == ("x03", "x08")
-        far = teller.answer(Distances(scopes[:3], expected[:3], Fraction(2), "how wrong"), analyst="ana")
+        far = executor.answer(Distances(scopes[:3], expected[:3], Fraction(2), "how wrong"), analyst="ana")
         assert far.shape == (3,)
         assert sorted(reads(ledger)) == sorted(scopes)
-        teller.forget_sealed()
-        teller.answer(Distances(scopes[:3], expected[:3], Fraction(2), "how wrong"), analyst="ana")
+        executor.forget_sealed()
+        executor.answer(Distances(scopes[:3], expected[:3], Fraction(2), "how wrong"), analyst="ana")
         assert reads(ledger)[len(scopes) :] == list(scopes[:3])
 
 
@@ -253,8 +253,8 @@ def test_what_was_heard_is_in_the_ledger_with_its_price(wide, tmp_path):
         Farthest(scopes, guesses(rng, WIDE, scopes), (5, 0), Fraction(1, 10), "what is wrong"),
     ]
     with heard_ledger(tmp_path) as ledger:
-        teller = teller_of(wide, ledger)
-        heard = [teller.answer(request, analyst="ana") for request in requests]
+        executor = teller_of(wide, ledger)
+        heard = [executor.answer(request, analyst="ana") for request in requests]
         kept = [from_bytes(entry.released, "data", Prints(WIDE)) for entry in ledger.entries() if entry.released]
         assert [released.kind for released in kept] == ["heard", "heard"]
         assert [released.values.tolist() for released in kept] == [heard[0].tolist(), [heard[1]]]
@@ -262,9 +262,9 @@ def test_what_was_heard_is_in_the_ledger_with_its_price(wide, tmp_path):
             Gaussian(Fraction(3), Fraction(2)),
             Selection(Fraction(1, 10)),
         ]
-        again = Teller(wide, ledger)
+        again = RequestExecutor(wide, ledger)
         again.refresh()
-        assert again.known.version == teller.known.version == Teller(wide, ledger).known.version
+        assert again.known.version == executor.known.version == RequestExecutor(wide, ledger).known.version
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------
@@ -281,10 +281,10 @@ def refuses(table, requests, error, match, folder, budget=PLENTY):
     """Each is refused with such a sentence; nothing is charged and nothing is read."""
     for request in requests:
         with heard_ledger(folder) as ledger:
-            teller = teller_of(table, ledger, budget)
+            executor = teller_of(table, ledger, budget)
             with pytest.raises(error, match=match):
-                teller.answer(request, analyst="ana")
-            assert not any(teller.balance("ana").spent_grains)
+                executor.answer(request, analyst="ana")
+            assert not any(executor.balance("ana").spent_ticks)
             assert reads(ledger) == []
 
 
@@ -310,9 +310,9 @@ def test_marginals_that_nobody_can_move_are_refused_and_one_among_others_is_not(
     one, two = np.array([1]), np.array([0, 0])
     refuses(table, both(((),), (one,)), BadParameter, "public: answer it without a mechanism", tmp_path)
     with heard_ledger(tmp_path) as ledger:
-        teller = teller_of(table, ledger)
+        executor = teller_of(table, ledger)
         for request in both(((), ("sex",)), (one, two)):
-            assert np.size(teller.answer(request, analyst="ana")) in (1, 2)
+            assert np.size(executor.answer(request, analyst="ana")) in (1, 2)
 
 
 def test_a_marginal_with_too_many_cells_is_refused(tmp_path):

@@ -15,7 +15,7 @@ import discreet.plan.model_forecast
 import discreet.plan.steps
 from discreet.accounting.event import Coin, Compose, Gaussian, Nothing
 from discreet.curator.checked_model import Models
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.ledger import ANYONE
@@ -378,16 +378,16 @@ def test_a_hold_survives_a_crash_and_a_new_curator_works_on(table, opened, tmp_p
 
 
 def test_a_hit_is_paid_even_if_another_process_spends_the_rest_meanwhile(bad, table, monkeypatch):
-    right = Teller.fits
+    right = RequestExecutor.fits
 
     def overtaken(self, event, analyst):
         fits = right(self, event, analyst)
         if is_hit(event):
-            monkeypatch.setattr(Teller, "fits", right)
+            monkeypatch.setattr(RequestExecutor, "fits", right)
             use_up(bad)
         return fits
 
-    monkeypatch.setattr(Teller, "fits", overtaken)
+    monkeypatch.setattr(RequestExecutor, "fits", overtaken)
     # Pieces of the lattice that cost more than the one number.
     monkeypatch.setattr(discreet.plan.steps, "LATTICE_RENTAL_FACTOR", 1000.0)
     question = count(DOMAIN, parse_predicate("x0 AND x1 OR x2 AND x3 OR x4 AND x5", DOMAIN))

@@ -125,19 +125,19 @@ def test_the_fault_itself_is_never_a_hit_that_nobody_paid(with_session, tmp_path
 # --- Stakes ----------------------------------------------------------------------------------------------------------
 
 
-def grains(ledger, analyst=ANYONE):
-    return [account.total_grains for account in ledger.balances(table="data", analyst=analyst)]
+def ticks(ledger, analyst=ANYONE):
+    return [account.total_ticks for account in ledger.balances(table="data", analyst=analyst)]
 
 
 def test_a_stake_of_passes_is_given_back_and_one_that_may_have_hit_is_paid(with_session, tmp_path):
     address = fresh(with_session, tmp_path)
     with Ledger(address) as owner:
-        before = grains(owner)
+        before = ticks(owner)
         with scripted([False] * 3) as now, Desk(SMALL, address) as desk:
             assert {ask(desk, question, now) for question in QUESTIONS[:3]} == {"model"}
             assert len(owner.stakes) == 1
-            assert grains(owner) != before
-        assert grains(owner) == before
+            assert ticks(owner) != before
+        assert ticks(owner) == before
         with scripted([True]) as now, Desk(SMALL, address, ledger=FailingLedger) as desk:
             desk.ledger.fault = Fault(2)
             assert ask(desk, QUESTIONS[0], now) == "Down"
@@ -153,14 +153,14 @@ def test_an_owner_who_closes_the_stake_of_a_crashed_curator_pays_it(with_session
         ask(crashed, QUESTIONS[0], now)
         crashed.ledger.close()
         (stake,) = owner.stakes
-        before = grains(owner)
+        before = ticks(owner)
         owner.close_hold(stake)
-        assert grains(owner) == before
+        assert ticks(owner) == before
         assert not owner.holds
         verify(address, prices=True)
         # A cap that comes later counts it.
         owner.cap(LARGE, table="data", analyst="*")
-        assert grains(owner)[0] == grains(owner)[1]
+        assert ticks(owner)[0] == ticks(owner)[1]
 
 
 def test_an_owner_who_closes_the_stake_of_a_running_curator_pays_for_its_next_hit(with_session, tmp_path):
@@ -177,14 +177,14 @@ def test_an_owner_who_closes_the_stake_of_a_running_curator_pays_for_its_next_hi
 def test_a_source_that_fails_before_the_toss_is_not_paid_for(with_session, tmp_path, monkeypatch):
     address = fresh(with_session, tmp_path)
     with scripted([False]) as now, Desk(SMALL, address) as desk, Ledger(address) as owner:
-        before = grains(owner)
+        before = ticks(owner)
         with monkeypatch.context() as patch:
             patch.setattr(type(desk.table), "evaluate", _away)
             assert ask(desk, QUESTIONS[0], now) == "OSError"
         assert now.tosses == 0
         assert ask(desk, QUESTIONS[0], now) == "model"
         desk._models.close()
-        assert grains(owner) == before
+        assert ticks(owner) == before
 
 
 def _away(*_):
@@ -200,7 +200,7 @@ def test_a_stake_is_compared_with_the_session_that_tosses(tmp_path):
         now.analyst = ANYONE
         assert one.ask(QUESTIONS[0], error=4 * ERROR, confidence=SURE).origin == "model"
         assert two.session == cheap
-        two._teller.note(dear, dear.coin.opening, "a dearer session", analyst=ANYONE)
+        two._executor.note(dear, dear.coin.opening, "a dearer session", analyst=ANYONE)
         use_up(two)
         seen = {ask(one, question, now) for question in QUESTIONS[1:]}
         assert now.heads.total() == 0
@@ -247,7 +247,7 @@ def test_holds_and_sessions_of_the_version_before_are_read_and_nothing_is_tossed
 def open_orders(account, coin):
     """The orders of an account that are still open, although a pass of this coin is not free there."""
     closed = account.gate.charge(coin.opening)
-    return [place for place, (have, price) in enumerate(zip(account.spent_grains, closed, strict=True)) if price > have]
+    return [place for place, (have, price) in enumerate(zip(account.spent_ticks, closed, strict=True)) if price > have]
 
 
 def test_everybody_who_tosses_pays_the_opening_once_for_every_account_over_them(tmp_path):
@@ -387,9 +387,9 @@ def race(address, everybody_is_there, number):
     terms = replace(TERMS, error=TERMS.error * (1 + number))
     with scripted([True] * 50) as now, Desk(SMALL, address) as desk:
         everybody_is_there()
-        desk._teller.note(terms, terms.coin.opening, "a session of one's own", analyst=ANYONE)
-        desk._teller.refresh()
-        found = desk._teller.session
+        desk._executor.note(terms, terms.coin.opening, "a session of one's own", analyst=ANYONE)
+        desk._executor.refresh()
+        found = desk._executor.session
         for question in QUESTIONS[number::3]:
             now.analyst = ANYONE
             desk.ask(question, error=float(TERMS.error) * 3, confidence=SURE)
@@ -424,5 +424,5 @@ def raced(folder):
         assert heads > 0
         (account,) = owner.balances(table="data")
         owed = account.gate.charge(replace(coin.hit, hits=heads))
-        assert all(have >= need for have, need in zip(account.spent_grains, owed, strict=True))
+        assert all(have >= need for have, need in zip(account.spent_ticks, owed, strict=True))
         assert sum(hits_of(spend.event) for spend in owner.history()) >= heads

@@ -130,7 +130,7 @@ def test_a_toss_that_comes_before_its_hold_is_seen(tmp_path, monkeypatch):
     right = Models._held
 
     def late(self, *arguments):
-        self.teller.table.evaluate(Marginal(()))
+        self.executor.table.evaluate(Marginal(()))
         return right(self, *arguments)
 
     monkeypatch.setattr(Models, "_held", late)
@@ -153,7 +153,7 @@ def test_a_decision_to_build_that_looks_at_the_rows_is_seen(tmp_path, monkeypatc
     right = Models._considered
 
     def peeks(self, *arguments):
-        return None if number_of_rows(self.teller.table) % 2 else right(self, *arguments)
+        return None if number_of_rows(self.executor.table) % 2 else right(self, *arguments)
 
     monkeypatch.setattr(Models, "_considered", peeks)
     assert broken_in(tmp_path, questions=BUILT[:16], begin=None) in (["another step"], ["another spend"])
@@ -163,7 +163,7 @@ def test_a_threshold_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
     right = Models._check
 
     def peeks(self, session, *arguments):
-        return right(self, replace(session, error=session.error - number_of_rows(self.teller.table) % 2), *arguments)
+        return right(self, replace(session, error=session.error - number_of_rows(self.executor.table) % 2), *arguments)
 
     monkeypatch.setattr(Models, "_check", peeks)
     assert len(broken_in(tmp_path)) == 1

@@ -11,7 +11,7 @@ import pytest
 
 import discreet.plan.build_model
 from discreet.accounting.event import Coin, Gaussian, Nothing
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.ledger import Budget
 from discreet.plan.build_model import Built
@@ -135,14 +135,14 @@ def test_an_attempt_that_was_given_up_is_remembered(table, tmp_path, monkeypatch
 
 
 def test_a_build_that_the_budget_ends_is_given_up_and_the_question_is_answered(table, tmp_path, monkeypatch):
-    right = Teller.answer
+    right = RequestExecutor.answer
 
     def refuses(self, request, *, analyst):
         if request.why == "how wrong a model is":
             raise BudgetExceeded("not so much.")
         return right(self, request, analyst=analyst)
 
-    monkeypatch.setattr(Teller, "answer", refuses)
+    monkeypatch.setattr(RequestExecutor, "answer", refuses)
     with eager(), Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         for question in conjunctions(20):
             assert desk.ask(question, **WISH).origin in ("measured", "known")
@@ -151,14 +151,14 @@ def test_a_build_that_the_budget_ends_is_given_up_and_the_question_is_answered(t
 
 def test_a_model_that_cannot_open_is_given_up_once(table, tmp_path, monkeypatch):
     """Building may cost more than was forecast, so that only orders are left that the coin closes."""
-    right = Teller.transact
+    right = RequestExecutor.transact
 
     def refuses(self, payment, measure, **named):
         if isinstance(payment.event, Coin):
             raise BudgetExceeded("not so much.")
         return right(self, payment, measure, **named)
 
-    monkeypatch.setattr(Teller, "transact", refuses)
+    monkeypatch.setattr(RequestExecutor, "transact", refuses)
     with eager(), Desk(table, tmp_path / "x.sqlite", budget=PLENTY) as desk:
         for question in conjunctions(20):
             desk.ask(question, **WISH)
@@ -287,13 +287,13 @@ def test_a_batch_for_which_no_session_can_be_opened_goes_the_usual_way(table, tm
 @pytest.mark.parametrize("confidence", [0.75, SURE])
 def test_a_certified_error_is_what_was_heard_and_the_margin_of_its_noise(table, address, monkeypatch, confidence):
     """The noise is below minus the margin with probability 1 − confidence; an error is not negative."""
-    said, right = [int(ERROR / 5), -10 * int(ERROR)], Teller.answer
+    said, right = [int(ERROR / 5), -10 * int(ERROR)], RequestExecutor.answer
 
     def scripted(self, request, *, analyst):
         right(self, request, analyst=analyst)
         return said[0]
 
-    monkeypatch.setattr(Teller, "answer", scripted)
+    monkeypatch.setattr(RequestExecutor, "answer", scripted)
     with eager(WORTH=1e-3), Desk(table, address) as desk:
         batch = {"questions": conjunctions(60, seed=31), "error": 2 * ERROR, "confidence": confidence}
         (error,) = {answer.error for answer in desk.ask_many(**batch)}

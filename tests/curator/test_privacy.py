@@ -12,9 +12,9 @@ import pytest
 import discreet.accounting.sensitivity
 import discreet.plan.steps
 from discreet.accounting.event import Gaussian, Nothing
-from discreet.accounting.filter import GRAIN
+from discreet.accounting.filter import TICK
 from discreet.curator import Curator
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.plan.plan import Steps
@@ -162,13 +162,13 @@ def test_an_error_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
 
 
 def test_rows_that_are_read_before_they_are_paid_for_are_seen(tmp_path, monkeypatch):
-    right = Teller.transact
+    right = RequestExecutor.transact
 
     def reads_first(self, *arguments, **settings):
         self.table.evaluate(Marginal(()))
         return right(self, *arguments, **settings)
 
-    monkeypatch.setattr(Teller, "transact", reads_first)
+    monkeypatch.setattr(RequestExecutor, "transact", reads_first)
     assert broken_in_some_session(tmp_path, sessions=1) == {"evaluate before it is paid"}
 
 
@@ -285,7 +285,7 @@ def largest_move(matrix, unit, drops, power):
 
 
 def recomputed(released, domain, unit):
-    """What a spend must cost, in grains, from nothing but what was recorded for it; whether that is exact."""
+    """What a spend must cost, in ticks, from nothing but what was recorded for it; whether that is exact."""
     magic, header, _ = released.split(b"\n", 2)
     assert magic == b"discreet record 2"
     steps = json.loads(header)["steps"]
@@ -296,7 +296,7 @@ def recomputed(released, domain, unit):
         price += Fraction(largest_move(matrix, unit, domain.drops, power), scale**power)
     # Of sums in groups the declared bound may be above the truth (contribution.md, Lemma 3).
     exact = all("direct" not in step or step["direct"].get("weight") is None for step in steps)
-    return ceil(price / GRAIN), exact
+    return ceil(price / TICK), exact
 
 
 def recorded_session(seed, how_many, tmp_path, *, budget=PLENTY, **fixed):
@@ -310,7 +310,7 @@ def recorded_session(seed, how_many, tmp_path, *, budget=PLENTY, **fixed):
         charges = [each["charge"][budget.gate][0] for each in fields if each["is"] == "spend"]
         spends = zip(desk.history(), charges, strict=True)
         paid = [(spend.released, charge) for spend, charge in spends if spend.event != Nothing()]
-        return paid, ledger.balances()[0].spent_grains[0]
+        return paid, ledger.balances()[0].spent_ticks[0]
 
 
 @pytest.mark.parametrize("domain", [KEEPS, DROPS], ids=["keeps", "drops"])
@@ -324,9 +324,9 @@ def test_the_total_of_the_ledger_follows_from_the_matrices_that_were_recorded(do
     assert len(paid) >= 2
     again = 0
     for released, charge in paid:
-        grains, exact = recomputed(released, domain, unit)
-        assert grains == charge if exact else grains <= charge
-        again += grains if exact else charge
+        ticks, exact = recomputed(released, domain, unit)
+        assert ticks == charge if exact else ticks <= charge
+        again += ticks if exact else charge
     assert again == total
 
 

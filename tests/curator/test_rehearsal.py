@@ -3,7 +3,7 @@
 import pytest
 
 import discreet as dp
-from discreet.curator.accuracy import all_bars
+from discreet.curator.accuracy import all_intervals
 from discreet.curator.answers import MOST_TRIED, rehearse
 from discreet.curator.question import read_question
 from discreet.errors import BadQuery, DiscreetError, TooLarge
@@ -86,12 +86,12 @@ def test_what_is_asked_under_two_names_is_computed_once(desk):
     assert answer.columns["a"] == answer.columns["b"]
     reading = read_question(twice, desk.table.domain, "data")
     assert reading.parts[0].total is reading.parts[1].total
-    first, second = all_bars(reading.parts, GaussianLattice.nothing(desk.table.domain, desk.table.unit), 0.95, 1)
+    first, second = all_intervals(reading.parts, GaussianLattice.nothing(desk.table.domain, desk.table.unit), 0.95, 1)
     assert first is second
 
 
 def test_means_of_no_rows_keep_the_range_of_their_column():
     domain = dp.Domain({"low": dp.Integers(0, 4), "high": dp.Integers(0, 400)})
     reading = read_question("SELECT AVG(low), AVG(high) FROM data WHERE low < 0", domain, "data")
-    low, high = all_bars(reading.parts, GaussianLattice.nothing(domain, dp.Unit()), 0.95, 1)
+    low, high = all_intervals(reading.parts, GaussianLattice.nothing(domain, dp.Unit()), 0.95, 1)
     assert low.errors[0] < high.errors[0]

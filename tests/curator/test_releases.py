@@ -62,7 +62,7 @@ def desk(table, tmp_path):
 
 def spent(desk):
     (account,) = desk.ledger.balances(table="data")
-    return account.spent_grains
+    return account.spent_ticks
 
 
 def marginals_of(release):
@@ -74,7 +74,7 @@ def assert_settled(desk):
     assert not desk.ledger.holds
     (account,) = desk.ledger.balances(table="data")
     charges = [account.gate.nothing, *(account.gate.charge(spend.event) for spend in desk.history())]
-    assert account.spent_grains == tuple(map(sum, zip(*charges, strict=True)))
+    assert account.spent_ticks == tuple(map(sum, zip(*charges, strict=True)))
 
 
 # --- Questions before and after ---------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ import discreet.plan.plan
 import discreet.release.method_choice
 import discreet.release.methods.mixture
 from discreet.accounting.event import Nothing, Selection
-from discreet.accounting.filter import GRAIN
+from discreet.accounting.filter import TICK
 from discreet.accounting.gaussian_dp import gaussian_limit
-from discreet.curator.release_run import Releasing, Teller
+from discreet.curator.release_run import Releasing, RequestExecutor
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger
 from discreet.plan.plan import Measure
@@ -185,8 +185,8 @@ def twice_the_rate(right):
 @pytest.mark.parametrize(("method", "name"), [("adaptive", "farthest"), ("mwem", "largest_surprise")])
 def test_a_selection_that_takes_distances_for_monotone_is_seen(method, name, unit, tmp_path, monkeypatch):
     """So is one with half the sensitivity: both are twice the rate."""
-    teller = discreet.curator.release_run
-    monkeypatch.setattr(teller, name, twice_the_rate(getattr(teller, name)))
+    executor = discreet.curator.release_run
+    monkeypatch.setattr(executor, name, twice_the_rate(getattr(executor, name)))
     assert seen(method, tmp_path, unit=unit, tries=1 if method == "mwem" else 2) == {"more than paid"}
 
 
@@ -216,7 +216,7 @@ def test_half_the_noise_of_a_look_is_seen(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("_tried")
 def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monkeypatch):
     """Next to no noise, and the price of much."""
-    right, do, why = discreet.curator.release_run.noisy_distances, Teller.do, []
+    right, do, why = discreet.curator.release_run.noisy_distances, RequestExecutor.do, []
 
     def hears(self, request, *more):
         why.append(request.why)
@@ -226,7 +226,7 @@ def test_a_trial_that_sees_how_near_its_models_truly_are_is_seen(tmp_path, monke
         sigma = named["sigma"] / 10**6 if why[-1] == VERDICT else named["sigma"]
         return replace(right(**{**named, "sigma": sigma}), event=right(**named).event)
 
-    monkeypatch.setattr(Teller, "do", hears)
+    monkeypatch.setattr(RequestExecutor, "do", hears)
     assert seen("auto", tmp_path, tries=1) == set()
     assert VERDICT in why
     monkeypatch.setattr(discreet.curator.release_run, "noisy_distances", bare)
@@ -238,7 +238,7 @@ def test_a_trial_whose_verdict_depends_on_the_rows_is_seen(tmp_path, monkeypatch
     right, brief, tables = discreet.release.method_choice.tree_is_better, Releasing._brief, []
 
     def hears(self, *arguments):
-        tables.append(self.teller.table)
+        tables.append(self.executor.table)
         return brief(self, *arguments)
 
     def peeks(told):
@@ -274,7 +274,7 @@ def test_a_choice_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
 
     def peeks(self, *arguments):
         brief = right(self, *arguments)
-        return replace(brief, units=brief.units / 2) if number_of_rows(self.teller.table) % 2 else brief
+        return replace(brief, units=brief.units / 2) if number_of_rows(self.executor.table) % 2 else brief
 
     monkeypatch.setattr(Releasing, "_brief", peeks)
     assert seen("mixture", tmp_path) & {"another reserve", "another request"}
@@ -282,25 +282,25 @@ def test_a_choice_that_depends_on_the_rows_is_seen(tmp_path, monkeypatch):
 
 def test_what_is_known_of_rows_without_paying_is_seen(tmp_path, monkeypatch):
     """As when a maker is given what somebody else knows of the table, or knows of another table with the same rows."""
-    right = Teller.known_at
+    right = RequestExecutor.known_at
 
     def knows_more(self, sequence):
         known = right(self, sequence)
         known.learn_total(number_of_rows(self.table))
         return known
 
-    monkeypatch.setattr(Teller, "known_at", knows_more)
+    monkeypatch.setattr(RequestExecutor, "known_at", knows_more)
     assert seen("mixture", tmp_path) & {"another request", "another outcome"}
 
 
 def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
-    right = Teller.transact
+    right = RequestExecutor.transact
 
     def early(self, *arguments, **named):
         self.table.evaluate(Marginal(()))
         return right(self, *arguments, **named)
 
-    monkeypatch.setattr(Teller, "transact", early)
+    monkeypatch.setattr(RequestExecutor, "transact", early)
     assert seen("mixture", tmp_path, tries=1) == {"evaluate before it is paid"}
 
 
@@ -318,13 +318,13 @@ def test_half_the_price_is_seen(method, tmp_path, monkeypatch):
 
 
 def test_a_look_that_is_not_paid_is_seen(tmp_path, monkeypatch):
-    right = Teller.transact
+    right = RequestExecutor.transact
 
     def forgetful(self, payment, measure, **named):
         less = replace(payment, event=Nothing()) if "independent" in payment.why else payment
         return right(self, less, measure, **named)
 
-    monkeypatch.setattr(Teller, "transact", forgetful)
+    monkeypatch.setattr(RequestExecutor, "transact", forgetful)
     assert "more than paid" in seen("mixture", tmp_path)
 
 
@@ -354,7 +354,7 @@ def test_a_method_that_asks_for_more_than_it_was_given_gets_no_more(tmp_path, mo
     )
     assert session.refusals == [BudgetExceeded]
     assert session.open_holds == 0
-    assert session.grains[0] * GRAIN <= gaussian_limit(budget.epsilon, budget.delta)
+    assert session.ticks[0] * TICK <= gaussian_limit(budget.epsilon, budget.delta)
 
 
 def _forgets_what_it_paid(steps, why):

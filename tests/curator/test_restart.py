@@ -12,7 +12,7 @@ import pytest
 
 import discreet.plan.steps
 from discreet.curator import Curator
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BudgetExceeded, KeyReused
 from discreet.ledger import Budget, Ledger, verify
 from discreet.query import col, count
@@ -199,7 +199,7 @@ def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch)
     """The power of the tests above: every third release is not recorded, and known only in this life."""
     from discreet.curator.records import learn
 
-    right, count = Teller.transact, iter(range(10**6))
+    right, count = RequestExecutor.transact, iter(range(10**6))
 
     def forgets(self, *payment, **named):
         if next(count) % 3 != 2:
@@ -210,7 +210,7 @@ def test_a_curator_that_keeps_something_to_itself_is_seen(tmp_path, monkeypatch)
         learn(done.result, self.known)
         return done
 
-    monkeypatch.setattr(Teller, "transact", forgets)
+    monkeypatch.setattr(RequestExecutor, "transact", forgets)
     table, questions = table_and_questions(3, 40)
     one = in_one_life(table, questions, tmp_path / "one.sqlite", PLENTY)
     count = iter(range(10**6))
@@ -326,7 +326,7 @@ def _broken_by_kills(address, diary, how_many, kills):
         (account,) = ledger.balances(table="data")
         if len(lost) > kills:
             broken.add("more lost than in flight")
-        if account.spent_grains > account.gate.limit:
+        if account.spent_ticks > account.gate.limit:
             broken.add("overspent")
     lines = [json.loads(line) for line in diary.read_text().splitlines()]
     if [number for number, _, _ in lines] != list(range(len(lines))):
@@ -385,7 +385,7 @@ def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, mo
     """The power test: what was answered and not yet recorded dies with the curator."""
     from discreet.curator.records import learn
 
-    right, transact, waiting = Ledger.record, Teller.transact, []
+    right, transact, waiting = Ledger.record, RequestExecutor.transact, []
 
     def later(self, receipt, released, *, after=None):
         waiting.append((receipt, released))
@@ -401,6 +401,6 @@ def test_kills_show_what_is_wrong_with_a_curator_that_records_later(tmp_path, mo
         return done
 
     monkeypatch.setattr(Ledger, "record", later)
-    monkeypatch.setattr(Teller, "transact", learns)
+    monkeypatch.setattr(RequestExecutor, "transact", learns)
     broken, _ = first_broken(tmp_path, how_many=200, kills=3, longest=0.5)
     assert broken

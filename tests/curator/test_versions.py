@@ -174,30 +174,30 @@ def test_an_answer_that_was_under_way_when_a_version_was_declared_is_not_of_that
     with Curator(table(), ledger=ledger) as old:
         event = Gaussian(Fraction(10), Fraction(1))
         taken = ledger.spend(event, "under way", table=old.table.identity, analyst="ana")
-        recorded = old._teller.record_of(old._teller._taken(*_steps(old))).to_bytes()
+        recorded = old._executor.record_of(old._executor._taken(*_steps(old))).to_bytes()
         with Curator(table(30_000, "2"), ledger=ledger) as new:
             ledger.record(taken, recorded)
             assert new.known() == []
             with pytest.raises(dp.BadParameter, match="nothing that was asked so far"):
                 new.ask("age >= 50")
-            assert new._teller.known_at(ledger.head.sequence).lattice.block(("age",)).version == 0
+            assert new._executor.known_at(ledger.head.sequence).lattice.block(("age",)).version == 0
 
 
 def _steps(desk):
     """What would be measured for a count, and how."""
     question = single(read_question("age >= 50", DOMAIN, "people"))
-    steps = plan_steps([(question, Target(50.0, 0.95))], desk._teller.known)
-    return steps, desk._teller._mechanisms(steps)
+    steps = plan_steps([(question, Target(50.0, 0.95))], desk._executor.known)
+    return steps, desk._executor._mechanisms(steps)
 
 
 def test_a_model_of_an_older_version_is_gone(ledger):
     ledger.cap(Budget(epsilon=4, delta=1e-9, gate="renyi"), table="people")
     model = Session(Fraction(100), Fraction(95, 100), 1, 3, Built("tree", ("age", "sex"), (("age", "sex"),)))
     with Curator(table(), ledger=ledger) as old:
-        old._teller.note(model, Nothing(), "a model", analyst="ana")
-        assert old._teller.session == model
+        old._executor.note(model, Nothing(), "a model", analyst="ana")
+        assert old._executor.session == model
     with Curator(table(version="2"), ledger=ledger) as new:
-        assert new._teller.session is None
+        assert new._executor.session is None
 
 
 def test_a_release_of_a_newer_version_is_made_of_nothing_older(ledger, tmp_path):

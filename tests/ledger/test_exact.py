@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import (
-    GRAIN,
     ORDERS,
+    TICK,
     AboveThreshold,
     Approximate,
     Coin,
@@ -120,7 +120,7 @@ class Judged:
         self._judge(call, fits=False, surely_fits=False)
 
     def look(self, which):
-        """What a ledger says of every account is the exact sum, rounded up by less than a grain for each charge."""
+        """What a ledger says of every account is the exact sum, rounded up by less than a tick for each charge."""
         for table in TABLES:
             for analyst in ANALYSTS:
                 said = {
@@ -132,8 +132,8 @@ class Judged:
                 }
                 assert said.keys() == true.keys()
                 for scope, cap in true.items():
-                    self._require_near(said[scope].spent_grains, self.truth.spent(cap, analyst))
-                    self._require_near(said[scope].total_grains, self.truth.taken(cap, analyst))
+                    self._require_near(said[scope].spent_ticks, self.truth.spent(cap, analyst))
+                    self._require_near(said[scope].total_ticks, self.truth.taken(cap, analyst))
                     assert cap.allows(self.truth.taken(cap, analyst)), "a cap was passed"
         holds = {number: (hold.table, hold.analyst) for number, hold in self.truth.holds.items()}
         assert self.ledgers[which].holds == holds
@@ -172,12 +172,12 @@ class Judged:
 
     def _require_charge_above_loss(self, event, *, roundings=1):
         for kind, amount in loads(self._last()[2])["charge"].items():
-            for grains, true in zip(amount, loss(event, kind), strict=True):
-                assert min(true, FULL_TICKS * GRAIN) <= grains * GRAIN <= true + roundings * GRAIN
+            for ticks, true in zip(amount, loss(event, kind), strict=True):
+                assert min(true, FULL_TICKS * TICK) <= ticks * TICK <= true + roundings * TICK
 
-    def _require_near(self, grains, true):
-        for have, exact in zip(grains, true, strict=True):
-            assert exact <= have * GRAIN <= exact + self.truth.slack or have >= FULL_TICKS, (
+    def _require_near(self, ticks, true):
+        for have, exact in zip(ticks, true, strict=True):
+            assert exact <= have * TICK <= exact + self.truth.slack or have >= FULL_TICKS, (
                 "a balance is not the exact sum"
             )
 
@@ -190,7 +190,7 @@ class Granted(NamedTuple):
     result: object
 
 
-# Events. Some are always the same; the others are as large as what is left, or a few grains off.
+# Events. Some are always the same; the others are as large as what is left, or a few ticks off.
 
 ALWAYS = (
     Nothing(),
@@ -219,11 +219,11 @@ ALWAYS = (
 
 
 class Near(NamedTuple):
-    """An event of the size of what is left of one of the caps, or a part of it, and so many grains more."""
+    """An event of the size of what is left of one of the caps, or a part of it, and so many ticks more."""
 
     cap: int
     part: Fraction
-    grains: Fraction
+    ticks: Fraction
     wrap: Callable
 
 
@@ -256,7 +256,7 @@ def event_from(recipe, caps, rooms):
 
 
 def sized(kind, room, recipe, *, pure):
-    """An event whose loss is the part and the grains of a room that a recipe says; pure, if only such can be priced.
+    """An event whose loss is the part and the ticks of a room that a recipe says; pure, if only such can be priced.
 
     The room is measured at an order where it has a size: a hold for a coin is infinite at the orders that it closes,
     and a budget that a coin was paid from has nothing there.
@@ -265,10 +265,10 @@ def sized(kind, room, recipe, *, pure):
     if not finite:
         return Nothing()
     if kind == "pure":
-        return Pure(max(Fraction(0), room[0] * recipe.part + recipe.grains * GRAIN))
+        return Pure(max(Fraction(0), room[0] * recipe.part + recipe.ticks * TICK))
     per_gaussian = [Fraction(1)] if kind == "gaussian" else [order / 2 for order in ORDERS]
     place = max(finite, key=lambda place: room[place] / per_gaussian[place])
-    amount = max(Fraction(0), room[place] * recipe.part + recipe.grains * GRAIN)
+    amount = max(Fraction(0), room[place] * recipe.part + recipe.ticks * TICK)
     if not pure:
         return Gaussian(1, amount / per_gaussian[place])
     return Pure(greatest(lambda epsilon: pure_loss(epsilon, kind, place) <= amount)) if amount else Nothing()
@@ -497,13 +497,13 @@ def test_a_hundred_thousand_tiny_spends_fold_to_the_exact_sums_and_stop_at_the_e
     for kind in KINDS:
         (balance,) = balances(state, kind, "ana")
         exact, spends = summed(granted, kind)
-        for grains, true in zip(balance.spent_grains, exact, strict=True):
-            assert true <= grains * GRAIN < true + spends * GRAIN
+        for ticks, true in zip(balance.spent_ticks, exact, strict=True):
+            assert true <= ticks * TICK < true + spends * TICK
         cap = Cap((kind,), None, kind, BUDGET[kind].epsilon, BUDGET[kind].delta)
         assert cap.allows(exact)
         for event in TINY[kind]:
             before, spends = summed(when_refused[kind, event], kind)
-            assert not cap.allows(added([before, loss(event, kind)], kind), slack=(spends + 1) * GRAIN)
+            assert not cap.allows(added([before, loss(event, kind)], kind), slack=(spends + 1) * TICK)
 
 
 def summed(granted, kind):
@@ -536,17 +536,17 @@ def test_three_thirds_fit_as_one_event_and_not_as_three(tmp_path):
         assert ledger.remaining(table="people").epsilon == 0
 
 
-def filling(kind, grains=0):
-    """The event that fills an empty budget exactly, or is a few grains larger."""
-    limits = [most + grains for most in gate_of(BUDGET[kind]).limit]
+def filling(kind, ticks=0):
+    """The event that fills an empty budget exactly, or is a few ticks larger."""
+    limits = [most + ticks for most in gate_of(BUDGET[kind]).limit]
     match kind:
         case "pure":
-            return Pure(limits[0] * GRAIN)
+            return Pure(limits[0] * TICK)
         case "gaussian":
-            return Gaussian(1, limits[0] * GRAIN)
+            return Gaussian(1, limits[0] * TICK)
         case "renyi":
             # A Gaussian costs a·μ²/2 at order a.
-            return Gaussian(1, max(2 * most * GRAIN / order for most, order in zip(limits, ORDERS, strict=True)))
+            return Gaussian(1, max(2 * most * TICK / order for most, order in zip(limits, ORDERS, strict=True)))
 
 
 def require_that_budgets_end_exactly(kind, folder):
@@ -554,7 +554,7 @@ def require_that_budgets_end_exactly(kind, folder):
         ledger.cap(BUDGET[kind], table="people")
         spend = lambda event: ledger.spend(event, "why", table="people")
         with pytest.raises(BudgetExceeded):
-            spend(filling(kind, grains=1))
+            spend(filling(kind, ticks=1))
         spend(filling(kind))
         for free in (Nothing(), Compose(()), Laplace(1, 0), Repeat(filling(kind), 0)):
             spend(free)
@@ -564,7 +564,7 @@ def require_that_budgets_end_exactly(kind, folder):
 
 
 @each_kind
-def test_a_budget_can_be_used_up_to_the_last_grain_and_then_only_what_is_free_is_granted(tmp_path, kind):
+def test_a_budget_can_be_used_up_to_the_last_tick_and_then_only_what_is_free_is_granted(tmp_path, kind):
     require_that_budgets_end_exactly(kind, tmp_path)
 
 
@@ -693,7 +693,7 @@ WRONG = {
     "charges are rounded down": lambda change: change(
         Gate,
         "charge",
-        lambda self, event: tuple(max(0, grains - 1) for grains in charge_of(self.kind, event)),
+        lambda self, event: tuple(max(0, ticks - 1) for ticks in charge_of(self.kind, event)),
     ),
 }
 
@@ -711,7 +711,7 @@ def assert_wrong(change, histories):
         laws()
 
 
-WRONG_BY_A_GRAIN = {
+WRONG_BY_A_TICK = {
     "limits are rounded up": fitting(
         lambda orders: any(before + more <= most + 1 for before, more, most in orders if most > 0)
     ),
@@ -725,9 +725,9 @@ WRONG_BY_A_GRAIN = {
 
 
 @each_kind
-@pytest.mark.parametrize("mistake", WRONG_BY_A_GRAIN)
-def test_a_ledger_that_is_wrong_by_a_grain_does_not_end_budgets_exactly(monkeypatch, tmp_path, mistake, kind):
-    WRONG_BY_A_GRAIN[mistake](monkeypatch.setattr)
+@pytest.mark.parametrize("mistake", WRONG_BY_A_TICK)
+def test_a_ledger_that_is_wrong_by_a_tick_does_not_end_budgets_exactly(monkeypatch, tmp_path, mistake, kind):
+    WRONG_BY_A_TICK[mistake](monkeypatch.setattr)
     with pytest.raises((BudgetExceeded, pytest.fail.Exception)):
         require_that_budgets_end_exactly(kind, tmp_path)
 

@@ -100,7 +100,7 @@ def test_another_program_can_add_up_the_books_from_the_lines_alone(ledger):
                 sums[tables, who or line["analyst"]] = amount
     ours = {one.scope: one for one in ledger.balances() if one.scope.analyst != EACH}
     assert {Scope(*account): tuple(sum_) for account, sum_ in sums.items()} == {
-        scope: one.spent_grains for scope, one in ours.items()
+        scope: one.spent_ticks for scope, one in ours.items()
     }
     assert caps[("people",), None]["epsilon"] == "4"
     assert caps[("people",), None]["owner"] == "the owner"

@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from discreet.accounting import (
-    GRAIN,
+    TICK,
     Compose,
     DiscreteGaussian,
     Gaussian,
@@ -98,11 +98,11 @@ def test_the_same_request_with_the_same_key_gives_the_same_bytes_and_is_charged_
     first = ask(ledger, key="k")
     assert first.released is None
     ledger.record(first, b"1207")
-    spent = ledger.balances()[0].spent_grains
+    spent = ledger.balances()[0].spent_ticks
     for _ in range(3):
         again = ask(ledger, key="k")
         assert again == Receipt(first.head, first.at, b"1207")
-    assert ledger.balances()[0].spent_grains == spent
+    assert ledger.balances()[0].spent_ticks == spent
     assert kinds(ledger).count("spend") == 1
 
 
@@ -154,7 +154,7 @@ def test_keys_of_two_analysts_never_meet(ledger, one, other):
 
 def test_after_a_crash_between_spend_and_record_the_answer_is_lost_and_never_charged_again(ledger, address):
     ask(ledger, key="k")
-    spent = ledger.balances()[0].spent_grains
+    spent = ledger.balances()[0].spent_ticks
     # Another process finds what the crashed one left.
     with Ledger(address) as after:
         for _ in range(3):
@@ -162,9 +162,9 @@ def test_after_a_crash_between_spend_and_record_the_answer_is_lost_and_never_cha
                 AnswerLost, match=r'key "k" was charged at 2.*is not recorded.*a new key asks, and pays'
             ):
                 ask(after, key="k")
-        assert after.balances()[0].spent_grains == spent
+        assert after.balances()[0].spent_ticks == spent
         ask(after, key="a new one")
-        assert after.balances()[0].spent_grains > spent
+        assert after.balances()[0].spent_ticks > spent
 
 
 def test_an_answer_that_is_only_late_is_given(ledger):
@@ -940,7 +940,7 @@ def begin_with(address, format):
 
 @pytest.mark.parametrize(
     ("format", "who"),
-    [(FORMAT + 1, "A newer discreet wrote it: upgrade discreet"), (1, "An older discreet wrote it, in other grains: ")],
+    [(FORMAT + 1, "A newer discreet wrote it: upgrade discreet"), (1, "An older discreet wrote it, in other ticks: ")],
 )
 def test_a_ledger_of_another_format_is_refused_and_the_message_says_who_wrote_it(address, format, who):
     begin_with(address, format)
@@ -1057,9 +1057,9 @@ def test_a_head_can_lie_elsewhere(tmp_path, address):
         assert not os.path.exists(f"{address}.head")
 
 
-def test_all_charges_are_whole_grains_and_none_is_below_the_price(ledger):
+def test_all_charges_are_whole_ticks_and_none_is_below_the_price(ledger):
     for event in (Laplace(7, 1), Pure(Fraction(1, 1009)), Selection(Fraction(1, 77))):
         ask(ledger, event)
-        (grains,) = last(ledger)["charge"]["pure"]
+        (ticks,) = last(ledger)["charge"]["pure"]
         price = event.sensitivity / event.scale if isinstance(event, Laplace) else event.epsilon
-        assert price <= grains * GRAIN < price + GRAIN
+        assert price <= ticks * TICK < price + TICK

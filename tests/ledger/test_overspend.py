@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from discreet.accounting.event import Gaussian, Laplace
-from discreet.accounting.filter import GRAIN, gaussian_gate, renyi_gate
+from discreet.accounting.filter import TICK, gaussian_gate, renyi_gate
 from discreet.accounting.renyi_dp import ORDERS
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Budget, Ledger, verify
@@ -37,13 +37,13 @@ def budget_and_event(kind):
         case "pure":
             return Budget(epsilon=AFFORDABLE), Laplace(scale=1, sensitivity=1)
         case "gaussian":
-            # A hundred of these are the whole limit, to the last grain.
+            # A hundred of these are the whole limit, to the last tick.
             (limit,) = gaussian_gate(1, 1e-6).limit
-            return Budget(epsilon=1, delta=1e-6), Gaussian(1, (limit // AFFORDABLE) * GRAIN)
+            return Budget(epsilon=1, delta=1e-6), Gaussian(1, (limit // AFFORDABLE) * TICK)
         case "renyi":
             # A Gaussian costs a·μ²/2 at order a.
             orders = zip(renyi_gate(1, 1e-6).limit, ORDERS, strict=True)
-            room = max(2 * limit * GRAIN / Fraction(order) for limit, order in orders)
+            room = max(2 * limit * TICK / Fraction(order) for limit, order in orders)
             return Budget(epsilon=1, delta=1e-6, gate="renyi"), Gaussian(1, room / (AFFORDABLE + Fraction(1, 2)))
 
 
@@ -69,8 +69,8 @@ def assert_granted_is_spent_and_fits(address, kind, granted):
     assert len(granted) == len(set(granted)) == AFFORDABLE
     assert sorted(granted) == [entry.sequence for entry in spends]
     assert verify(address, prices=True).spends == AFFORDABLE
-    assert balance.spent_grains == tuple(map(sum, zip(*charges, strict=True)))
-    assert balance.gate.fits(balance.spent_grains, balance.gate.nothing)
+    assert balance.spent_ticks == tuple(map(sum, zip(*charges, strict=True)))
+    assert balance.gate.fits(balance.spent_ticks, balance.gate.nothing)
 
 
 @pytest.mark.parametrize("kind", ["pure", "gaussian", "renyi"])

@@ -554,7 +554,7 @@ def test_an_entry_that_is_nested_without_an_end_is_found(written):
 def test_a_limit_above_its_budget_is_found_even_if_all_hashes_follow(written):
     def raised(rows):
         fields = json.loads(rows[1].body)
-        limit = [grains + 1 for grains in fields["limit"]]
+        limit = [ticks + 1 for ticks in fields["limit"]]
         return chained_anew(replaced(rows, rows[1]._replace(body=written_as({**fields, "limit": limit}))))
 
     address, _ = written

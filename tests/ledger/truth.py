@@ -1,4 +1,4 @@
-"""What a ledger should say, in exact rational arithmetic and as simply as can be: no grains, no log, no accounts kept.
+"""What a ledger should say, in exact rational arithmetic and as simply as can be: no ticks, no log, no accounts kept.
 
 It knows what was paid, by whom and about which table, and sums it up anew whenever it is asked.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from discreet.accounting.concentrated_dp import divergence_limit
 from discreet.accounting.event import Compose, Event, Repeat, total_loss
-from discreet.accounting.filter import GRAIN, accounting_for, delta_shares
+from discreet.accounting.filter import TICK, accounting_for, delta_shares
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.accounting.renyi_dp import ORDERS
 
@@ -108,12 +108,12 @@ class Truth:
 
     @property
     def slack(self):
-        """How much the grains can be off: each charge is rounded up by less than one, and the limit down."""
-        return (self.charges + 1) * GRAIN
+        """How much the ticks can be off: each charge is rounded up by less than one, and the limit down."""
+        return (self.charges + 1) * TICK
 
     def slack_with(self, event):
         """The same if an event is set aside: that is charged part by part."""
-        return (self.charges + parts(event).total() + 1) * GRAIN
+        return (self.charges + parts(event).total() + 1) * TICK
 
     # Questions.
 
@@ -180,14 +180,14 @@ class Truth:
     def is_within(self, number, event):
         """Whether a hold is large enough for an event, however each of its spends is rounded.
 
-        It is so for what was set aside, paid in whole or in parts, and for anything that leaves a grain for each spend.
+        It is so for what was set aside, paid in whole or in parts, and for anything that leaves a tick for each spend.
         """
         hold = self.holds[number]
         events = (*hold.used, event)
         if sum(map(parts, events), Counter()) <= parts(hold.reserved):
             return True
         return all(
-            have + len(events) * GRAIN <= most
+            have + len(events) * TICK <= most
             for kind in {cap.kind for cap in self.caps_over(hold.table, hold.analyst)}
             for have, most in zip(
                 added([loss(one, kind) for one in events], kind), loss(hold.reserved, kind), strict=True

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import Coin, Gaussian, Repeat, loss
-from discreet.accounting.filter import FULL_TICKS, GRAIN, renyi_gate
+from discreet.accounting.filter import FULL_TICKS, TICK, renyi_gate
 from discreet.accounting.renyi_dp import ORDERS, hit_divergence
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, SealBroken
@@ -142,7 +142,7 @@ def test_at_closed_orders_even_passes_cost(steepness):
 def test_opening_closes_those_orders_for_good_and_costs_nothing_at_the_others():
     gate = renyi_gate(1, Fraction(1, 10**9))
     opening = gate.charge(Coin(Fraction(1, 10), 0))
-    closed = [order for order, grains in zip(ORDERS, opening, strict=True) if grains == FULL_TICKS]
+    closed = [order for order, ticks in zip(ORDERS, opening, strict=True) if ticks == FULL_TICKS]
     assert closed == [order for order in ORDERS if hit_divergence(Fraction(1, 10), order) == inf]
     assert closed
     assert set(opening) == {0, FULL_TICKS}
@@ -162,7 +162,7 @@ def test_a_hit_costs_about_as_much_as_a_gaussian_of_the_same_size():
 def test_hits_add_up():
     assert loss(Coin(Fraction(1, 1000), 3), by="renyi") == loss(Repeat(Coin(Fraction(1, 1000), 1), 3), by="renyi")
     gate = renyi_gate(1, Fraction(1, 10**9))
-    assert gate.charge(Coin(Fraction(1, 1000), 1))[20] * GRAIN >= hit_divergence(Fraction(1, 1000), ORDERS[20])
+    assert gate.charge(Coin(Fraction(1, 1000), 1))[20] * TICK >= hit_divergence(Fraction(1, 1000), ORDERS[20])
 
 
 @pytest.mark.parametrize("by", ["pure", "basic", "advanced", "concentrated", "gaussian"])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from discreet.plan.allocation import fill_each, fill_to_budget, fill_to_target, fill_to_targets, water_level
+from discreet.plan.allocation import fill_each, fill_to_budget, fill_to_targets, water_level
+from discreet.plan.steps import fill_to_target
 from support.strategies import law
 
 

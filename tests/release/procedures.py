@@ -1,4 +1,4 @@
-"""Procedures that make releases, driven by the teller of a small table with a real ledger, and what they cost."""
+"""Procedures that make releases, driven by the executor of a small table with a real ledger, and what they cost."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ import pytest
 
 import discreet.release.methods.fitting
 from discreet.accounting.filter import loss
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger
 from discreet.model.mixture.ensemble import fit_ensemble
@@ -83,18 +83,18 @@ def error_of(model, goal=TRIPLES, codes=CODES):
 
 @dataclass
 class Desk:
-    """A teller, and all that procedures have asked of it."""
+    """A executor, and all that procedures have asked of it."""
 
-    teller: Teller
+    executor: RequestExecutor
     requests: list = field(default_factory=list)
 
     @property
     def known(self):
-        return self.teller.known
+        return self.executor.known
 
     def answer(self, request):
         self.requests.append(request)
-        return self.teller.answer(request, analyst="ana")
+        return self.executor.answer(request, analyst="ana")
 
     def release(self, method, units=SOME, goal=TRIPLES, **named):
         self.requests = []
@@ -102,7 +102,7 @@ class Desk:
 
     def prices(self):
         """What each request costs, exactly."""
-        table, by = self.teller.table, self.known.accounting
+        table, by = self.executor.table, self.known.accounting
         return [loss(request.event(table.domain, table.unit), by=by) for request in self.requests]
 
     def spent(self):
@@ -112,11 +112,11 @@ class Desk:
 @contextmanager
 def desk_of(folder, *, unit=ADD, pure=False, table=None):
     with Ledger(folder / f"{uuid4().hex}.sqlite") as ledger:
-        teller = Teller(table_of(unit) if table is None else table, ledger)
-        teller.watch.open(PURE if pure else GAUSSIAN, "anyone")
-        teller.known = estimator_for("pure" if pure else "gaussian", teller.table.domain, teller.table.unit)
-        teller.tell_total()
-        yield Desk(teller)
+        executor = RequestExecutor(table_of(unit) if table is None else table, ledger)
+        executor.watch.open(PURE if pure else GAUSSIAN, "anyone")
+        executor.known = estimator_for("pure" if pure else "gaussian", executor.table.domain, executor.table.unit)
+        executor.tell_total()
+        yield Desk(executor)
 
 
 @contextmanager

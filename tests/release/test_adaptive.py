@@ -123,8 +123,8 @@ def test_a_ledger_lets_all_of_it_pass(rows, tmp_path):
     }
     table = Table(Schema("people", DOMAIN, Unit()), Frame(data, domain=DOMAIN, unit=Unit()))
     with Curator(table, budget=Budget(epsilon=1, delta=1e-9), ledger=tmp_path / "ledger.sqlite") as desk:
-        teller, units = desk._teller, gaussian_limit(Fraction(1), Fraction(1, 10**9))
-        tree = run(adaptive(teller.known, TRIPLES, units), lambda request: teller.answer(request, analyst=ANYONE))
+        executor, units = desk._executor, gaussian_limit(Fraction(1), Fraction(1, 10**9))
+        tree = run(adaptive(executor.known, TRIPLES, units), lambda request: executor.answer(request, analyst=ANYONE))
         spent = sum((loss(spend.event) for spend in desk.history()), Fraction(0))
     assert Fraction(999, 1000) * units <= spent <= units
     assert error_of(tree, Oracle(rows)) < 0.1

@@ -90,7 +90,7 @@ def test_what_is_in_the_ledger_has_the_noise_that_was_charged(pure, tmp_path):
         for _ in range(20):
             desk.answer(Measure(steps, "marginals"))
         assert desk.prices()[0] <= Fraction(1, 50)
-        entries = [entry.released for entry in desk.teller.ledger.entries() if entry.released]
+        entries = [entry.released for entry in desk.executor.ledger.entries() if entry.released]
     values = np.array([np.frombuffer(released[-8 * sum(sizes) :], dtype="<i8") for released in entries])
     off = (values - truth) / np.repeat([float(step.scale if pure else step.sigma) for step in steps.steps], sizes)
 
@@ -166,7 +166,7 @@ def test_whole_marginals_and_pieces_are_joined_without_loss(tmp_path):
         for columns in (("age", "rich"), ("age", "city", "ill"), ("city", "ill"), ("age",)):
             family = seen.family(Marginal(columns))
             assert np.abs(seen.estimate_family(family).values - counts_of(columns)).max() < 6
-        # What the teller knows is as it was.
+        # What the executor knows is as it was.
         assert desk.known.lattice.blocks.get(("age", "rich")) is None
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.ledger import Budget, Ledger
 from discreet.model.dense.dense_model import Dense
@@ -54,12 +54,13 @@ def release(codes, tmp_path_factory):
     table = Table(Schema("people", DOMAIN, unit), Frame.of_codes(columns, domain=DOMAIN, unit=unit))
     found = {}
     for name, units in (("poor", 1e-4), ("rich", 1e-1)):
-        teller = Teller(table, Ledger(tmp_path_factory.mktemp(name) / "ledger.sqlite"))
-        teller.watch.open(Budget(epsilon=100, delta=1e-9), "anyone")
+        executor = RequestExecutor(table, Ledger(tmp_path_factory.mktemp(name) / "ledger.sqlite"))
+        executor.watch.open(Budget(epsilon=100, delta=1e-9), "anyone")
         model = run(
-            mixture(teller.known, GOAL, units), lambda request, teller=teller: teller.answer(request, analyst="ana")
+            mixture(executor.known, GOAL, units),
+            lambda request, executor=executor: executor.answer(request, analyst="ana"),
         )
-        found[name] = model, teller.known
+        found[name] = model, executor.known
     return found
 
 

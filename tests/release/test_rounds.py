@@ -59,9 +59,9 @@ def test_with_plenty_the_model_is_near_the_table(unit, pure, tmp_path, monkeypat
 def test_the_counts_are_one_object_and_are_read_once(tmp_path, monkeypatch):
     with desk_of(tmp_path) as desk:
         reads = []
-        evaluate = type(desk.teller.table).evaluate
+        evaluate = type(desk.executor.table).evaluate
         monkeypatch.setattr(
-            type(desk.teller.table), "evaluate", lambda table, asked: reads.append(asked) or evaluate(table, asked)
+            type(desk.executor.table), "evaluate", lambda table, asked: reads.append(asked) or evaluate(table, asked)
         )
         desk.release(rounds, Fraction(1, 200), PAIRS)
         chosen = [request for request in desk.requests if isinstance(request, Choose)]

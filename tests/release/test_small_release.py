@@ -1,4 +1,4 @@
-"""SmallDB as a procedure, and the request that it makes of the teller."""
+"""SmallDB as a procedure, and the request that it makes of the executor."""
 
 from fractions import Fraction
 from math import comb, exp
@@ -8,7 +8,7 @@ import pytest
 
 from discreet.accounting.event import Selection
 from discreet.curator.records import Prints, from_bytes
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.lab.textbook.small_db import MOST_WORK, best_size, cells_of_goal, small, too_many_tables
@@ -96,12 +96,12 @@ def test_what_was_heard_is_in_the_ledger_with_its_price_and_nothing_is_known_of_
     with desk_of(tmp_path, table=few_rows()) as desk:
         request = SmallTable(cells_of_goal(GOAL), 3, Fraction(1, 3), "a small table")
         cells = desk.answer(request)
-        ledger = desk.teller.ledger
+        ledger = desk.executor.ledger
         kept = [from_bytes(entry.released, "data", Prints(FEW)) for entry in ledger.entries() if entry.released]
         assert [released.kind for released in kept] == ["heard"]
         assert kept[0].values.tolist() == cells.tolist()
         assert [spend.event for spend in ledger.history()] == [Selection(Fraction(1, 3))]
-        again = Teller(desk.teller.table, ledger)
+        again = RequestExecutor(desk.executor.table, ledger)
         again.refresh()
         assert again.known.version == desk.known.version == 0
 
@@ -109,11 +109,11 @@ def test_what_was_heard_is_in_the_ledger_with_its_price_and_nothing_is_known_of_
 def test_it_is_paid_from_a_hold(tmp_path):
     with desk_of(tmp_path, table=few_rows()) as desk:
         request = SmallTable(cells_of_goal(GOAL), 3, Fraction(1, 3), "a small table")
-        held = desk.teller.reserve(Selection(Fraction(1, 2)), "a release", analyst="ana")
-        before = desk.teller.balance("ana").total_grains
-        desk.teller.answer(request, analyst="ana", hold=held)
+        held = desk.executor.reserve(Selection(Fraction(1, 2)), "a release", analyst="ana")
+        before = desk.executor.balance("ana").total_ticks
+        desk.executor.answer(request, analyst="ana", hold=held)
         # What was set aside is still counted, what was paid is part of it.
-        assert desk.teller.balance("ana").total_grains == before
+        assert desk.executor.balance("ana").total_ticks == before
 
 
 def test_what_is_too_dear_or_too_large_is_neither_charged_nor_read(tmp_path, monkeypatch):
@@ -124,7 +124,7 @@ def test_what_is_too_dear_or_too_large_is_neither_charged_nor_read(tmp_path, mon
             desk.answer(SmallTable(questions, 600, Fraction(1), "a small table"))
         with pytest.raises(BudgetExceeded):
             desk.answer(SmallTable(questions, 3, Fraction(10**6), "a small table"))
-        assert not any(desk.teller.balance("ana").spent_grains)
+        assert not any(desk.executor.balance("ana").spent_ticks)
 
 
 def test_the_size_is_that_of_the_least_promised_error():

@@ -63,7 +63,7 @@ def test_a_parquet_file_that_is_replaced_under_a_server(tmp_path):
         assert known.status_code == 200
         people(tmp_path / "next", rows=9000)
         os.replace(tmp_path / "next" / "people.parquet", tmp_path / "people.parquet")
-        old.desks.curators["people"]._teller.watch._looked = -10.0
+        old.desks.curators["people"]._executor.watch._looked = -10.0
         charged = old.entries
         said = [old.ask(AGES, error=300), old.ask("age < 18", error=300)]
         said.append(old.call("POST", "/tables/people/plan", json={"question": AGES, "error": 100}))

@@ -18,7 +18,7 @@ import discreet.curator.records
 import discreet.mechanism.calibration
 from discreet import noise
 from discreet.accounting.event import Coin
-from discreet.accounting.filter import GRAIN
+from discreet.accounting.filter import TICK
 from discreet.accounting.renyi_dp import ORDERS, bounded_range_divergence, hit_divergence
 from discreet.curator import Curator
 from discreet.numeric import precision
@@ -43,7 +43,7 @@ class Replayed(Session):
     tosses: list[Toss] = field(default_factory=list)
     chosen: list[int] = field(default_factory=list)
     races: list[tuple[int, Fraction]] = field(default_factory=list)
-    grains: tuple[int, ...] = ()
+    ticks: tuple[int, ...] = ()
 
 
 def log_odds_of(coin, exact, expected):
@@ -123,8 +123,8 @@ def replayed_session(table, questions, *, folder, budget, begin=None, seed=0, fi
             session.calls.append(("outcome", outcome(desk, how, question, wish)))
         desk.close()
         (account,) = ledger.balances(table="data")
-        session.grains, session.kind = account.spent_grains, account.gate.kind
-        session.spent = session.grains
+        session.ticks, session.kind = account.spent_ticks, account.gate.kind
+        session.spent = session.ticks
     return session
 
 
@@ -179,8 +179,8 @@ def overdrawn(first, second):
         if one.stretches and squared_loss(one, moves) > one.sensitivity.l2_squared:
             yield "more than declared"
     drawn = sum(squared_moves(one, other) for one, other in zip(first.releases, second.releases, strict=True))
-    for order, grains in zip(ORDERS, first.grains, strict=True):
-        if loss_at(first, second, drawn, order) > grains * GRAIN:
+    for order, ticks in zip(ORDERS, first.ticks, strict=True):
+        if loss_at(first, second, drawn, order) > ticks * TICK:
             yield "more than paid"
 
 

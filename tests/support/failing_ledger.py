@@ -102,7 +102,7 @@ def begun(address, *, each=False, terms=TERMS, opener=ANYONE):
         if each:
             ledger.cap(EACH, table="data", analyst="*")
     with Desk(SMALL, address) as desk:
-        desk._teller.note(terms, terms.coin.opening, "a model of one's own", analyst=opener)
+        desk._executor.note(terms, terms.coin.opening, "a model of one's own", analyst=opener)
 
 
 def ask(desk, question, now, analyst=ANYONE):
@@ -125,7 +125,7 @@ def shortfall(address, now, terms=TERMS):
             for account in owner.balances(table="data", analyst=analyst):
                 heads = now.heads.total() if account.scope.analyst is None else now.heads[analyst]
                 owed = account.gate.charge(Coin(terms.coin.hit.log_odds, heads))
-                if any(have < need for have, need in zip(account.spent_grains, owed, strict=True)):
+                if any(have < need for have, need in zip(account.spent_ticks, owed, strict=True)):
                     lacking.append(f"{account.scope}: {heads} hits were seen and not all are paid")
         paid = sum(hits_of(spend.event) for spend in owner.history())
     if paid < now.heads.total():

@@ -136,8 +136,8 @@ class Desk(Curator):
 
     @property
     def session(self):
-        self._teller.refresh()
-        return self._teller.session
+        self._executor.refresh()
+        return self._executor.session
 
     @property
     def model(self):
@@ -160,7 +160,7 @@ def open_session(desk, built, *, hits=3, error=ERROR, confidence=SURE):
     """Begin a session with a model of one's own."""
     chance = Fraction(confidence).limit_denominator(10**9)
     session = Checked(Fraction(error), chance, desk.table.unit.contributions, hits, built)
-    desk._teller.note(session, session.coin.opening, "a model of one's own", analyst=ANYONE)
+    desk._executor.note(session, session.coin.opening, "a model of one's own", analyst=ANYONE)
     return session
 
 
@@ -168,7 +168,7 @@ def use_up(desk, smallest=Fraction(10) ** 7):
     """Spend until not even a very noisy answer fits."""
     sigma = Fraction(1)
     while sigma < smallest:
-        if desk._teller.fits(Gaussian(sigma, Fraction(1)), ANYONE):
+        if desk._executor.fits(Gaussian(sigma, Fraction(1)), ANYONE):
             desk.ledger.spend(Gaussian(sigma, Fraction(1)), "something else", table=desk.table.identity)
         else:
             sigma *= Fraction(3, 2)

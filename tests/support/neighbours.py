@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from discreet import noise
-from discreet.accounting.filter import GRAIN
+from discreet.accounting.filter import TICK
 from discreet.curator import Curator
 from discreet.ledger import Budget, Ledger
 from discreet.query import Linear, Marginal, col, count
@@ -280,7 +280,7 @@ def heard_session(table, questions, *, folder, budget, seed=0, first=None):
         for how, question, wish in questions:
             session.calls.append(("outcome", outcome(desk, how, question, wish)))
         (account,) = ledger.balances(table="data")
-        session.spent, session.kind = account.spent_grains[0] * GRAIN, account.gate.kind
+        session.spent, session.kind = account.spent_ticks[0] * TICK, account.gate.kind
     return session
 
 

@@ -25,7 +25,7 @@ from discreet.accounting.filter import FULL_TICKS
 from discreet.accounting.filter import loss as price_of
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.curator import Curator
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.errors import BudgetExceeded, TooLarge
 from discreet.model.mixture.ensemble import fit_ensemble
 from discreet.plan.plan import Choose, Distances, Farthest, Measure, SmallTable
@@ -78,8 +78,8 @@ def quick_fits(*, members=2, components=4, steps=15):
 
 @contextmanager
 def heard_requests(session):
-    """Hear every request that the teller is asked to do."""
-    right = Teller.do
+    """Hear every request that the executor is asked to do."""
+    right = RequestExecutor.do
 
     def do(self, request, *more):
         session.calls.append(("request", plain(request)))
@@ -87,7 +87,7 @@ def heard_requests(session):
         return right(self, request, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Teller, "do", do)
+        patch.setattr(RequestExecutor, "do", do)
         yield
 
 
@@ -152,11 +152,11 @@ def recorded(table, work, *, folder, budget, seed=0, first=None, release=None):
             else:
                 session.calls.append(("outcome", outcome(desk, how, what, wish)))
         (account,) = ledger.balances(table="data")
-        session.grains, session.kind = account.spent_grains, account.gate.kind
-        session.spent, session.charged = session.grains, [spend.event for spend in ledger.history(table="data")]
+        session.ticks, session.kind = account.spent_ticks, account.gate.kind
+        session.spent, session.charged = session.ticks, [spend.event for spend in ledger.history(table="data")]
         session.open_holds = len(ledger.holds)
         charges = [account.gate.charge(event) for event in session.charged]
-        assert session.grains == tuple(map(sum, zip(*charges, strict=True))), "the account is the sum of its events"
+        assert session.ticks == tuple(map(sum, zip(*charges, strict=True))), "the account is the sum of its events"
     return session
 
 
@@ -170,7 +170,7 @@ def released(session, desk, goal, wish):
         session.refusals.append(type(error))
         return type(error).__name__, str(error)
     (after,) = desk.ledger.balances(table="data")
-    paid = tuple(now - then for now, then in zip(after.spent_grains, before.spent_grains, strict=True))
+    paid = tuple(now - then for now, then in zip(after.spent_ticks, before.spent_ticks, strict=True))
     session.bills.append((paid, found.bill, after.gate, wish["budget"], session.requests[asked:]))
     bill = replace(found.bill, made="")
     return plain([found.marginal(scope) for scope in found.goal.scopes]), repr(bill), found.method
@@ -221,7 +221,7 @@ def unkept(session):
         yield "an error that is no refusal"
     for paid, bill, gate, budget, requests in session.bills:
         # What is full is full.
-        pairs = [(now, said) for now, said in zip(paid, bill.grains, strict=True) if now < FULL_TICKS]
+        pairs = [(now, said) for now, said in zip(paid, bill.ticks, strict=True) if now < FULL_TICKS]
         if not pairs or any(now != said for now, said in pairs):
             yield "another bill"
         if price(session, requests) > limit_of(gate, budget):

@@ -18,7 +18,7 @@ from discreet.accounting.event import (
 )
 from discreet.accounting.filter import (
     ACCOUNTINGS,
-    GRAIN,
+    TICK,
     Gate,
     delta,
     epsilon,
@@ -33,8 +33,8 @@ from discreet.accounting.renyi_dp import ORDERS
 
 __all__ = [
     "ACCOUNTINGS",
-    "GRAIN",
     "ORDERS",
+    "TICK",
     "AboveThreshold",
     "Approximate",
     "Coin",

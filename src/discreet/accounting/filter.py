@@ -5,7 +5,7 @@ These are reports about plans fixed in advance. Whether the next question may be
 Privacy filters ("gates"): whether the next question may still be asked, when questions are chosen adaptively.
 
 A gate is a frozen value over plain integers: the limit is rounded down, what is charged is rounded up, and a spend is
-one addition and one comparison for each order. Amounts count ticks ("grains") of 10^-15 and fit a signed 64-bit
+one addition and one comparison for each order. Amounts count ticks of 10^-15 and fit a signed 64-bit
 integer, sums included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 """
 
@@ -83,14 +83,14 @@ def delta(event: Event, *, epsilon: Any, by: By = "gaussian") -> float:
 
 
 # A decimal fraction, as the parameters that people give are: a hundred spends of 0.01 are exactly 1.
-GRAIN = Fraction(1, 10**15)
+TICK = Fraction(1, 10**15)
 # More than any limit. Two of them still fit a signed 64-bit integer, so a guarded SQL update cannot overflow.
 FULL_TICKS = 2**62 - 1
 # The limit of an order that cannot help: nothing fits.
 CLOSED = -1
 LARGEST_EPSILON = 1000
 
-Grains = tuple[int, ...]
+Ticks = tuple[int, ...]
 FilterKind = Literal["pure", "gaussian", "renyi"]
 # How many numbers an amount has.
 ORDERS_OF = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
@@ -114,15 +114,15 @@ class Gate:
     kind: FilterKind
     epsilon: Fraction
     delta: Fraction
-    limit: Grains = field(repr=False)
+    limit: Ticks = field(repr=False)
 
     @property
-    def nothing(self) -> Grains:
+    def nothing(self) -> Ticks:
         """What is spent at the start."""
         return (0,) * len(self.limit)
 
-    def charge(self, event: Event) -> Grains:
-        """What an event costs, in grains, one number for each order; never below its true loss (or `FULL_TICKS`).
+    def charge(self, event: Event) -> Ticks:
+        """What an event costs, in ticks, one number for each order; never below its true loss (or `FULL_TICKS`).
 
         >>> from discreet.accounting.event import Laplace
         >>> pure_gate(1).charge(Laplace(scale=10, sensitivity=1))
@@ -130,7 +130,7 @@ class Gate:
         """
         return charge_of(self.kind, event)
 
-    def charge_parts(self, event: Event) -> Grains:
+    def charge_parts(self, event: Event) -> Ticks:
         """What the parts of an event cost when each is charged, and rounded up, by itself.
 
         >>> from discreet.accounting.event import Pure, Repeat
@@ -143,15 +143,15 @@ class Gate:
                 amounts = [self.charge_parts(part) for part in parts]
                 return tuple(map(sum, zip(*amounts, strict=True))) if amounts else self.nothing
             case Repeat(part, times):
-                return tuple(times * grains for grains in self.charge_parts(part)) if times else self.nothing
+                return tuple(times * ticks for ticks in self.charge_parts(part)) if times else self.nothing
             case _:
                 return self.charge(event)
 
-    def fits(self, spent: Grains, amount: Grains) -> bool:
+    def fits(self, spent: Ticks, amount: Ticks) -> bool:
         """Whether the amount can be added with at least one order staying within its limit."""
         return any(map(le, map(add, spent, amount), self.limit))
 
-    def add(self, spent: Grains, amount: Grains) -> Grains:
+    def add(self, spent: Ticks, amount: Ticks) -> Ticks:
         """The new total; an order that is far past its limit stays at `FULL_TICKS`."""
         return tuple(min(before + more, FULL_TICKS) for before, more in zip(spent, amount, strict=True))
 
@@ -166,19 +166,19 @@ def pure_gate(epsilon: Any) -> Gate:
     [RRUV16]; proof: gates.md §4
     """
     exact = positive("epsilon", epsilon, at_most=LARGEST_EPSILON)
-    return Gate("pure", exact, Fraction(0), (_grains_down(exact),))
+    return Gate("pure", exact, Fraction(0), (_ticks_down(exact),))
 
 
 def gaussian_gate(epsilon: Any, delta: Any) -> Gate:
     """Σ μ_i² ≤ μ², where μ-GDP is exactly (epsilon, delta)-DP: the whole interaction is μ-GDP.
 
-    >>> round(float(gaussian_gate(1, 1e-6).limit[0] * GRAIN) ** 0.5, 4)
+    >>> round(float(gaussian_gate(1, 1e-6).limit[0] * TICK) ** 0.5, 4)
     0.2367
 
     [ST22; KTH23]; proof: gates.md §4
     """
     exact, exact_delta = positive("epsilon", epsilon, at_most=LARGEST_EPSILON), probability("delta", delta)
-    return Gate("gaussian", exact, exact_delta, (_grains_down(gaussian_limit(exact, exact_delta)),))
+    return Gate("gaussian", exact, exact_delta, (_ticks_down(gaussian_limit(exact, exact_delta)),))
 
 
 def renyi_gate(epsilon: Any, delta: Any) -> Gate:
@@ -189,7 +189,7 @@ def renyi_gate(epsilon: Any, delta: Any) -> Gate:
     would be wrong (gates.md §4 has the counterexample).
 
     >>> gate = renyi_gate(1, 1e-6)
-    >>> max(most * GRAIN / order for most, order in zip(gate.limit, ORDERS)) > Fraction(1, 50)
+    >>> max(most * TICK / order for most, order in zip(gate.limit, ORDERS)) > Fraction(1, 50)
     True
 
     [FZ21; Lec21]; proof: gates.md §4
@@ -265,10 +265,10 @@ def _order_of_shares(gate: Gate) -> int:
     )
 
 
-def _renyi_limit(epsilon: Fraction, delta: Fraction, best: int) -> Grains:
+def _renyi_limit(epsilon: Fraction, delta: Fraction, best: int) -> Ticks:
     shares = _shares_around(best, delta)
     limits = (divergence_limit(order - 1, epsilon, share) for order, share in zip(ORDERS, shares, strict=True))
-    return tuple(_grains_down(most) if most > 0 else CLOSED for most in limits)
+    return tuple(_ticks_down(most) if most > 0 else CLOSED for most in limits)
 
 
 def _shares_around(best: int, delta: Fraction) -> tuple[Fraction, ...]:
@@ -278,7 +278,7 @@ def _shares_around(best: int, delta: Fraction) -> tuple[Fraction, ...]:
 
 
 @memoize(4096)
-def charge_of(kind: FilterKind, event: Event) -> Grains:
+def charge_of(kind: FilterKind, event: Event) -> Ticks:
     """What an event costs in the currency of every gate of this kind, whatever its limit."""
     loss = total_loss(event, accounting_for(kind))
     amounts: tuple[Amount, ...] = loss if isinstance(loss, tuple) else (loss,)
@@ -286,16 +286,16 @@ def charge_of(kind: FilterKind, event: Event) -> Grains:
         unpriced = (part for part in leaves(event) if _is_infinite(total_loss(part, accounting_for(kind))))
         culprit = next(unpriced, "these events together")
         raise BudgetExceeded(f"a {kind} gate has no price for {culprit}; nothing was spent. {_ADVICE[kind]}")
-    return tuple(_grains_up(amount) for amount in amounts)
+    return tuple(_ticks_up(amount) for amount in amounts)
 
 
 def _is_infinite(loss: Amount | tuple[Amount, ...]) -> bool:
     return all(amount == inf for amount in (loss if isinstance(loss, tuple) else (loss,)))
 
 
-def _grains_up(amount: Amount) -> int:
-    return FULL_TICKS if amount == inf else min(FULL_TICKS, -int(-Fraction(amount) // GRAIN))
+def _ticks_up(amount: Amount) -> int:
+    return FULL_TICKS if amount == inf else min(FULL_TICKS, -int(-Fraction(amount) // TICK))
 
 
-def _grains_down(amount: Fraction) -> int:
-    return min(FULL_TICKS - 1, int(amount // GRAIN))
+def _ticks_down(amount: Fraction) -> int:
+    return min(FULL_TICKS - 1, int(amount // TICK))

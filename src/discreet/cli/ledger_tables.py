@@ -51,7 +51,7 @@ def _print_table(console: Console, accounts: Collection[Balance], error: float, 
             Text(f"≈ {one.counts_left(error=error, contributions=contributions):,}") for one in ordered
         ],
     }
-    if not any(one.total_grains != one.spent_grains for one in ordered):
+    if not any(one.total_ticks != one.spent_ticks for one in ordered):
         del columns["set aside"]
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in columns:

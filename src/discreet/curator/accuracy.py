@@ -12,14 +12,14 @@ from math import exp, inf, log
 import numpy as np
 
 from discreet.accounting.event import Event, Gaussian
-from discreet.accounting.filter import GRAIN, Gate
+from discreet.accounting.filter import TICK, Gate
 from discreet.accounting.gaussian_dp import epsilon_of
 from discreet.answer import error_text, means_of
 from discreet.curator.executor import Executor
 from discreet.curator.question import Accuracy, ParsedQuestion, Part
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.estimate.estimator import Known, normal_quantile
-from discreet.estimate.measurements import Bars, Question
+from discreet.estimate.estimator import Estimator, normal_quantile
+from discreet.estimate.measurements import Intervals, Question
 from discreet.numeric import positive
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.steps import MOST_NOISE, Target, mean_targets
@@ -27,47 +27,47 @@ from discreet.query.linear import Linear, Marginal
 from discreet.source.query_sensitivity import sensitivity_of
 
 
-def bars_of(part: Part, known: Known, confidence: float, joint: int) -> Bars:
+def intervals_of(part: Part, known: Estimator, confidence: float, joint: int) -> Intervals:
     """The answer to a part, as good as it is known: infinite errors where it is not."""
     if part.values is None:
         return known.intervals(part.total, confidence, joint)
-    return _mean_bars(part, part.values, known, confidence, joint)
+    return _mean_intervals(part, part.values, known, confidence, joint)
 
 
-def all_bars(parts: Sequence[Part], known: Known, confidence: float, joint: int) -> list[Bars]:
+def all_intervals(parts: Sequence[Part], known: Estimator, confidence: float, joint: int) -> list[Intervals]:
     """The same of several parts. What is asked under two names is computed once."""
     if len(parts) == 1:
-        return [bars_of(parts[0], known, confidence, joint)]
+        return [intervals_of(parts[0], known, confidence, joint)]
     different = {replace(part, name=""): part for part in parts}
-    found = {key: bars_of(part, known, confidence, joint) for key, part in different.items()}
+    found = {key: intervals_of(part, known, confidence, joint) for key, part in different.items()}
     return [found[replace(part, name="")] for part in parts]
 
 
-def _mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
+def _mean_intervals(part: Part, counted: Question, known: Estimator, confidence: float, joint: int) -> Intervals:
     """A mean by what is known of both its parts together, or by each of them alone, whichever is better."""
     if not known.jointly_gaussian:
         return _apart(part, counted, known, confidence, joint)
-    fieller = _joint_mean_bars(part, counted, known, confidence, joint)
+    fieller = _joint_mean_intervals(part, counted, known, confidence, joint)
     if part.total not in known.direct_answers and counted not in known.direct_answers:
         return fieller
     apart = _apart(part, counted, known, confidence, joint)
     return apart if float(apart.errors.max()) < float(fieller.errors.max()) else fieller
 
 
-def _apart(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
+def _apart(part: Part, counted: Question, known: Estimator, confidence: float, joint: int) -> Intervals:
     both = 1 - (1 - confidence) / 2
     totals, values = (known.intervals(each, both, joint) for each in (part.total, counted))
-    return separate_mean_bars(part, totals, values)
+    return separate_mean_intervals(part, totals, values)
 
 
-def separate_mean_bars(part: Part, totals: Bars, values: Bars) -> Bars:
+def separate_mean_intervals(part: Part, totals: Intervals, values: Intervals) -> Intervals:
     """A mean from a total and a number of values, each with its own interval; both intervals hold together."""
     ends = part.ends[0] - part.centre, part.ends[1] - part.centre
     means, errors = means_of(np.stack([totals.values, totals.errors, values.values, values.errors]), *ends)
-    return Bars(part.centre + means, np.where(np.isinf(totals.errors), inf, errors))
+    return Intervals(part.centre + means, np.where(np.isinf(totals.errors), inf, errors))
 
 
-def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: float, joint: int) -> Bars:
+def _joint_mean_intervals(part: Part, counted: Question, known: Estimator, confidence: float, joint: int) -> Intervals:
     """All means that the total and the number of values allow together, by Fieller's theorem.
 
     The true mean R has total − R · values = 0, and the error of that is Gaussian for each R; so R is within the bar if
@@ -107,7 +107,7 @@ def _joint_mean_bars(part: Part, counted: Question, known: Known, confidence: fl
     errors[bounded] = np.maximum(reach, 0.0)[bounded]
     unknown = ~np.isfinite(total_variances) | ~np.isfinite(value_variances)
     errors[unknown] = inf
-    return Bars(means, errors)
+    return Intervals(means, errors)
 
 
 def _sum(total: Question, counted: Question) -> Question:
@@ -132,7 +132,9 @@ _ROUGH = 3
 _GUESSES = 10
 
 
-def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate | None = None) -> QuestionTargets:
+def targets_of(
+    parsed: ParsedQuestion, accuracy: Accuracy, known: Estimator, gate: Gate | None = None
+) -> QuestionTargets:
     """What each number of a question must reach."""
     joint = accuracy.joint_of(parsed, known.domain)
     if accuracy.epsilon is not None:
@@ -152,7 +154,7 @@ def targets_of(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: G
 
 
 def _for_mean(
-    part: Part, counted: Question, accuracy: Accuracy, known: Known, gate: Gate | None, joint: int, looks: int
+    part: Part, counted: Question, accuracy: Accuracy, known: Estimator, gate: Gate | None, joint: int, looks: int
 ) -> QuestionTargets:
     """The next step towards a mean: first how many rows it is of, then the rest.
 
@@ -179,7 +181,7 @@ def _for_mean(
     values, value_variances = known.estimate(counted).values, known.estimate(counted).variances
     total = known.estimate(part.total)
     large = values >= min(rows, float(values.max()))
-    errors = bars_of(part, known, accuracy.confidence, joint).errors[large]
+    errors = intervals_of(part, known, accuracy.confidence, joint).errors[large]
     spread = _half_range(part)
     # What is known of the total may say no more than the ends of the column do: as good as nothing.
     vague = z**2 * float(known.with_direct(part.total)[0].variances.max()) >= (spread * rows) ** 2
@@ -202,16 +204,16 @@ def _whole(counted: Question) -> Question:
     return counted.weight if isinstance(counted, Marginal) and counted.weight is not None else counted
 
 
-def _rows(counted: Question, known: Known) -> tuple[float, float]:
+def _rows(counted: Question, known: Estimator) -> tuple[float, float]:
     """How many that are, and the standard deviation of what is known of it."""
     bar = known.intervals(_whole(counted), 0.95)
     return float(bar.values[0]), float(bar.errors[0]) / normal_quantile(0.95)
 
 
-def _look(shares: Mapping[str, float], looks: int, whole: Question, gate: Gate, known: Known) -> float:
+def _look(shares: Mapping[str, float], looks: int, whole: Question, gate: Gate, known: Estimator) -> float:
     """The variance of a count that takes a share of the whole budget, or its part of it among several."""
     moves = sensitivity_of(whole, known.domain, known.lattice.unit)
-    room = shares[known.accounting] / looks * float(max(gate.limit) * GRAIN)
+    room = shares[known.accounting] / looks * float(max(gate.limit) * TICK)
     return known.variance_for(moves, room)
 
 
@@ -229,21 +231,21 @@ def _half_range(part: Part) -> float:
     return furthest if furthest < inf else 1.0
 
 
-def next_steps(teller: Executor, analyst: str, asked: QuestionTargets, accuracy: Accuracy) -> Steps:
+def next_steps(executor: Executor, analyst: str, asked: QuestionTargets, accuracy: Accuracy) -> Steps:
     """What to do next. For a price only this question counts; for an error, those to come count too."""
-    steps = plan_steps(asked, teller.known, ahead=accuracy.epsilon is None)
-    if accuracy.epsilon is None and not teller.fits(steps.event(teller.table.domain, teller.table.unit), analyst):
+    steps = plan_steps(asked, executor.known, ahead=accuracy.epsilon is None)
+    if accuracy.epsilon is None and not executor.fits(steps.event(executor.table.domain, executor.table.unit), analyst):
         # Towards the end of a budget there are no questions to come.
-        return plan_steps(asked, teller.known, ahead=False)
+        return plan_steps(asked, executor.known, ahead=False)
     return steps
 
 
-def beyond(teller: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
+def beyond(executor: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
     """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
-    return not all(teller.fits(event, analyst) for event in least_events(parsed, accuracy, teller.known))
+    return not all(executor.fits(event, analyst) for event in least_events(parsed, accuracy, executor.known))
 
 
-def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> Iterator[Event]:
+def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Estimator) -> Iterator[Event]:
     """For each mean, less than what it will surely cost, by the most rows that it can be of: to refuse in time."""
     if accuracy.error is None:
         return
@@ -259,7 +261,7 @@ def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Known) -> It
             yield Gaussian(Fraction(2 * sigma).limit_denominator(10**6) + 1, moves)
 
 
-def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Known, gate: Gate, joint: int) -> QuestionTargets:
+def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Estimator, gate: Gate, joint: int) -> QuestionTargets:
     """The smallest errors whose plan costs no more than the price."""
     questions = [question for part in parsed.parts for question in part.questions]
     moves = [float(sensitivity_of(each, known.domain, known.lattice.unit).l2_squared) ** 0.5 for each in questions]

@@ -15,14 +15,14 @@ import numpy as np
 from discreet.accounting.event import Event, Nothing
 from discreet.accounting.filter import Gate
 from discreet.answer import Answer, error_text
-from discreet.curator.accuracy import all_bars, beyond, few_rows, next_steps, targets_of
+from discreet.curator.accuracy import all_intervals, beyond, few_rows, next_steps, targets_of
 from discreet.curator.checked_model import Models
 from discreet.curator.executor import Executor, Paying
 from discreet.curator.question import Accuracy, Keyed, ParsedQuestion, PreparedQuestion, laid_out, single
 from discreet.curator.records import UnlaidAnswer, packed, together, unpacked
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, TableChanged, TooLarge
-from discreet.estimate.estimator import Known
-from discreet.estimate.measurements import Bars
+from discreet.estimate.estimator import Estimator
+from discreet.estimate.measurements import Intervals
 from discreet.ledger import Ledger
 from discreet.ledger.accounts import Budget, as_budget
 from discreet.plan.plan import Origin, Steps, plan_steps, require_small_batch
@@ -32,9 +32,9 @@ from discreet.source.table import Table
 
 
 def unlaid(
-    teller: Executor,
+    executor: Executor,
     asked: PreparedQuestion,
-    bars: Sequence[Bars],
+    bars: Sequence[Intervals],
     paid: Sequence[Steps] = (),
     *,
     origin: Origin | None = None,
@@ -46,45 +46,45 @@ def unlaid(
         require_known(bars)
     steps = Steps(tuple(step for each in paid for step in each.steps))
     if cost is None:
-        cost = cost_of(teller, paid)
-    if analyst not in teller.left:
-        teller.left[analyst] = teller.ledger.remaining(table=teller.table.name, analyst=analyst)
+        cost = cost_of(executor, paid)
+    if analyst not in executor.left:
+        executor.left[analyst] = executor.ledger.remaining(table=executor.table.name, analyst=analyst)
     return UnlaidAnswer(
-        tuple(bars), origin or steps.origin, cost, teller.left[analyst], event_epsilon(teller, analyst, cost)
+        tuple(bars), origin or steps.origin, cost, executor.left[analyst], event_epsilon(executor, analyst, cost)
     )
 
 
-def cost_of(teller: Executor, paid: Sequence[Steps]) -> Event:
+def cost_of(executor: Executor, paid: Sequence[Steps]) -> Event:
     """What was done to the table, all together."""
     steps = Steps(tuple(step for each in paid for step in each.steps))
-    return steps.event(teller.table.domain, teller.table.unit) if paid else Nothing()
+    return steps.event(executor.table.domain, executor.table.unit) if paid else Nothing()
 
 
-def event_epsilon(teller: Executor, analyst: str, cost: Event) -> float:
+def event_epsilon(executor: Executor, analyst: str, cost: Event) -> float:
     """What that costs, as an epsilon at the table's delta."""
     if isinstance(cost, Nothing):
         return 0.0
-    gate = teller.gate(analyst)
+    gate = executor.gate(analyst)
     return float(as_budget(gate, gate.charge(cost)).epsilon)
 
 
-def lifted(parsed: ParsedQuestion, bars: Sequence[Bars], domain: Domain) -> list[Bars]:
+def lifted(parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain) -> list[Intervals]:
     """What is below zero and cannot be is lifted to zero, which is nearer to the truth: the errors still hold."""
     return [
-        Bars(np.maximum(bar.values, 0.0), bar.errors) if part.never_negative(domain) else bar
+        Intervals(np.maximum(bar.values, 0.0), bar.errors) if part.never_negative(domain) else bar
         for part, bar in zip(parsed.parts, bars, strict=True)
     ]
 
 
-def laid(teller: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
+def laid(executor: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
     """An answer as an analyst gets it."""
-    value, error, columns = laid_out(asked.parsed, found.bars, teller.table.domain)
+    value, error, columns = laid_out(asked.parsed, found.bars, executor.table.domain)
     return Answer(
         value,
         error,
         asked.accuracy.confidence,
         found.cost,
-        teller.neighbors,
+        executor.neighbors,
         columns,
         origin=found.origin,
         remaining=found.remaining,
@@ -92,7 +92,7 @@ def laid(teller: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answ
     )
 
 
-def require_known(bars: Sequence[Bars]) -> None:
+def require_known(bars: Sequence[Intervals]) -> None:
     """Refuse a question about which nothing is known, if nothing may be paid."""
     if any(np.isinf(bar.errors).all() for bar in bars):
         raise BadParameter(
@@ -101,7 +101,7 @@ def require_known(bars: Sequence[Bars]) -> None:
         )
 
 
-def meets(bars: Sequence[Bars], accuracy: Accuracy) -> bool:
+def meets(bars: Sequence[Intervals], accuracy: Accuracy) -> bool:
     """Whether all errors are as small as wished, but for rounding. Small groups of a mean never are."""
     return accuracy.error is not None and all(float(bar.errors.max()) <= accuracy.error * (1 + 1e-8) for bar in bars)
 
@@ -116,7 +116,7 @@ class Asking:
     table: Table
     ledger: Ledger
     analyst: str
-    _teller: Executor
+    _executor: Executor
     _models: Models
 
     # What may pay is below.
@@ -152,7 +152,7 @@ class Asking:
             checked = self._models.ask(query, asked.accuracy.target, asked.parsed.text, asked.analyst)
             done = [self._models.take_cost()]
         if checked is not None and checked.steps is None:
-            bar = Bars(np.array([float(checked.value)]), np.array([checked.error]))
+            bar = Intervals(np.array([float(checked.value)]), np.array([checked.error]))
             return self._unlaid(asked, [bar], origin="model", cost=together(done))
         hit = [] if checked is None or checked.steps is None else [checked.steps]
         paid = [*hit]
@@ -160,7 +160,7 @@ class Asking:
             self._meet(asked, asked.keyed, paid)
         # The event of a hit has what was measured after it.
         done += [] if checked is None or checked.cost is None else [checked.cost]
-        cost = together([*done, cost_of(self._teller, paid[len(hit) :])])
+        cost = together([*done, cost_of(self._executor, paid[len(hit) :])])
         return self._unlaid(asked, self._shown(asked, self._bars(asked)), paid, cost=cost)
 
     def _paid_together(self, batch: Sequence[PreparedQuestion], keyed: Keyed | None) -> list[UnlaidAnswer]:
@@ -194,7 +194,7 @@ class Asking:
                 part = None if keyed is None else keyed.part("question", place + 1)
                 self._meet(asked, part, paid)
         # All were paid for together: what it cost is worked out once, not once for each of them.
-        whole = self._unlaid(batch[0], (), paid, cost=together([done, cost_of(self._teller, paid)]))
+        whole = self._unlaid(batch[0], (), paid, cost=together([done, cost_of(self._executor, paid)]))
         return [whole._replace(bars=tuple(self._bars(asked))) for asked in batch]
 
     @contextmanager
@@ -203,10 +203,10 @@ class Asking:
         try:
             yield
         except (BudgetExceeded, TooLarge) as refused:
-            cost = together([done, cost_of(self._teller, paid)])
+            cost = together([done, cost_of(self._executor, paid)])
             if isinstance(cost, Nothing):
                 raise
-            price = event_epsilon(self._teller, analyst, cost)
+            price = event_epsilon(self._executor, analyst, cost)
             raise type(refused)(
                 f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}."
             ) from None
@@ -219,13 +219,13 @@ class Asking:
             bars = self._bars(asked)
             if accuracy.nothing or meets(bars, accuracy):
                 break
-            if beyond(self._teller, analyst, parsed, accuracy):
+            if beyond(self._executor, analyst, parsed, accuracy):
                 raise BudgetExceeded(f"{few_rows(accuracy)}{self._for_free([asked])}")
             try:
                 targets = targets_of(parsed, accuracy, self._known, self._gate(analyst))
             except BudgetExceeded as refused:
                 raise BudgetExceeded(f"{refused}{self._for_free([asked])}") from None
-            steps = next_steps(self._teller, analyst, targets, accuracy)
+            steps = next_steps(self._executor, analyst, targets, accuracy)
             width = float(sum(bar.errors.sum() for bar in bars))
             if not steps.steps or (all_parts and not width < narrowest):
                 # What a round has not made narrower, another will not.
@@ -240,11 +240,11 @@ class Asking:
         """Take some steps. Whether something was paid: a repeated request is not."""
         paying = Paying(batch[0].analyst, keyed=keyed, error=batch[0].accuracy.error or None)
         try:
-            return self._teller.measure(steps, why, paying)
+            return self._executor.measure(steps, why, paying)
         except BudgetExceeded as refused:
             raise BudgetExceeded(f"{refused}{self._for_free(batch)}") from None
 
-    def _certified(self, batch: Sequence[PreparedQuestion]) -> list[Bars] | None:
+    def _certified(self, batch: Sequence[PreparedQuestion]) -> list[Intervals] | None:
         """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
         clear = [query for asked in batch if (query := asked.single) is not None]
         found = self._models.certify(clear, len(batch), batch[0].accuracy.target, batch[0].analyst)
@@ -282,38 +282,38 @@ class Asking:
             return "\n    A model answers it for free, without any guarantee: ask without an error."
         return "\n    Nothing that follows from earlier answers says more about it. What is known is listed for free."
 
-    def _guess(self, asked: PreparedQuestion, bars: Sequence[Bars]) -> UnlaidAnswer | None:
+    def _guess(self, asked: PreparedQuestion, bars: Sequence[Intervals]) -> UnlaidAnswer | None:
         """A model's answer to a question about which nothing is known. It has no guarantee: its error is infinite."""
         query = single(asked.parsed)
         value = None if query is None or bars[0].errors.min() < inf else self._models.guess(query)
         if value is None:
             return None
-        return self._unlaid(asked, [Bars(np.array([round(value)]), np.array([inf]))], origin="model")
+        return self._unlaid(asked, [Intervals(np.array([round(value)]), np.array([inf]))], origin="model")
 
-    def _bars(self, asked: PreparedQuestion) -> list[Bars]:
+    def _bars(self, asked: PreparedQuestion) -> list[Intervals]:
         joint = asked.joint(self.table.domain)
-        return all_bars(asked.parsed.parts, self._known, asked.accuracy.confidence, joint)
+        return all_intervals(asked.parsed.parts, self._known, asked.accuracy.confidence, joint)
 
-    def _shown(self, asked: PreparedQuestion, bars: list[Bars]) -> list[Bars]:
+    def _shown(self, asked: PreparedQuestion, bars: list[Intervals]) -> list[Intervals]:
         return lifted(asked.parsed, bars, self.table.domain) if asked.nonnegative else bars
 
     def _unlaid(
         self,
         asked: PreparedQuestion,
-        bars: Sequence[Bars],
+        bars: Sequence[Intervals],
         paid: Sequence[Steps] = (),
         *,
         origin: Origin | None = None,
         cost: Event | None = None,
     ) -> UnlaidAnswer:
-        return unlaid(self._teller, asked, bars, paid, origin=origin, cost=cost)
+        return unlaid(self._executor, asked, bars, paid, origin=origin, cost=cost)
 
     def _gate(self, analyst: str) -> Gate:
-        return self._teller.gate(analyst)
+        return self._executor.gate(analyst)
 
     @property
-    def _known(self) -> Known:
-        return self._teller.known
+    def _known(self) -> Estimator:
+        return self._executor.known
 
 
 # An answer of more numbers is tried without its groups, which do not change how it is written.
@@ -332,7 +332,7 @@ def rehearse(parsed: ParsedQuestion, domain: Domain) -> None:
         parsed = replace(parsed, group=(), select=select)
     size = parsed.size(domain) // len(parsed.parts)
     for values, errors in _TRIED:
-        bar = Bars(np.resize(values, size), np.resize(errors, size))
+        bar = Intervals(np.resize(values, size), np.resize(errors, size))
         try:
             _say(parsed, bar, domain)
         except DiscreetError:
@@ -344,7 +344,7 @@ def rehearse(parsed: ParsedQuestion, domain: Domain) -> None:
             ) from None
 
 
-def _say(parsed: ParsedQuestion, bar: Bars, domain: Domain) -> None:
+def _say(parsed: ParsedQuestion, bar: Intervals, domain: Domain) -> None:
     """Lay out an answer, show it as a text and as a page would, and encode all of it."""
     value, error, columns = laid_out(parsed, [bar] * len(parsed.parts), domain)
     answer = Answer(value, error, 0.95, Nothing(), "", columns, remaining=_LEFT)

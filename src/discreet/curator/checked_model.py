@@ -14,11 +14,11 @@ import numpy as np
 
 from discreet.accounting.event import Compose, Event, Gaussian, Nothing
 from discreet.curator.records import STEEPNESS, Session, together
-from discreet.curator.release_run import Teller
+from discreet.curator.release_run import RequestExecutor
 from discreet.curator.stakes import OPENING_REASON, Stake, Stakes
 from discreet.errors import BudgetExceeded
 from discreet.estimate.estimator import normal_quantile
-from discreet.estimate.measurements import Bars, GaussianQuery
+from discreet.estimate.measurements import GaussianQuery, Intervals
 from discreet.estimate.residual_lattice import subsets
 from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.model.mixture.mixture_model import Mixture
@@ -58,18 +58,18 @@ class Certified:
     error: float
 
     @property
-    def bars(self) -> list[Bars]:
+    def bars(self) -> list[Intervals]:
         """The answers, each with the error of all."""
-        return [Bars(np.array([float(value)]), np.array([self.error])) for value in self.values]
+        return [Intervals(np.array([float(value)]), np.array([self.error])) for value in self.values]
 
 
 class Models:
     """The model of one table, if there is one: decides when to build it, builds it, checks it."""
 
-    def __init__(self, teller: Teller, expected_questions: int | None) -> None:
-        self.teller, self.expected_questions = teller, expected_questions
+    def __init__(self, executor: RequestExecutor, expected_questions: int | None) -> None:
+        self.executor, self.expected_questions = executor, expected_questions
         self.stream = Stream()
-        self.stakes = Stakes(teller)
+        self.stakes = Stakes(executor)
         self._passed: dict[tuple[Fraction, Fraction, Linear], int] = {}
         self._fitted: tuple[Built, int, Tree | Mixture] | None = None
         self._checked_version = -1
@@ -86,7 +86,7 @@ class Models:
 
     def ask(self, question: Linear, target: Target, why: str, analyst: str) -> Checked | None:
         """The model's answer if it has one that passes; None if it is for the lattice."""
-        session = self.teller.session
+        session = self.executor.session
         if session is None:
             session = self._considered(question, target, analyst)
         if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
@@ -95,14 +95,14 @@ class Models:
 
     def serves(self, question: Linear, target: Target, analyst: str) -> bool:
         """Whether the model that there is would answer, without a look at any row."""
-        session = self.teller.session
+        session = self.executor.session
         if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
             return False
         return self.stakes.payable(session.coin, self._worst(session), analyst)
 
     def guess(self, question: Linear) -> float | None:
         """What the model says, unchecked; None if there is no model of these columns."""
-        session = self.teller.session
+        session = self.executor.session
         if session is None or session.built is None or not set(question.scope) <= set(session.built.columns):
             return None
         return self._model(session.built).answer(question)
@@ -114,20 +114,20 @@ class Models:
             and session.keeps(target.error, target.confidence)
             and target.joint == 1
             and set(question.scope) <= set(built.columns)
-            and counts_rows(self.teller.table.domain, question)
+            and counts_rows(self.executor.table.domain, question)
         )
 
     # Deciding, and building.
 
     def _considered(self, question: Linear, target: Target, analyst: str) -> Session | None:
         """Watch the questions; build a model when it pays. Nothing here depends on a row."""
-        teller = self.teller
-        if not self._tossable(analyst) or not counts_rows(teller.table.domain, question):
+        executor = self.executor
+        if not self._tossable(analyst) or not counts_rows(executor.table.domain, question):
             return None
         self.stream.see(question)
         to_come = None if self.expected_questions is None else max(0, self.expected_questions - self.stream.asked)
         unit = 1 / target.variance
-        if not self.stream.pays(teller.table.domain, to_come=to_come, spent=teller.known.cost / unit):
+        if not self.stream.pays(executor.table.domain, to_come=to_come, spent=executor.known.cost / unit):
             return None
         session = self._draft(target, to_come, analyst)
         return self._open(session, target, analyst) if self._affordable(session, target, analyst) else None
@@ -135,13 +135,13 @@ class Models:
     def _affordable(self, session: Session, target: Target, analyst: str) -> bool:
         """Whether a model can be built with what is left, and checked at least once."""
         columns = tuple(sorted(self.stream.columns))
-        price = Gaussian(Fraction(1), Fraction(model_units(columns, self.teller.table.domain) / target.variance))
+        price = Gaussian(Fraction(1), Fraction(model_units(columns, self.executor.table.domain) / target.variance))
         checks = (session.coin.opening, self._worst(session)) if session.hits_left else ()
-        return self.teller.fits(Compose((*checks, price)), analyst)
+        return self.executor.fits(Compose((*checks, price)), analyst)
 
     def _tossable(self, analyst: str, session: Session | None = None) -> bool:
         """Whether every cap over the analyst has a price for the coin: for any, or for that of a session."""
-        gates = [account.gate for account in self.teller.accounts(analyst)]
+        gates = [account.gate for account in self.executor.accounts(analyst)]
         try:
             return all(gate.kind == "renyi" and (session is None or gate.charge(session.coin.hit)) for gate in gates)
         except BudgetExceeded:
@@ -156,35 +156,35 @@ class Models:
         hits = hits if self._tossable(analyst) else 0
         # The decimal that was written, not the double next to it.
         chance = Fraction(repr(target.confidence))
-        return Session(Fraction(target.error), chance, self.teller.table.unit.contributions, hits, None)
+        return Session(Fraction(target.error), chance, self.executor.table.unit.contributions, hits, None)
 
     def _open(self, session: Session, target: Target, analyst: str) -> Session | None:
         """Build a model. Whether it opens or is given up is recorded in the ledger, and it is not tried again.
 
         What another process has opened meanwhile is the session, and not ours.
         """
-        built = self._run(build(self.teller.known, target, self.stream), analyst)
+        built = self._run(build(self.executor.known, target, self.stream), analyst)
         found = replace(session, built=built)
         if built is None:
-            self.teller.note(found, Nothing(), "no model is good enough", analyst=analyst)
+            self.executor.note(found, Nothing(), "no model is good enough", analyst=analyst)
         elif not found.hits_left:
-            self.teller.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
+            self.executor.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
         else:
             try:
                 # Closes the orders at which a pass is not free, before the first toss.
-                self.teller.note(found, found.coin.opening, OPENING_REASON, analyst=analyst)
+                self.executor.note(found, found.coin.opening, OPENING_REASON, analyst=analyst)
                 self._done.append(found.coin.opening)
             except BudgetExceeded:
                 batches = replace(found, hits_left=0)
-                self.teller.note(batches, Nothing(), "a model for batches of questions", analyst=analyst)
-        return self.teller.session
+                self.executor.note(batches, Nothing(), "a model for batches of questions", analyst=analyst)
+        return self.executor.session
 
     def _run(self, procedure: Procedure[Done], analyst: str) -> Done | None:
         """What a procedure makes; None if the budget does not reach to its end."""
 
         def answer(request: Request) -> Any:
-            heard = self.teller.answer(request, analyst=analyst)
-            self._done.append(request.event(self.teller.table.domain, self.teller.table.unit))
+            heard = self.executor.answer(request, analyst=analyst)
+            self._done.append(request.event(self.executor.table.domain, self.executor.table.unit))
             return heard
 
         try:
@@ -192,10 +192,10 @@ class Models:
         except BudgetExceeded:
             return None
         finally:
-            self.teller.forget_sealed()
+            self.executor.forget_sealed()
 
     def _model(self, built: Built) -> Tree | Mixture:
-        known = self.teller.known
+        known = self.executor.known
         if self._fitted is not None and self._fitted[0] == built and self._checked_version == known.version:
             return self._fitted[2]
         self._checked_version = known.version
@@ -211,7 +211,7 @@ class Models:
         scopes: list[Columns] = list(built.scopes if built.kind == "tree" else every)
         scopes += [(name,) for name in built.columns]
         inside = dict.fromkeys(chosen for scope in scopes for chosen in subsets(scope))
-        blocks = self.teller.known.lattice.blocks
+        blocks = self.executor.known.lattice.blocks
         return sum(blocks[chosen].version for chosen in inside if chosen in blocks)
 
     # Checking.
@@ -224,14 +224,14 @@ class Models:
         if passed is not None:
             return Checked(passed, float(session.error))
         # Before anything is staked: a source that is away must cost nothing.
-        self.teller.touch()
+        self.executor.touch()
         stake = self._held(session, question, analyst)
         if stake is None:
             return None
         expected = max(0, round(model.answer(question)))
-        with self.teller.reading():
+        with self.executor.reading():
             # A source that fails is no toss.
-            exact = self.teller.table.evaluate(question)
+            exact = self.executor.table.evaluate(question)
             self.stakes.begin(analyst)
             passed_now = not session.coin.toss(exact, expected)
         if passed_now:
@@ -246,13 +246,13 @@ class Models:
     def _held(self, session: Session, question: Linear, analyst: str) -> Stake | None:
         """What is set aside for the next hit: without it no coin is tossed, for a hit must be paid."""
         price, event = self._worst(session), self._hit_event(session, self._surely(session, question))
-        for account in self.teller.accounts(analyst):
+        for account in self.executor.accounts(analyst):
             if not all(map(le, account.gate.charge(event), account.gate.charge_parts(price))):
                 return None
         return self.stakes.take(session.coin, price, analyst)
 
     def _hit_event(self, session: Session, steps: Steps) -> Event:
-        return Compose((session.coin.hit, steps.event(self.teller.table.domain, self.teller.table.unit)))
+        return Compose((session.coin.hit, steps.event(self.executor.table.domain, self.executor.table.unit)))
 
     def _worst(self, session: Session) -> Event:
         """What a hit and the measurement after it may cost: a count is always affordable then."""
@@ -270,21 +270,21 @@ class Models:
     def _hit(self, session: Session, question: Linear, why: str, analyst: str, stake: Stake) -> Steps:
         """Pay, measure, learn. Which steps are taken depends on what is known and left, not on the rows."""
         target = Target(float(session.error), session.after_hit)
-        steps = plan_steps([(question, target)], self.teller.known)
-        if not steps.steps or not self.teller.fits(self._hit_event(session, steps), analyst):
+        steps = plan_steps([(question, target)], self.executor.known)
+        if not steps.steps or not self.executor.fits(self._hit_event(session, steps), analyst):
             steps = self._surely(session, question)
         try:
-            self.teller.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
+            self.executor.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
         except BudgetExceeded:
             steps = self._surely(session, question)
-            self.teller.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
+            self.executor.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
         self.stakes.close(analyst)
         self._learn(question, analyst)
         return steps
 
     def _learn(self, question: Linear, analyst: str) -> None:
         """Let what a tree is most wrong about among the columns of a failed check join it."""
-        session = self.teller.session
+        session = self.executor.session
         built = None if session is None else session.built
         model = None if built is None else self._model(built)
         if (
@@ -295,10 +295,10 @@ class Models:
         ):
             return
         target = Target(float(session.error), float(session.confidence))
-        grown = self._run(mend(self.teller.known, built, model, question, target), analyst)
+        grown = self._run(mend(self.executor.known, built, model, question, target), analyst)
         if grown not in (None, built):
             changed = replace(session, built=grown)
-            self.teller.note(changed, Nothing(), "a model learns from a failed check", analyst=analyst)
+            self.executor.note(changed, Nothing(), "a model learns from a failed check", analyst=analyst)
 
     # A batch at once.
 
@@ -315,7 +315,7 @@ class Models:
         expected = tuple(max(0, round(value)) for value in self._model(built).answers(questions).tolist())
         # What was not good enough is not checked again until more is known.
         check = hash((tuple(questions), target, expected))
-        if self._refuted.get(check) == self.teller.known.version:
+        if self._refuted.get(check) == self.executor.known.version:
             return None
         error = self._largest_error(questions, expected, target, analyst)
         if error is None:
@@ -324,12 +324,12 @@ class Models:
             return Certified(expected, error)
         if len(self._refuted) >= MOST_REFUTED:
             self._refuted.clear()
-        self._refuted[check] = self.teller.known.version
+        self._refuted[check] = self.executor.known.version
         return None
 
     def _units_without_model(self, questions: Sequence[Linear], asked: int) -> float | None:
         """What the lattice would cost for these questions; None where no model is tried."""
-        known, domain = self.teller.known, self.teller.table.domain
+        known, domain = self.executor.known, self.executor.table.domain
         if len(questions) < max(2, asked):
             return None
         unknown = [each for each in questions if known.surely_unknown(each)]
@@ -353,26 +353,26 @@ class Models:
         why = f"the largest error of a model on {len(questions)} questions"
         sigma = Fraction((PROBE * (1 / target.variance)) ** -0.5).limit_denominator(10**6)
         request = Quantile(tuple(questions), expected, sigma, -1, why)
-        event = request.event(self.teller.table.domain, self.teller.table.unit)
-        if not self.teller.fits(event, analyst):
+        event = request.event(self.executor.table.domain, self.executor.table.unit)
+        if not self.executor.fits(event, analyst):
             return None
         # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
         margin = gaussian_half_width(sigma, max(2 * target.confidence - 1, LEAST_MARGIN_CONFIDENCE))
         try:
-            heard = self.teller.answer(request, analyst=analyst)
+            heard = self.executor.answer(request, analyst=analyst)
         finally:
-            self.teller.forget_sealed()
+            self.executor.forget_sealed()
         self._done.append(event)
         return max(0.0, heard + margin)
 
     def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
-        session, scope = self.teller.session, sorted({name for each in questions for name in each.scope})
+        session, scope = self.executor.session, sorted({name for each in questions for name in each.scope})
         if session is not None:
             built = session.built
             return built if built is not None and set(scope) <= set(built.columns) else None
         for each in questions:
             self.stream.see(each)
-        if units <= WORTH * model_units(tuple(sorted(self.stream.columns)), self.teller.table.domain):
+        if units <= WORTH * model_units(tuple(sorted(self.stream.columns)), self.executor.table.domain):
             return None
         session = self._draft(target, None, analyst)
         if session.hits_left and not self._affordable(session, target, analyst):

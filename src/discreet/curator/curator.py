@@ -22,7 +22,7 @@ from discreet.curator.question import (
 )
 from discreet.curator.records import UnlaidAnswer
 from discreet.curator.release import Release
-from discreet.curator.release_run import Releasing, Teller
+from discreet.curator.release_run import Releasing, RequestExecutor
 from discreet.errors import BadParameter
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.ledger import Budget, Ledger, Spend
@@ -78,16 +78,16 @@ class Curator(Asking):
         self.table, self.analyst = table, text("analyst", analyst)
         self._owned = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        self._teller = Teller(table, self.ledger, quantum)
+        self._executor = RequestExecutor(table, self.ledger, quantum)
         if expected_questions is not None:
             whole("expected_questions", expected_questions, least=1, next_step="Say about how many will be asked.")
-        self._models = Models(self._teller, expected_questions)
-        self._releasing = Releasing(self._teller)
+        self._models = Models(self._executor, expected_questions)
+        self._releasing = Releasing(self._executor)
         try:
-            self._teller.watch.open(budget, self.analyst)
-            self._teller.known = estimator_for(self._gate(self.analyst).kind, table.domain, table.unit)
-            with self._teller.turn():
-                self._teller.tell_total()
+            self._executor.watch.open(budget, self.analyst)
+            self._executor.known = estimator_for(self._gate(self.analyst).kind, table.domain, table.unit)
+            with self._executor.turn():
+                self._executor.tell_total()
         except BaseException:
             self.close()
             raise
@@ -153,28 +153,28 @@ class Curator(Asking):
         A server looks first, on the thread that serves everybody; so without `wait` it does not look where that would
         take longer: where others have to be waited for, or where there are many numbers.
         """
-        teller = self._teller
+        executor = self._executor
         if self._used(asked.key, asked.analyst):
             assert asked.keyed is not None, "what was used is a key"
             # A caller who waits also sees that the table is still the one that was asked.
-            with teller.looking() if wait else nullcontext():
+            with executor.looking() if wait else nullcontext():
                 kept = self._kept(asked.keyed, asked.analyst)
             # Paid for, and not yet answered: the caller waits for it.
-            return Unpaid(asked) if kept is None else laid(teller, asked, kept[0])
+            return Unpaid(asked) if kept is None else laid(executor, asked, kept[0])
         if wait:
-            with teller.looking():
+            with executor.looking():
                 return self._known_or_unpaid(asked)
         many = asked.parsed.size(self.table.domain) > FAST_PATH_NUMBERS
-        if asked.accuracy.nothing or many or not teller.knowing.acquire(blocking=False):
+        if asked.accuracy.nothing or many or not executor.knowing.acquire(blocking=False):
             return Unpaid(asked, looked=False)
         try:
-            return self._known_or_unpaid(asked) if teller.is_fresh else Unpaid(asked, looked=False)
+            return self._known_or_unpaid(asked) if executor.is_fresh else Unpaid(asked, looked=False)
         finally:
-            teller.knowing.release()
+            executor.knowing.release()
 
     def _known_or_unpaid(self, asked: PreparedQuestion) -> Answer | Unpaid:
         found = self._free(asked)
-        return Unpaid(asked, self._known.version) if found is None else laid(self._teller, asked, found)
+        return Unpaid(asked, self._known.version) if found is None else laid(self._executor, asked, found)
 
     def pay(self, unpaid: Unpaid) -> Answer:
         """The answer to a question that was not known: paid for now, unless another request has paid meanwhile."""
@@ -186,9 +186,9 @@ class Curator(Asking):
             known = None if unpaid.version == self._known.version else self._free(asked)
             return [self._paid(asked) if known is None else known]
 
-        with self._teller.turn():
+        with self._executor.turn():
             (found,) = self._once(request, asked.analyst, answered)
-            return laid(self._teller, asked, found)
+            return laid(self._executor, asked, found)
 
     def ask_many(
         self,
@@ -211,9 +211,9 @@ class Curator(Asking):
         batch = [PreparedQuestion(parsed, accuracy, who) for parsed in every]
         for parsed in every:
             rehearse(parsed, self.table.domain)
-        with self._teller.turn():
+        with self._executor.turn():
             found = self._once(request, who, lambda: self._paid_together(batch, request))
-            return [laid(self._teller, asked, each) for asked, each in zip(batch, found, strict=True)]
+            return [laid(self._executor, asked, each) for asked, each in zip(batch, found, strict=True)]
 
     # fmt: off
     @overload
@@ -244,8 +244,8 @@ class Curator(Asking):
         if budget is not None:
             return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
         asked = self.prepare(question, error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-        with self._teller.looking():
-            return explained(self._teller, self._models, asked)
+        with self._executor.looking():
+            return explained(self._executor, self._models, asked)
 
     def release(
         self,
@@ -275,7 +275,7 @@ class Curator(Asking):
 
     def _transact(self, payment: Payment, measure: Callable[[], Result], codec: Codec[Result]) -> Transacted[Result]:
         """A transaction about this table that is not a question, say of k-means: in this desk's turn and quantum."""
-        return self._teller.other(payment, measure, codec)
+        return self._executor.other(payment, measure, codec)
 
     @property
     def remaining(self) -> Budget:
@@ -285,7 +285,7 @@ class Curator(Asking):
     @property
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
-        return self._teller.balance(self.analyst).spent
+        return self._executor.balance(self.analyst).spent
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """Sets of columns that can be asked for free now: every cell, range and subset, with the error of a cell.
@@ -293,7 +293,7 @@ class Curator(Asking):
         Only the largest sets of columns are listed; what can be asked of them can be asked of fewer.
         """
         chance = confidence_of(confidence)
-        with self._teller.looking():
+        with self._executor.looking():
             return free_now(self._known, chance)
 
     def seen_by(self, analyst: str) -> "Curator":

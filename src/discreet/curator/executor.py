@@ -30,7 +30,7 @@ from discreet.curator.records import (
     require_priced,
 )
 from discreet.errors import BudgetExceeded
-from discreet.estimate import Known, estimator_for
+from discreet.estimate import Estimator, estimator_for
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Step
 from discreet.ledger import Balance, Budget, Ledger
 from discreet.ledger.accounts import narrowest
@@ -205,7 +205,7 @@ class Executor:
                 self.session = released.session or self.session
             self._seen = entry.sequence
 
-    def known_at(self, sequence: int) -> Known:
+    def known_at(self, sequence: int) -> Estimator:
         """What was known after an entry of the ledger: ours to change."""
         known = type(self.known).nothing(self.table.domain, self.table.unit)
         for entry in self.ledger.entries():
@@ -340,7 +340,7 @@ class Executor:
     def fits(self, event: Event, analyst: str) -> bool:
         """Whether an event can be paid now."""
         try:
-            return all(one.gate.fits(one.total_grains, one.gate.charge(event)) for one in self.accounts(analyst))
+            return all(one.gate.fits(one.total_ticks, one.gate.charge(event)) for one in self.accounts(analyst))
         except BudgetExceeded:
             # It has no price at all.
             return False

@@ -11,12 +11,12 @@ import numpy as np
 
 from discreet.accounting.event import Event, Nothing
 from discreet.answer import error_text
-from discreet.curator.accuracy import all_bars, next_steps, targets_of
+from discreet.curator.accuracy import all_intervals, next_steps, targets_of
 from discreet.curator.answers import meets, require_known
 from discreet.curator.checked_model import Models
 from discreet.curator.executor import Executor
 from discreet.curator.question import Accuracy, ParsedQuestion, PreparedQuestion
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.measurements import GaussianResiduals
 from discreet.ledger.accounts import Budget, as_budget
 from discreet.plan.plan import Origin
@@ -65,36 +65,36 @@ class Plan:
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def explained(teller: Executor, models: Models, question: PreparedQuestion) -> Plan:
+def explained(executor: Executor, models: Models, question: PreparedQuestion) -> Plan:
     """What would be done for a question now."""
     parsed, accuracy, analyst = question.parsed, question.accuracy, question.analyst
-    joint = question.joint(teller.table.domain)
-    bars = all_bars(parsed.parts, teller.known, accuracy.confidence, joint)
+    joint = question.joint(executor.table.domain)
+    bars = all_intervals(parsed.parts, executor.known, accuracy.confidence, joint)
     if accuracy.nothing:
         require_known(bars)
     by_model = question.single
     if by_model is not None and not meets(bars, accuracy) and models.serves(by_model, accuracy.target, analyst):
-        return _model_plan(teller, analyst, parsed, accuracy)
-    gate = teller.gate(analyst)
-    asked = targets_of(parsed, accuracy, teller.known, gate)
-    steps = next_steps(teller, analyst, asked, accuracy)
-    event = steps.event(teller.table.domain, teller.table.unit)
+        return _model_plan(executor, analyst, parsed, accuracy)
+    gate = executor.gate(analyst)
+    asked = targets_of(parsed, accuracy, executor.known, gate)
+    steps = next_steps(executor, analyst, asked, accuracy)
+    event = steps.event(executor.table.domain, executor.table.unit)
     error = max(float(bar.errors.max()) for bar in bars)
     if steps.steps:
         error = accuracy.error or max(target.error for _, target in asked)
     note = ""
     if any(part.values is not None for part in parsed.parts) and steps.steps:
         note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
-    price, fits = as_budget(gate, gate.charge(event)), teller.fits(event, analyst)
+    price, fits = as_budget(gate, gate.charge(event)), executor.fits(event, analyst)
     pieces = sum(len(step.measurement.pieces) for step in steps.steps if isinstance(step, GaussianResiduals))
     return Plan(parsed.text, float(error), accuracy.confidence, steps.origin, event, price, fits, note, pieces)
 
 
-def _model_plan(teller: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> Plan:
+def _model_plan(executor: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> Plan:
     """The plan of a question that a model answers."""
-    session, gate = teller.session, teller.gate(analyst)
+    session, gate = executor.session, executor.gate(analyst)
     assert session is not None, "a model that serves has a session"
-    hit = as_budget(gate, gate.charge(session.coin.hit), teller.balance(analyst).room)
+    hit = as_budget(gate, gate.charge(session.coin.hit), executor.balance(analyst).room)
     note = f"Should the check fail, it is measured, and costs {hit} more than that."
     free = as_budget(gate, gate.nothing)
     return Plan(parsed.text, float(session.error), accuracy.confidence, "model", Nothing(), free, True, note)
@@ -110,7 +110,7 @@ class Free:
     confidence: float
 
 
-def free_now(known: Known, confidence: float) -> list[Free]:
+def free_now(known: Estimator, confidence: float) -> list[Free]:
     """The largest sets of columns whose residuals were all measured, the most precise first."""
     whole: set[Columns] = set()
     for columns in sorted(known.lattice.blocks, key=len):

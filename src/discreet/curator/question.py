@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.cache import ById, LruCache, memoize
 from discreet.errors import BadParameter, BadQuery, TooLarge
-from discreet.estimate.measurements import Bars, Question
+from discreet.estimate.measurements import Intervals, Question
 from discreet.estimate.separable import room_of
 from discreet.ledger import legacy
 from discreet.ledger.idempotency import key_body, own_key, part_of
@@ -335,7 +335,9 @@ def _layout(parsed: ParsedQuestion, condition: Callable[[Predicate], Any]) -> An
     return [list(select.group), items, condition(select.having), order, select.limit]
 
 
-def laid_out(parsed: ParsedQuestion, bars: Sequence[Bars], domain: Domain) -> tuple[Any, Any, dict[str, list[Any]]]:
+def laid_out(
+    parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain
+) -> tuple[Any, Any, dict[str, list[Any]]]:
     """The value, the error, and the answer as a table."""
     if parsed.select is None:
         (bar,) = bars
@@ -367,7 +369,7 @@ def _shaped(parsed: ParsedQuestion, columns: dict[str, list[Any]], suffix: str) 
     return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
 
-def _table(question: Marginal, bar: Bars, domain: Domain) -> dict[str, list[Any]]:
+def _table(question: Marginal, bar: Intervals, domain: Domain) -> dict[str, list[Any]]:
     shape = question.shape(domain)
     cells = np.unravel_index(np.arange(len(bar.values)), shape) if shape else ()
     columns: dict[str, list[Any]] = {}

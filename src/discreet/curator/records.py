@@ -19,8 +19,15 @@ from numpy.typing import NDArray
 from discreet.accounting.event import Compose, Event, Nothing, event_from_plain, event_to_plain
 from discreet.accounting.filter import loss
 from discreet.errors import BadSchema, LedgerDamaged
-from discreet.estimate.estimator import Known
-from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, LaplaceMarginal, LaplaceQuery, Step
+from discreet.estimate.estimator import Estimator
+from discreet.estimate.measurements import (
+    GaussianQuery,
+    GaussianResiduals,
+    Intervals,
+    LaplaceMarginal,
+    LaplaceQuery,
+    Step,
+)
 from discreet.ledger import Budget, Ledger
 from discreet.ledger.transaction import Record, record_of
 from discreet.mechanism.model_coin import ModelCoin, model_coin
@@ -162,7 +169,7 @@ def from_bytes(released: bytes, table: str, prints: Prints) -> Released | None:
     return released_of(record, prints)
 
 
-def learn(released: Released, known: Known) -> None:
+def learn(released: Released, known: Estimator) -> None:
     """Add what was released to what is known, in the order of the ledger."""
     if not released.steps:
         if released.kind == "steps":
@@ -251,7 +258,7 @@ class UnlaidAnswer(NamedTuple):
     `price` is what the cost alone is, as an epsilon at the table's delta; `remaining` is what was left then.
     """
 
-    bars: tuple[Bars, ...]
+    bars: tuple[Intervals, ...]
     origin: str
     cost: Event
     remaining: Budget
@@ -284,7 +291,7 @@ def unpacked(kept: bytes) -> list[UnlaidAnswer]:
     for each in record.fields["answers"]:
         bars = []
         for size in each["sizes"]:
-            bars.append(Bars(numbers[start : start + size], numbers[start + size : start + 2 * size]))
+            bars.append(Intervals(numbers[start : start + size], numbers[start + size : start + 2 * size]))
             start += 2 * size
         epsilon, delta, gate = each["left"]
         left = Budget(Fraction(epsilon), Fraction(delta), gate)

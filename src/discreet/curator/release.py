@@ -9,14 +9,14 @@ from os import PathLike
 import numpy as np
 
 from discreet.accounting.event import Nothing
-from discreet.accounting.filter import Grains
+from discreet.accounting.filter import Ticks
 from discreet.answer import Answer
-from discreet.curator.accuracy import separate_mean_bars
+from discreet.curator.accuracy import separate_mean_intervals
 from discreet.curator.question import Askable, Part, laid_out, read_accuracy, read_question
 from discreet.curator.release_basis import Fitted
 from discreet.errors import BadQuery, TooLarge
-from discreet.estimate.estimator import Known, normal_quantile
-from discreet.estimate.measurements import Bars, Question
+from discreet.estimate.estimator import Estimator, normal_quantile
+from discreet.estimate.measurements import Intervals, Question
 from discreet.ledger import Budget
 from discreet.model.interface import Model, total_of
 from discreet.model.rows import Rows
@@ -49,7 +49,7 @@ class Bill:
 
     budget: Budget
     spent: Budget
-    grains: Grains
+    grains: Ticks
     cap: Budget
     table_spent: Budget
     earlier: int
@@ -69,7 +69,7 @@ class Release:
     goal: Goal
     forecast: Forecast
     model: Model
-    known: Known
+    known: Estimator
     fitted: Fitted
     bill: Bill
     _card: Card | None = None
@@ -196,20 +196,20 @@ class Release:
                     "workload that names it, or ask the curator."
                 )
 
-    def _part(self, part: Part, confidence: float, joint: int) -> tuple[Bars, bool]:
+    def _part(self, part: Part, confidence: float, joint: int) -> tuple[Intervals, bool]:
         """The numbers of a part, and whether their errors are guaranteed."""
         if part.values is None:
             return self._numbers(part.total, confidence, joint)
         both = 1 - (1 - confidence) / 2
         (totals, one), (values, other) = (self._numbers(each, both, joint) for each in (part.total, part.values))
-        return separate_mean_bars(part, totals, values), one and other
+        return separate_mean_intervals(part, totals, values), one and other
 
-    def _numbers(self, question: Question, confidence: float, joint: int) -> tuple[Bars, bool]:
+    def _numbers(self, question: Question, confidence: float, joint: int) -> tuple[Intervals, bool]:
         values, known = self._values(question), self.known.intervals(question, confidence, joint)
         if np.isfinite(known.errors).all():
-            return Bars(values, np.abs(values - known.values) + known.errors), True
+            return Intervals(values, np.abs(values - known.values) + known.errors), True
         # As independent errors would: the chance of each is the joint one, shared out.
-        return Bars(values, self._estimates(question, values, confidence ** (1 / joint))), False
+        return Intervals(values, self._estimates(question, values, confidence ** (1 / joint))), False
 
     def _values(self, question: Question) -> Numbers:
         if isinstance(question, Marginal) and question.weight is None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator.records import Prints, from_bytes, learn
-from discreet.estimate.estimator import DirectAnswer, Known
+from discreet.estimate.estimator import DirectAnswer, Estimator
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.laplace_estimator import LaplaceMarginals
 from discreet.estimate.laplace_marginal import MeasuredMarginal
@@ -35,7 +35,7 @@ class Fitted:
     All are in the order of their columns, whatever the order in which they were learnt.
     """
 
-    estimator: type[Known]
+    estimator: type[Estimator]
     blocks: tuple[tuple[Columns, NDArray[Any], NDArray[Any]], ...] = ()
     direct: tuple[tuple[Columns, DirectAnswer], ...] = ()
     wholes: tuple[MeasuredMarginal, ...] = ()
@@ -45,7 +45,7 @@ class Fitted:
         """The same, with what the release has measured itself."""
         return replace(self, own=(*self.own, *records))
 
-    def known(self, schema: Schema) -> Known:
+    def known(self, schema: Schema) -> Estimator:
         """All of it, as something that answers."""
         known = self.estimator.nothing(schema.domain, schema.unit)
         for columns, precision, values in self.blocks:
@@ -64,7 +64,7 @@ class Fitted:
         return known
 
 
-def fitted_to(known: Known, goal: Goal) -> Fitted:
+def fitted_to(known: Estimator, goal: Goal) -> Fitted:
     """What a model of a goal's columns is fitted to (`release.fitting.joined`), of all that is known."""
     names = {name for scope in goal.scopes for name in scope}
     blocks = [

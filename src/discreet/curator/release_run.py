@@ -23,7 +23,7 @@ from discreet.curator.records import Released, learn, step_to_plain
 from discreet.curator.release import Bill, Release
 from discreet.curator.release_basis import fitted_to
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.ledger import Budget, Ledger, legacy
 from discreet.ledger.accounts import as_budget, budget_of, gate_of, narrowest
 from discreet.ledger.idempotency import key_body, own_key, part_of
@@ -68,7 +68,7 @@ def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
             return int(released.values[0])
 
 
-class Teller(Executor):
+class RequestExecutor(Executor):
     """An executor that also does what procedures ask for."""
 
     def __init__(self, table: Table, ledger: Ledger, quantum: Number = 0) -> None:
@@ -161,17 +161,19 @@ ROUNDING_RESERVE = Fraction(1, 10**7)
 
 
 class Releasing:
-    """Releases of one table. The desk goes on answering while a model is fitted: only the teller's turns exclude it."""
+    """Releases of one table. The desk answers while a model is fitted: only the executor's turns exclude it."""
 
-    def __init__(self, teller: Teller) -> None:
-        self.teller = teller
+    def __init__(self, executor: RequestExecutor) -> None:
+        self.executor = executor
 
     def plan(self, wanted: Wanted, budget: Budget, limits: Limits, rows: Number | None, analyst: str) -> ReleasePlan:
         """What each method would do: reads no row and spends nothing."""
         supposed = None if rows is None else float(positive("rows", rows, next_step="Say about how many there are."))
-        with self.teller.knowing:
-            self.teller.refresh()
-            brief = self._brief(goal_of(wanted, self.teller.table.domain), wanted, budget, analyst, self.teller.known)
+        with self.executor.knowing:
+            self.executor.refresh()
+            brief = self._brief(
+                goal_of(wanted, self.executor.table.domain), wanted, budget, analyst, self.executor.known
+            )
             return plan_release(brief, rows=supposed, limits=limits)
 
     def release(
@@ -187,11 +189,11 @@ class Releasing:
         """Make a release: refused, or paid from what was set aside, request after request."""
         require_method(method)
         key = None if key is None else own_key(key)
-        teller = self.teller
-        goal = goal_of(wanted, teller.table.domain)
-        with teller.knowing:
-            teller.refresh()
-            brief = self._brief(goal, wanted, budget, analyst, teller.known)
+        executor = self.executor
+        goal = goal_of(wanted, executor.table.domain)
+        with executor.knowing:
+            executor.refresh()
+            brief = self._brief(goal, wanted, budget, analyst, executor.known)
             forecasts = Forecasts(brief)
             forecasts.require(method, limits)
         paying = Paying(analyst, keyed=None if key is None else _request(key, goal, budget, method, limits))
@@ -201,48 +203,48 @@ class Releasing:
                 hold = stack.enter_context(self._held(brief, budget, analyst, key))
             except BudgetExceeded:
                 # Under its key it may have been begun before; then it goes on with what was paid, and may end.
-                if key is None or not teller.ledger.has(key, analyst=analyst):
+                if key is None or not executor.ledger.has(key, analyst=analyst):
                     raise
-            with teller.turn():
+            with executor.turn():
                 why = f"a release for {goal.describe}"
-                begun = teller.begin(why, paying)
-                known = teller.known_at(begun.sequence)
+                begun = executor.begin(why, paying)
+                known = executor.known_at(begun.sequence)
             # Copied now: the known grows while the release measures.
             fitted = fitted_to(known, goal)
             brief = replace(brief, known=known)
-            maker = _Maker(teller, brief, replace(paying, hold=hold))
+            maker = _Maker(executor, brief, replace(paying, hold=hold))
             forecast, model = run(make_release(forecasts.again_for(brief), method, limits, tell), maker.answer)
-        with teller.knowing:
+        with executor.knowing:
             bill = self._bill(begun, budget, maker, analyst)
-        fitted = fitted.with_own(teller.record_of(each).to_bytes() for each in maker.released if each.steps)
-        schema = teller.table.schema
+        fitted = fitted.with_own(executor.record_of(each).to_bytes() for each in maker.released if each.steps)
+        schema = executor.table.schema
         return Release(schema, goal, forecast, model, fitted.known(schema), fitted, bill)
 
     def _bill(self, begun: Transacted[Released], budget: Budget, maker: "_Maker", analyst: str) -> Bill:
-        entries, table = (begun.sequence, *maker.sequences), self.teller.table.name
+        entries, table = (begun.sequence, *maker.sequences), self.executor.table.name
         # As it stood when the release was paid: the same for one that is repeated under its key.
-        account = narrowest(self.teller.ledger.balances(table=table, analyst=analyst, at=entries[-1]))
+        account = narrowest(self.executor.ledger.balances(table=table, analyst=analyst, at=entries[-1]))
         gate = account.gate
         # Each request was rounded up when it was paid.
-        grains = reduce(plus, map(gate.charge, maker.events), gate.nothing)
-        before = [spend for spend in self.teller.ledger.history(table=table) if spend.sequence < begun.sequence]
+        ticks = reduce(plus, map(gate.charge, maker.events), gate.nothing)
+        before = [spend for spend in self.executor.ledger.history(table=table) if spend.sequence < begun.sequence]
         # How many there were is the business of those who asked.
         earlier = int(any(not isinstance(spend.event, Nothing) for spend in before))
         # By itself it keeps the budget that it was given, whatever the table's own is.
-        spent = as_budget(gate_of(Budget(budget.epsilon, budget.delta, gate.kind)), grains)
-        return Bill(budget, spent, grains, budget_of(gate), account.spent, earlier, entries, begun.at)
+        spent = as_budget(gate_of(Budget(budget.epsilon, budget.delta, gate.kind)), ticks)
+        return Bill(budget, spent, ticks, budget_of(gate), account.spent, earlier, entries, begun.at)
 
-    def _brief(self, goal: Goal, wanted: Wanted, budget: Budget, analyst: str, known: Known) -> Brief:
-        units = units_of(budget, self.teller.gate(analyst)) * (1 - ROUNDING_RESERVE)
-        return Brief(known, goal, units, asked_of(wanted, self.teller.table.domain))
+    def _brief(self, goal: Goal, wanted: Wanted, budget: Budget, analyst: str, known: Estimator) -> Brief:
+        units = units_of(budget, self.executor.gate(analyst)) * (1 - ROUNDING_RESERVE)
+        return Brief(known, goal, units, asked_of(wanted, self.executor.table.domain))
 
     @contextmanager
     def _held(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
         """Reserve the budget, so that no other request can take it; what is left of it is returned."""
         event = brief.known.event_for(brief.units)
-        ledger, table = self.teller.ledger, self.teller.table.name
+        ledger, table = self.executor.ledger, self.executor.table.name
         try:
-            hold = self.teller.reserve(event, held_for(brief.goal.describe, key), analyst=analyst)
+            hold = self.executor.reserve(event, held_for(brief.goal.describe, key), analyst=analyst)
         except BudgetExceeded:
             left = ledger.remaining(table=table, analyst=analyst)
             raise BudgetExceeded(
@@ -252,16 +254,16 @@ class Releasing:
         try:
             yield hold
         finally:
-            with self.teller.turn():
+            with self.executor.turn():
                 ledger.close_hold(hold)
-                self.teller.forget_sealed()
+                self.executor.forget_sealed()
 
 
 class _Maker:
     """Answers the requests of a procedure, and keeps what it has learnt apart from what others learn meanwhile."""
 
-    def __init__(self, teller: Teller, brief: Brief, paying: Paying) -> None:
-        self._teller, self._brief, self._paying = teller, brief, paying
+    def __init__(self, executor: RequestExecutor, brief: Brief, paying: Paying) -> None:
+        self._executor, self._brief, self._paying = executor, brief, paying
         self._left = brief.units
         self.events: list[Event] = []
         self.released: list[Released] = []
@@ -269,7 +271,7 @@ class _Maker:
 
     def answer(self, request: Request) -> Any:
         """Pay, read, release, record; learn, and say what was heard."""
-        table, paying = self._teller.table, self._paying
+        table, paying = self._executor.table, self._paying
         if paying.keyed is not None:
             key = part_of(paying.keyed.key, "request", len(self.events) + 1)
             paying = replace(paying, keyed=paying.keyed._replace(key=key))
@@ -280,8 +282,8 @@ class _Maker:
             raise BudgetExceeded(
                 f"a method of releases asked for more than its budget ({request.why}). Please report it."
             )
-        with self._teller.turn():
-            sequence, released = self._teller.do(request, paying)
+        with self._executor.turn():
+            sequence, released = self._executor.do(request, paying)
         self.events.append(event)
         self.released.append(released)
         self.sequences.append(sequence)

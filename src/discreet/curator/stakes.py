@@ -37,8 +37,8 @@ class Stakes:
     and it is paid and not given back.
     """
 
-    def __init__(self, teller: Executor) -> None:
-        self.teller = teller
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
         self._stakes: dict[str, Stake] = {}
         # The openings of coins that were paid here.
         self.opened: list[Event] = []
@@ -48,7 +48,7 @@ class Stakes:
         stake = self._stakes.get(analyst)
         if stake is None or not stake.unused or stake.process != os.getpid() or stake.price != price:
             return None
-        return stake if stake.number in self.teller.ledger.stakes else None
+        return stake if stake.number in self.executor.ledger.stakes else None
 
     def payable(self, coin: ModelCoin, price: Event, analyst: str) -> bool:
         """Whether a coin may be tossed for an analyst, or could be with what is left."""
@@ -61,18 +61,18 @@ class Stakes:
             return stake
         # Of another session, or of a toss that went wrong: what may have been seen of that is paid now.
         self.close(analyst)
-        teller = self.teller
+        executor = self.executor
         if not self._fits(coin, price, analyst):
             return None
         try:
             for opening in self._unopened(coin, analyst):
-                teller.note(None, opening, OPENING_REASON, analyst=analyst)
+                executor.note(None, opening, OPENING_REASON, analyst=analyst)
                 self.opened.append(opening)
-            number = teller.reserve(price, _NEXT, analyst=analyst, stake=True)
+            number = executor.reserve(price, _NEXT, analyst=analyst, stake=True)
         except Refusal:
             return None
         self._stakes[analyst] = stake = Stake(number, price, os.getpid())
-        teller.refresh()
+        executor.refresh()
         return stake
 
     def begin(self, analyst: str) -> None:
@@ -86,16 +86,16 @@ class Stakes:
     def close(self, analyst: str | None = None) -> None:
         """Give back what is unused, and pay what may have been used."""
         # No coin is tossed meanwhile.
-        with self.teller.paying:
+        with self.executor.paying:
             for name in [analyst] if analyst is not None else list(self._stakes):
                 stake = self._stakes.get(name)
                 # After a fork it is the parent's.
                 if stake is not None and stake.process == os.getpid():
-                    self.teller.ledger.close_hold(stake.number, unused=stake.unused)
+                    self.executor.ledger.close_hold(stake.number, unused=stake.unused)
                 self._stakes.pop(name, None)
 
     def _fits(self, coin: ModelCoin, price: Event, analyst: str) -> bool:
-        return self.teller.fits(Compose((*self._unopened(coin, analyst), price)), analyst)
+        return self.executor.fits(Compose((*self._unopened(coin, analyst), price)), analyst)
 
     def _unopened(self, coin: ModelCoin, analyst: str) -> tuple[Event, ...]:
         """The opening of a coin, unless every account over the analyst has paid it.
@@ -103,8 +103,8 @@ class Stakes:
         Who opens a session pays it for the accounts over them; others have accounts of their own. An order that it
         closes stays closed, whatever its limit is raised to.
         """
-        for account in self.teller.accounts(analyst):
+        for account in self.executor.accounts(analyst):
             closing = account.gate.charge(coin.opening)
-            if any(price == FULL_TICKS > have for price, have in zip(closing, account.spent_grains, strict=True)):
+            if any(price == FULL_TICKS > have for price, have in zip(closing, account.spent_ticks, strict=True)):
                 return (coin.opening,)
         return ()

@@ -1,6 +1,6 @@
 """The estimator of one table: from everything that was released, an estimate and a confidence interval for any query.
 
-`Known` holds what has been learnt, in the same form whatever the noise was. One estimator for Gaussian noise
+`Estimator` holds what has been learnt, in the same form whatever the noise was. One estimator for Gaussian noise
 (`gaussian_estimator.py`) and one for discrete Laplace noise (`laplace_estimator.py`) differ in how errors are
 distributed, in what a budget buys, and in how queries are planned.
 """
@@ -22,9 +22,9 @@ from discreet.cache import LruCache, memoize
 from discreet.estimate.direct_measurements import Directs
 from discreet.estimate.laplace_marginal import MeasuredMarginal
 from discreet.estimate.measurements import (
-    Bars,
     GaussianQuery,
     GaussianResiduals,
+    Intervals,
     LaplaceMarginal,
     LaplaceQuery,
     Question,
@@ -95,7 +95,7 @@ def normal_quantile(confidence: float, joint: int = 1) -> float:
 
 
 @dataclass(eq=False)
-class Known(ABC):
+class Estimator(ABC):
     """An estimator of one table: a lattice of residuals, direct measurements joined to it, and direct answers.
 
     `direct_answers` are kept as they were released; `marginals` are those that were measured with Laplace noise. `paid`
@@ -288,7 +288,7 @@ class Known(ABC):
     # What differs between the two kinds.
 
     @abstractmethod
-    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
+    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Intervals:
         """The answer to one question, as good as it is known: infinite errors where it is not.
 
         `among` is the number of questions that share the work which may be done.
@@ -346,10 +346,12 @@ def combined(found: QueryEstimate, told: DirectAnswer) -> QueryEstimate:
     return QueryEstimate(found.values + weights * (told.values - found.values), weights * told.variance)
 
 
-def better(bars: Bars, told: DirectAnswer | None, confidence: float, joint: int) -> Bars:
+def better(bars: Intervals, told: DirectAnswer | None, confidence: float, joint: int) -> Intervals:
     """These, or the direct answer by the exact law of its noise, if that is better by itself."""
     if told is None:
         return bars
     error = told.error(confidence, joint=joint)
     # A sum of a whole noise and hardly anything else is better described by the law of the whole noise.
-    return bars if float(bars.errors.max()) < 0.95 * error else Bars(told.values, np.full(told.values.shape, error))
+    return (
+        bars if float(bars.errors.max()) < 0.95 * error else Intervals(told.values, np.full(told.values.shape, error))
+    )

@@ -10,8 +10,8 @@ import numpy as np
 from discreet.accounting.event import Event, Gaussian
 from discreet.accounting.gaussian_dp import gaussian_limit
 from discreet.accounting.sensitivity import Sensitivity
-from discreet.estimate.estimator import DirectAnswer, Known, QueryEstimate, better, combined, normal_quantile
-from discreet.estimate.measurements import Bars, GaussianQuery, GaussianResiduals, Question
+from discreet.estimate.estimator import DirectAnswer, Estimator, QueryEstimate, better, combined, normal_quantile
+from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Intervals, Question
 from discreet.estimate.residual_lattice import variance_of
 from discreet.query.linear import Marginal, weighs_nothing
 from discreet.query.residual import Measurement, Residual
@@ -24,14 +24,14 @@ MOST_SELECTING, SELECTION_MARGIN = 100.0, 1e-9
 NOISE_BITS = 30
 
 
-class GaussianLattice(Known):
+class GaussianLattice(Estimator):
     """Residuals are measured one by one, each as well as it is needed; or a question by itself."""
 
     accounting = "gaussian"
     rate, least_units = 0.5, 2**-40
     measures_residuals = jointly_gaussian = averages_direct = True
 
-    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
+    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Intervals:
         """Gaussian intervals; of one direct measurement by the exact law of its rounded noise."""
         return self._intervals(question, self.estimate(question), self.direct_answers.get(question), confidence, joint)
 
@@ -47,16 +47,16 @@ class GaussianLattice(Known):
 
     def _intervals(
         self, question: Question, found: QueryEstimate, told: DirectAnswer | None, confidence: float, joint: int
-    ) -> Bars:
+    ) -> Intervals:
         z = normal_quantile(confidence, joint)
         if told is None:
-            return Bars(found.values, _half_widths(question, found.variances, z))
+            return Intervals(found.values, _half_widths(question, found.variances, z))
         if self.directs.has(question, question.scope):
             if float(found.variances.max()) < 0.9 * told.variance:
-                return Bars(found.values, _half_widths(question, found.variances, z))
-            return better(Bars(found.values, np.full(found.values.shape, inf)), told, confidence, joint)
+                return Intervals(found.values, _half_widths(question, found.variances, z))
+            return better(Intervals(found.values, np.full(found.values.shape, inf)), told, confidence, joint)
         both = combined(found, told)
-        return better(Bars(both.values, _half_widths(question, both.variances, z)), told, confidence, joint)
+        return better(Intervals(both.values, _half_widths(question, both.variances, z)), told, confidence, joint)
 
     def units_for(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         """The largest squared mu that (epsilon, delta) allows."""

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from discreet.accounting.event import Event, Pure
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.cache import LruCache
-from discreet.estimate.estimator import Known, QueryEstimate, better
+from discreet.estimate.estimator import Estimator, QueryEstimate, better
 from discreet.estimate.gaussian_estimator import GaussianLattice, last_bit
 from discreet.estimate.laplace_marginal import are_few, noises
 from discreet.estimate.laplace_sum import MOST_FACTORS, chernoff_half_width, laplace_sum_half_width
-from discreet.estimate.measurements import Bars, LaplaceMarginal, LaplaceQuery, Question
+from discreet.estimate.measurements import Intervals, LaplaceMarginal, LaplaceQuery, Question
 from discreet.estimate.residual_lattice import Lattice
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product
@@ -33,18 +33,18 @@ from discreet.types import Columns, Numbers
 MOST_SEPARATE_CELLS = 64
 
 
-class LaplaceMarginals(Known):
+class LaplaceMarginals(Estimator):
     """Whole marginals are measured, which answer everything about their columns; or a question by itself."""
 
     accounting = "pure"
     rate, least_units = 1.0, 2**-20
     measures_residuals = jointly_gaussian = averages_direct = False
 
-    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Bars:
+    def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Intervals:
         """Intervals from the tail of the sum of noises that an answer has."""
         found = self.estimate(question)
         values, errors = laplace_intervals(question, self, found, confidence, joint, among)
-        return better(Bars(values, errors), self.direct_answers.get(question), confidence, joint)
+        return better(Intervals(values, errors), self.direct_answers.get(question), confidence, joint)
 
     def largest_error(self, question: Question, confidence: float, among: int = 1) -> float:
         """The largest error of the cells of a GROUP BY."""
@@ -95,7 +95,7 @@ class LaplaceMarginals(Known):
         return step if step.variance < variance else None
 
 
-def estimator_for(accounting: str, domain: Domain, unit: Unit) -> Known:
+def estimator_for(accounting: str, domain: Domain, unit: Unit) -> Estimator:
     """The estimator for a budget: Laplace noise where it is counted in epsilon alone ("pure"), else Gaussian noise."""
     lattice = Lattice(domain, unit)
     return LaplaceMarginals(lattice) if accounting == "pure" else GaussianLattice(lattice)
@@ -112,7 +112,7 @@ def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
 
 
 def laplace_intervals(
-    question: Question, known: Known, found: QueryEstimate, confidence: float, joint: int, among: int
+    question: Question, known: Estimator, found: QueryEstimate, confidence: float, joint: int, among: int
 ) -> tuple[Numbers, Numbers]:
     """Values and half-widths. Together they hold by adding up the probabilities that each fails."""
     values, variances = found.values, found.variances
@@ -137,7 +137,7 @@ def laplace_intervals(
     return _from_best(question, known, chance)
 
 
-def _alike(question: Question, known: Known) -> tuple[list[int], int]:
+def _alike(question: Question, known: Estimator) -> tuple[list[int], int]:
     """For each of few cells of a GROUP BY the first whose error has the same law; and how many cells there are.
 
     Whole marginals tell all parts of a column equally well, so exchanging two cells without weights changes no law.
@@ -156,7 +156,7 @@ def _alike(question: Question, known: Known) -> tuple[list[int], int]:
     return places, prod(shape)
 
 
-def _one_bar(query: Linear, known: Known, confidence: float, among: int = 1) -> float:
+def _one_bar(query: Linear, known: Estimator, confidence: float, among: int = 1) -> float:
     if not query.products:
         return 0.0
     family = known.family(query)
@@ -181,7 +181,7 @@ def _half_width(weights: Numbers, scales: Numbers, counts: NDArray[np.int64], co
     return found
 
 
-def _cell(question: Marginal, known: Known, place: int) -> Linear:
+def _cell(question: Marginal, known: Estimator, place: int) -> Linear:
     """One cell of a GROUP BY, as a question of its own."""
     sizes = question.shape(known.domain)
     codes = np.unravel_index(place, sizes) if sizes else ()
@@ -192,7 +192,7 @@ def _cell(question: Marginal, known: Known, place: int) -> Linear:
     return Linear(products)
 
 
-def _from_best(question: Question, known: Known, confidence: float) -> tuple[Numbers, Numbers]:
+def _from_best(question: Question, known: Estimator, confidence: float) -> tuple[Numbers, Numbers]:
     """Every cell from the one marginal that has all columns and the least noise in their cells."""
     scope = question.scope
     size = question.size(known.domain) if isinstance(question, Marginal) else 1
@@ -234,7 +234,7 @@ class _Kinds(NamedTuple):
 _ROWS: LruCache[tuple[Question, tuple[int, ...]], _Kinds] = LruCache(2**20)
 
 
-def _kinds(question: Question, known: Known) -> _Kinds:
+def _kinds(question: Question, known: Estimator) -> _Kinds:
     key = question, tuple(known.domain[name].size for name in question.scope)
     found = _ROWS.get(key)
     if found is None:
@@ -251,7 +251,7 @@ def _counted(row: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
     return weights, often.astype(np.int64)
 
 
-def _table(question: Question, known: Known) -> Numbers:
+def _table(question: Question, known: Estimator) -> Numbers:
     """The weights of the rest of the columns in each cell of the groups."""
     scope = question.scope
     if isinstance(question, Linear):
@@ -261,7 +261,7 @@ def _table(question: Question, known: Known) -> Numbers:
     return by_group(question.weight.table(known.domain, scope).astype(np.float64), question, known)
 
 
-def by_group(full: Numbers, question: Marginal, known: Known) -> Numbers:
+def by_group(full: Numbers, question: Marginal, known: Estimator) -> Numbers:
     """A table over all columns of a GROUP BY, with a row for each cell of the groups."""
     scope = question.scope
     grouped = [scope.index(name) for name in question.columns]

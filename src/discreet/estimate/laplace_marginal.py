@@ -23,7 +23,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Numbers
 
 if TYPE_CHECKING:
-    from discreet.estimate.estimator import Known
+    from discreet.estimate.estimator import Estimator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class MeasuredMarginal:
 MOST_WEIGHED, LATTICE_STEP = 2**27, 2**15
 
 
-def are_few(family: Family, known: "Known", questions: int = 1) -> bool:
+def are_few(family: Family, known: "Estimator", questions: int = 1) -> bool:
     """Whether the noises of this number of questions of one form can be listed in a fraction of a second."""
     sizes = {name: known.domain[name].size for name in family.columns}
     shared = {_shared(family, whole) for whole in known.marginals}
@@ -92,7 +92,7 @@ def _shared(family: Family, whole: MeasuredMarginal) -> tuple[str, ...]:
     return tuple(name for name in family.columns if name in whole.columns)
 
 
-def noises(family: Family, known: "Known") -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+def noises(family: Family, known: "Estimator") -> tuple[Numbers, Numbers, NDArray[np.int64]]:
     """The error of one question as a sum of noises: the weight and the scale of each, and how often it occurs."""
     weights, scales, counts = [], [], []
     tables: dict[tuple[str, ...], Numbers] = {}
@@ -115,7 +115,7 @@ def noises(family: Family, known: "Known") -> tuple[Numbers, Numbers, NDArray[np
     return np.concatenate(weights), np.concatenate(scales), np.concatenate(counts).astype(np.int64)
 
 
-def _weights(family: Family, shared: tuple[str, ...], known: "Known") -> Numbers:
+def _weights(family: Family, shared: tuple[str, ...], known: "Estimator") -> Numbers:
     """What the noise of each cell of a marginal weighs in the estimate of a question, were its precision in them 1.
 
     It is the sum over the pieces of the question, each times the share of the marginal in what is known of the piece: a

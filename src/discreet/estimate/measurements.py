@@ -81,7 +81,7 @@ def laplace_variance(scale: Fraction) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bars:
+class Intervals:
     """A value and the half-width of its error for each cell of the groups; nan where there is no value."""
 
     values: Numbers

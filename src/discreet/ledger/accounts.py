@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Protocol, get_args
 
 from discreet.accounting.event import Event, Gaussian, Laplace
 from discreet.accounting.filter import (
-    GRAIN,
     LARGEST_EPSILON,
+    TICK,
     FilterKind,
     Gate,
-    Grains,
+    Ticks,
     gaussian_gate,
     pure_gate,
     renyi_gate,
@@ -100,7 +100,7 @@ def budget_of(gate: Gate) -> Budget:
 
 
 @memoize(1024)
-def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budget:
+def as_budget(gate: Gate, amount: Ticks, beside: Ticks | None = None) -> Budget:
     """An amount of a gate's currency as an epsilon at its delta: what one release of this size would be.
 
     In a Rényi gate amounts are compared at one order: the one at which a Gaussian has most room in `beside`, or the
@@ -110,7 +110,7 @@ def as_budget(gate: Gate, amount: Grains, beside: Grains | None = None) -> Budge
     Budget(epsilon=0.5)
     """
     order = _order(gate, beside or gate.limit)
-    loss = max(0, amount[order]) * GRAIN
+    loss = max(0, amount[order]) * TICK
     # A Gaussian costs a·μ²/2 at order a.
     squared_mu = loss if gate.kind == "gaussian" else 2 * loss / ORDERS[order]
     epsilon = loss if gate.kind == "pure" else _about(squared_mu, gate.delta)
@@ -123,7 +123,7 @@ def _about(squared_mu: Fraction, delta: Fraction) -> Fraction:
     return about_epsilon(squared_mu, delta) if squared_mu else Fraction(0)
 
 
-def _order(gate: Gate, room: Grains) -> int:
+def _order(gate: Gate, room: Ticks) -> int:
     if gate.kind != "renyi":
         return 0
     return max(range(len(ORDERS)), key=lambda place: room[place] / ORDERS[place])
@@ -161,7 +161,7 @@ class Scope(NamedTuple):
 
 Accounts = tuple[tuple[Scope, Gate], ...]
 # What an event costs in each currency that some cap over it counts in.
-Charge = Mapping[str, Grains]
+Charge = Mapping[str, Ticks]
 
 # The answers that are remembered; a ledger has few tables, and analysts come and go.
 _REMEMBERED = 10_000
@@ -229,8 +229,8 @@ class Balance:
 
     scope: Scope
     gate: Gate
-    spent_grains: Grains
-    total_grains: Grains
+    spent_ticks: Ticks
+    total_ticks: Ticks
 
     @property
     def cap(self) -> Budget:
@@ -240,12 +240,12 @@ class Balance:
     @property
     def spent(self) -> Budget:
         """What was spent so far."""
-        return as_budget(self.gate, self.spent_grains, self.room)
+        return as_budget(self.gate, self.spent_ticks, self.room)
 
     @property
     def held(self) -> Budget:
         """What sessions have set aside and not used."""
-        held = tuple(both - spent for both, spent in zip(self.total_grains, self.spent_grains, strict=True))
+        held = tuple(both - spent for both, spent in zip(self.total_ticks, self.spent_ticks, strict=True))
         return as_budget(self.gate, held, self.room)
 
     @property
@@ -266,9 +266,9 @@ class Balance:
         return max(0, *(left // cost for left, cost in zip(self.room, amount, strict=True) if cost))
 
     @property
-    def room(self) -> Grains:
-        """What is left, in grains, one number for each order."""
-        return tuple(most - have for most, have in zip(self.gate.limit, self.total_grains, strict=True))
+    def room(self) -> Ticks:
+        """What is left, in ticks, one number for each order."""
+        return tuple(most - have for most, have in zip(self.gate.limit, self.total_ticks, strict=True))
 
 
 def count_event(gate: Gate, *, error: float, confidence: float, contributions: int) -> Event:
@@ -292,7 +292,7 @@ class Accounted(Protocol):
         ...
 
     @property
-    def spent(self) -> Mapping[Scope, Grains]:
+    def spent(self) -> Mapping[Scope, Ticks]:
         """What was spent in each account."""
         ...
 
@@ -300,7 +300,7 @@ class Accounted(Protocol):
         """The accounts that a cap limits."""
         ...
 
-    def total(self, account: Scope, gate: Gate) -> Grains:
+    def total(self, account: Scope, gate: Gate) -> Ticks:
         """What is spent or set aside in an account."""
         ...
 
@@ -358,7 +358,7 @@ def charge_for(state: Capped, event: Event, table: str, analyst: str, *, by_part
     accounts = state.caps.over(table, analyst)
     require_joint(state, table, accounts)
     # Most caps count in the same currency, and looking up a price takes longer than comparing names.
-    charge: dict[str, Grains] = {}
+    charge: dict[str, Ticks] = {}
     for _, gate in accounts:
         if gate.kind not in charge:
             charge[gate.kind] = gate.charge_parts(event) if by_parts else gate.charge(event)

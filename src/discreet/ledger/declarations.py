@@ -5,7 +5,7 @@ from json import loads
 from typing import Any
 
 from discreet.accounting.event import Event
-from discreet.accounting.filter import Gate, Grains, raised_gate
+from discreet.accounting.filter import Gate, Ticks, raised_gate
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger.accounts import EACH, Budget, Caps, Scope, budget_of, gate_of
 from discreet.ledger.history import recorded_event
@@ -63,9 +63,9 @@ def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
     return Draft(_fields(state, "raise", scope, gate, by))
 
 
-def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry]) -> dict[str | None, Grains]:
+def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry]) -> dict[str | None, Ticks]:
     """What the spends under a scope cost in the currency of a gate; for each analyst, if each has an account."""
-    spent: dict[str | None, Grains] = {}
+    spent: dict[str | None, Ticks] = {}
     for entry in entries:
         fields = loads(entry.body)
         if fields["is"] != "spend" or not scope.covers(fields["table"], fields["analyst"]):
@@ -77,7 +77,7 @@ def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry])
     return spent
 
 
-def _priced(gate: Gate, event: Event, scope: Scope) -> Grains:
+def _priced(gate: Gate, event: Event, scope: Scope) -> Ticks:
     try:
         return gate.charge(event)
     except BudgetExceeded:
@@ -100,7 +100,7 @@ def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[
     }
 
 
-def _require_room(account: Scope, gate: Gate, amount: Grains) -> None:
+def _require_room(account: Scope, gate: Gate, amount: Ticks) -> None:
     if not gate.fits(amount, gate.nothing):
         raise BadParameter(f"more than {budget_of(gate)!r} was spent already ({account}). Give a larger budget.")
 

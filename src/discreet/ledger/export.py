@@ -1,6 +1,6 @@
 """The ledger for other programs: JSON lines, and events for Google's dp-accounting.
 
-In `event_lines` everything is exact: fractions are texts, charges are whole grains of 10^-15. dp-accounting computes in
+In `event_lines` everything is exact: fractions are texts, charges are whole ticks of 10^-15. dp-accounting computes in
 floating point, so there noise is rounded down and everything else up.
 """
 
@@ -48,7 +48,7 @@ def event_lines(entries: Callable[[], Iterable[Entry]]) -> Iterator[str]:
     `entries` is the method of a ledger. A spend has its number ("sequence"), "at", "table", "analyst", "why", the
     "event", what it was charged in each currency ("charge"), and whether an answer was kept ("answered"). A cap has
     its "tables" and "analyst" (null: all of them, "*": each), the "gate", "epsilon", "delta" and the "limit" in
-    grains; "spent" is the sum with which it began, of each analyst where each has an account. What was released is
+    ticks; "spent" is the sum with which it began, of each analyst where each has an account. What was released is
     left out.
 
     >>> import tempfile

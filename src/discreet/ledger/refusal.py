@@ -15,7 +15,7 @@ from discreet.accounting.event import (
     Nothing,
     Repeat,
 )
-from discreet.accounting.filter import GRAIN, Gate, Grains
+from discreet.accounting.filter import TICK, Gate, Ticks
 from discreet.cache import memoize
 from discreet.errors import BudgetExceeded
 from discreet.ledger.accounts import Charge, Scope, as_budget
@@ -24,13 +24,13 @@ from discreet.numeric import least
 # Significant bits of the factor by which the noise must grow: an error that is too large by less than a thousandth.
 FACTOR_BITS = 10
 # What rounding can add to a few spends: not shown.
-NEGLIGIBLE_AMOUNT = 1000 * GRAIN
+NEGLIGIBLE_AMOUNT = 1000 * TICK
 # With more than this many times the noise, an answer would say nothing.
 MOST_NOISE_FACTOR = 1000
 
 
 def refusal(
-    full: Sequence[tuple[Scope, Gate, Grains]], event: Event, charge: Charge, error: float | None
+    full: Sequence[tuple[Scope, Gate, Ticks]], event: Event, charge: Charge, error: float | None
 ) -> BudgetExceeded:
     """The error to raise when these accounts cannot take the charge: it names the one that is furthest from it."""
     scope, gate, room = full[0] if len(full) == 1 else max(full, key=lambda one: _factor(one[1], one[2], event))
@@ -38,7 +38,7 @@ def refusal(
 
 
 @memoize(256)
-def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event, error: float | None) -> str:
+def _sentence(gate: Gate, room: Ticks, amount: Ticks, scope: str, event: Event, error: float | None) -> str:
     needed, left = as_budget(gate, amount, room), as_budget(gate, room, room)
     owner = "ask the data owner for more"
     need, have = _digits(needed.epsilon, 2, up=True), _digits(left.epsilon, 2, up=False)
@@ -55,7 +55,7 @@ def _sentence(gate: Gate, room: Grains, amount: Grains, scope: str, event: Event
 
 
 @memoize(256)
-def _factor(gate: Gate, room: Grains, event: Event) -> Fraction | float:
+def _factor(gate: Gate, room: Ticks, event: Event) -> Fraction | float:
     """How many times as much noise would fit what is left of this account; infinite if hardly any would."""
 
     def fits(factor: Fraction) -> bool:
@@ -94,9 +94,9 @@ def louder(event: Event, factor: Fraction) -> Event:
 
 
 def _digits(value: Fraction, places: int, *, up: bool) -> str:
-    """A number with few significant digits: what is needed is rounded up, what is left down. A few grains do not count.
+    """A number with few significant digits: what is needed is rounded up, what is left down. A few ticks do not count.
 
-    >>> _digits(Fraction(1, 3), 2, up=True), _digits(Fraction(1, 2) + GRAIN, 2, up=True), _digits(GRAIN, 2, up=False)
+    >>> _digits(Fraction(1, 3), 2, up=True), _digits(Fraction(1, 2) + TICK, 2, up=True), _digits(TICK, 2, up=False)
     ('0.34', '0.5', '0')
     """
     if value <= NEGLIGIBLE_AMOUNT:

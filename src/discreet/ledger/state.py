@@ -12,7 +12,7 @@ from operator import add, sub
 from typing import Any, NamedTuple, get_args
 
 from discreet.accounting.event import Compose, Event, Repeat, Single, event_to_plain
-from discreet.accounting.filter import ORDERS_OF, Gate, Grains
+from discreet.accounting.filter import ORDERS_OF, Gate, Ticks
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BadSchema, LedgerDamaged, LedgerFailed, TableChanged
 from discreet.ledger.accounts import EACH, Caps, Charge, Scope, covered
@@ -204,7 +204,7 @@ class State(NamedTuple):
     at: str = ""
     ledger: str = ""
     caps: Caps = Caps()
-    spent: Mapping[Scope, Grains] = {}
+    spent: Mapping[Scope, Ticks] = {}
     holds: Mapping[int, Hold] = {}
     tables: Mapping[str, Bound] = {}
     people: Mapping[str, frozenset[str]] = {}
@@ -222,7 +222,7 @@ class State(NamedTuple):
         named = {account.analyst or "" for account in self.spent} | {hold.analyst for hold in self.holds.values()}
         return {scope.of(analyst) for analyst in named if self.caps.stands_for(scope, analyst)}
 
-    def total(self, account: Scope, gate: Gate, *, without: int | None = None) -> Grains:
+    def total(self, account: Scope, gate: Gate, *, without: int | None = None) -> Ticks:
         """What is spent or set aside in an account; one hold can be left out."""
         total = self.spent.get(account) or gate.nothing
         for number, hold in self.holds.items():
@@ -231,7 +231,7 @@ class State(NamedTuple):
         return total
 
 
-def plus(one: Grains, other: Grains) -> Grains:
+def plus(one: Ticks, other: Ticks) -> Ticks:
     """The sum, order by order. Nothing is rounded or cut off, so what was set aside can be given back exactly."""
     return tuple(map(add, one, other))
 
@@ -256,7 +256,7 @@ def require_hold(state: State, number: int, table: str, analyst: str) -> None:
 
 def misfits(
     state: State, table: str, analyst: str, charge: Charge, hold: int | None = None
-) -> Iterator[tuple[Scope, Gate, Grains]]:
+) -> Iterator[tuple[Scope, Gate, Ticks]]:
     """The accounts that cannot take this charge, each with its gate and the room that is left in it."""
     rest = None if hold is None else rest_of(state.holds[hold], charge).left
     for account, gate in state.caps.over(table, analyst):
@@ -329,7 +329,7 @@ def _require_format(found: Any) -> None:
     if type(found) is not int:
         raise ValueError("a format is a whole number")
     if found != FORMAT:
-        older = "An older discreet wrote it, in other grains: read it with that, and begin anew with what it has left"
+        older = "An older discreet wrote it, in other ticks: read it with that, and begin anew with what it has left"
         raise LedgerFailed(
             f"the entries of this ledger have format {found} and this program knows {FORMAT}. "
             f"{older if found < FORMAT else 'A newer discreet wrote it: upgrade discreet'}."
@@ -338,7 +338,7 @@ def _require_format(found: Any) -> None:
 
 def _paid(
     state: State, sequence: int, fields: Mapping[str, Any], fits: bool
-) -> tuple[Mapping[Scope, Grains], Mapping[int, Hold]]:
+) -> tuple[Mapping[Scope, Ticks], Mapping[int, Hold]]:
     table, analyst, number, charge = fields["table"], fields["analyst"], fields.get("hold"), _charge(fields)
     if number is not None and state.holds[number][:2] != (table, analyst):
         raise damaged(sequence, "pays from a hold of somebody else")
@@ -365,7 +365,7 @@ def _held(state: State, sequence: int, fields: Mapping[str, Any]) -> Hold:
     return hold
 
 
-def _capped(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Caps, Mapping[Scope, Grains]]:
+def _capped(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Caps, Mapping[Scope, Ticks]]:
     tables = fields["tables"]
     scope = Scope(None if tables is None else tuple(tables), fields["analyst"])
     gate = Gate(fields["gate"], Fraction(fields["epsilon"]), Fraction(fields["delta"]), tuple(fields["limit"]))

@@ -36,7 +36,7 @@ from discreet.ledger.connection import ENTRY_TABLE, LOCK_TIMEOUT, engine_for, fi
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _DECODER = json.JSONDecoder()
 
-# 1 counted in grains of 2^-50, 2 counts in grains of 10^-15.
+# 1 counted in ticks of 2^-50, 2 counts in ticks of 10^-15.
 FORMAT = 2
 GENESIS = bytes(32)
 

@@ -1,12 +1,12 @@
 """Allocation of precision: how much better each residual is measured, by water-filling.
 
-A residual i is known with precision p_i and a unit of precision costs c_i. Three problems are solved here:
+A residual i is known with precision p_i and a unit of precision costs c_i. Two problems are solved here:
 
 - `fill_to_budget`: the most that a budget B buys. Precisions rise to p' = max(p, t s), with shares s and the t at which
   Σ c (p' − p) = B. For s = √(a/c) this minimises Σ a/p', the variance of the answers.
-- `fill_to_target`: the least that one variance costs. Minimises Σ c (p' − p) subject to Σ a/p' ≤ v.
-- `fill_to_targets`: the same for several questions at once, each with its own variance. Minimises Σ c (p' − p) subject
-  to Σ a_q/p' ≤ v_q for every q; there is one multiplier for each question, and no closed form.
+- `fill_to_targets`: the least that the wanted variances v of several questions cost. Minimises Σ c (p' − p) subject to
+  Σ a_q/p' ≤ v_q for every q; there is one multiplier for each question, and no closed form. For one question there is
+  one, and the planner raises popular residuals further than that: `steps.fill_to_target`.
 
 `fill_each` spends one amount on every residual by itself: nothing is traded between them.
 """
@@ -83,36 +83,6 @@ def fill_each(price: Numbers, precision: Numbers, units: float, *, least_gain: f
     """
     wanted = np.maximum(precision, np.divide(units, price, out=np.zeros_like(price), where=price > 0))
     return np.where(wanted > least_gain * precision, wanted, precision)
-
-
-def fill_to_target(energies: Numbers, price: Numbers, precision: Numbers, target: float, uses: Numbers) -> Numbers:
-    """The precisions at which Σ energy/precision meets the target variance, at a small price.
-
-    p' = max(p, k √((1 + uses) a/c)) with the one k that meets the target: for uses 0 this is the cheapest way (water
-    filling: the square root of energy over price). Residuals that many questions have paid for are raised further than
-    this question needs; that costs a little more now, and saves far more on the questions to come.
-
-    where a is `energies`, c is `price`, p is `precision`.
-
-    >>> fill_to_target(np.array([1.0, 4.0]), np.ones(2), np.zeros(2), 1.0, np.zeros(2))
-    array([3., 6.])
-    """
-    raised = (energies > 0) & (precision < np.inf)
-    shares = np.sqrt((1 + uses) * energies / np.where(price > 0, price, np.inf))
-    # The variance that a raised residual leaves at k = 1.
-    left = np.divide(energies, shares, out=np.zeros_like(energies), where=shares > 0)
-    result = precision.copy()
-    while raised.any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fixed = float(np.sum(np.where(raised | (energies == 0), 0.0, energies / precision)))
-        factor = float(left[raised].sum()) / (target - fixed)
-        wanted = factor * shares
-        enough = raised & (wanted <= precision)
-        if not enough.any():
-            result[raised] = wanted[raised]
-            return result
-        raised &= ~enough
-    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.measurements import GaussianResiduals
 from discreet.model.interface import noisy_marginals, total_of
 from discreet.model.mixture.mixture_model import Mixture, fit_mixture
@@ -63,7 +63,7 @@ class Built:
     scopes: tuple[Columns, ...]
 
 
-def model_of(built: Built, known: Known) -> Tree | Mixture:
+def model_of(built: Built, known: Estimator) -> Tree | Mixture:
     """The model: a function of what is known, so that everyone who reads the same ledger has the same one."""
     if built.kind == "tree":
         return fitted(known, built.scopes, built.columns)
@@ -73,7 +73,7 @@ def model_of(built: Built, known: Known) -> Tree | Mixture:
     return fit_mixture(known.domain, noisy_marginals(known.lattice, list(scopes)), total=max(total, 1.0))
 
 
-def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | None]:
+def build(known: Estimator, target: Target, stream: Stream) -> Procedure[Built | None]:
     """Build a model of the columns that were asked about, good enough for the target; None if no model is.
 
     Singles first, and all pairs roughly; pairs that are not explained join a tree and are measured well; pairs and
@@ -95,7 +95,7 @@ def build(known: Known, target: Target, stream: Stream) -> Procedure[Built | Non
 
 
 def _grow(
-    known: Known, target: Target, stream: Stream, columns: Columns, scopes: list[Columns], tree: Tree
+    known: Estimator, target: Target, stream: Stream, columns: Columns, scopes: list[Columns], tree: Tree
 ) -> Procedure[Built | None]:
     """A tree that is good enough, or None."""
     unit = 1 / target.variance
@@ -119,7 +119,7 @@ def _grow(
     return None
 
 
-def _mix(known: Known, target: Target, stream: Stream, columns: Columns) -> Procedure[Built | None]:
+def _mix(known: Estimator, target: Target, stream: Stream, columns: Columns) -> Procedure[Built | None]:
     """A mixture of products that is good enough, or None. Pairs alone do not tell one mixture from another."""
     unit = 1 / target.variance
     triples = list(combinations(columns, 3))
@@ -138,14 +138,14 @@ def _mix(known: Known, target: Target, stream: Stream, columns: Columns) -> Proc
     return None
 
 
-def _look(known: Known, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
+def _look(known: Estimator, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
     """Raise every residual of all columns of each scope to the precision that `units` buy, where it is lower."""
     steps = [step for scope in scopes if (step := _raise(known, scope, units)) is not None]
     if steps:
         yield Measure(Steps(tuple(steps)), why)
 
 
-def _raise(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
+def _raise(known: Estimator, scope: Columns, units: float) -> GaussianResiduals | None:
     view = known.lattice.view(scope)
     if view is None:
         return None
@@ -155,7 +155,7 @@ def _raise(known: Known, scope: Columns, units: float) -> GaussianResiduals | No
     return lattice_step(known, scope, wanted)
 
 
-def mend(known: Known, built: Built, tree: Tree, question: Linear, target: Target) -> Procedure[Built]:
+def mend(known: Estimator, built: Built, tree: Tree, question: Linear, target: Target) -> Procedure[Built]:
     """Let what a tree is most wrong about, among the columns of a question that it did not answer, join it."""
     scopes, _ = yield from _select(
         known, tree, built.columns, list(built.scopes), 1 / target.variance, MENDED, among=question.scope
@@ -164,7 +164,7 @@ def mend(known: Known, built: Built, tree: Tree, question: Linear, target: Targe
 
 
 def _select(
-    known: Known,
+    known: Estimator,
     tree: Tree,
     columns: Columns,
     scopes: list[Columns],

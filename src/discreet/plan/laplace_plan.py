@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.cache import memoize
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.laplace_estimator import by_group
 from discreet.estimate.laplace_sum import laplace_sum_half_width
 from discreet.estimate.measurements import LaplaceMarginal, LaplaceQuery, Question
@@ -39,7 +39,9 @@ MOST_PLANNED_CELLS = 2**20
 MOST_LEARNT, MOST_TERMS = 2**11, 2**9
 
 
-def laplace_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool) -> tuple[LaplaceStep, ...]:
+def laplace_steps(
+    asked: Sequence[tuple[Question, Target]], known: Estimator, *, ahead: bool
+) -> tuple[LaplaceStep, ...]:
     """One step for each question that is not known; questions that the same marginal serves share it."""
     steps: dict[object, LaplaceStep] = {}
     for question, target in asked:
@@ -55,7 +57,7 @@ def laplace_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahe
     return tuple(steps.values())
 
 
-def laplace_step(question: Question, target: Target, known: Known, *, ahead: bool = True) -> LaplaceStep | None:
+def laplace_step(question: Question, target: Target, known: Estimator, *, ahead: bool = True) -> LaplaceStep | None:
     """The cheapest way in the long run to answer a question that is not known well enough, or now if not `ahead`."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l1
     if moves == 0:
@@ -74,7 +76,7 @@ def laplace_step(question: Question, target: Target, known: Known, *, ahead: boo
     return found or alone
 
 
-def _candidates(scope: Columns, known: Known) -> list[Columns]:
+def _candidates(scope: Columns, known: Estimator) -> list[Columns]:
     """The question's own columns, and those together with columns that were paid for before, fewer cells first."""
     unions = {scope}
     for other in known.paid:
@@ -87,7 +89,7 @@ def _candidates(scope: Columns, known: Known) -> list[Columns]:
     return sorted(kept, key=lambda columns: (sizes[columns], columns))
 
 
-def can_learn(columns: Columns, known: Known) -> bool:
+def can_learn(columns: Columns, known: Estimator) -> bool:
     """Whether a marginal of these columns can be bought: it has few enough pieces and numbers."""
     axes = axes_of(known.domain, columns)
     return is_viewed(axes) and prod(axis.parts for axis in axes) <= MOST_LEARNT
@@ -98,7 +100,7 @@ def _whole(
     question: Question,
     weights: tuple[Numbers, NDArray[np.int64]],
     target: Target,
-    known: Known,
+    known: Estimator,
     most: float,
     *,
     ahead: bool,
@@ -123,7 +125,7 @@ def _whole(
     return LaplaceMarginal(columns, scale, float(moves / scale))
 
 
-def _topped_up(scale: Fraction, columns: Columns, known: Known) -> Fraction:
+def _topped_up(scale: Fraction, columns: Columns, known: Estimator) -> Fraction:
     """The scale with which, together with what was measured of the same columns, noise is as small as with this one."""
     if not scale:
         return scale
@@ -133,11 +135,11 @@ def _topped_up(scale: Fraction, columns: Columns, known: Known) -> Fraction:
     return _short(max(1.03 * wanted - have, 0.05 * wanted) ** -0.5) if have else scale
 
 
-def _public_total(known: Known) -> bool:
+def _public_total(known: Estimator) -> bool:
     return bool(known.lattice.block(()).precision[()] == inf)
 
 
-def _worst_weights(question: Question, known: Known) -> tuple[Numbers, NDArray[np.int64]] | None:
+def _worst_weights(question: Question, known: Estimator) -> tuple[Numbers, NDArray[np.int64]] | None:
     """The weights that the noises of the cells have in the question, or in the cell of it with the largest sum."""
     scope = question.scope
     if prod(known.domain[name].size for name in scope) > MOST_PLANNED_CELLS or known.family(question) is None:

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import chdtrc
 
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.model.interface import Model, NoisyMarginal, noisy_marginals, total_of
 from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree, fit_tree
@@ -26,7 +26,7 @@ AT_ONCE = 8
 MOST_JOINING_ROUNDS = 40
 
 
-def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
+def fitted(known: Estimator, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
     """The distribution of largest entropy that agrees with what is known of some scopes and of every single column."""
     every = [*scopes, *((name,) for name in columns)]
     total, _ = total_of(known.lattice)
@@ -36,7 +36,7 @@ def fitted(known: Known, scopes: Sequence[Columns], columns: Columns, start: Tre
     return fit_tree(known.domain, looks, total=max(total, 1.0), scopes=every, start=start)
 
 
-def join_pairs(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
+def join_pairs(known: Estimator, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
     """Join pairs until what is known of every pair is explained, or the tables would be too large."""
     found = list(scopes)
     model = fitted(known, found, columns)
@@ -59,7 +59,7 @@ def join_pairs(known: Known, columns: Columns, scopes: Sequence[Columns] = ()) -
     return found, model
 
 
-def surprising(known: Known, model: Model, pairs: Iterable[Columns]) -> list[Columns]:
+def surprising(known: Estimator, model: Model, pairs: Iterable[Columns]) -> list[Columns]:
     """The pairs that a model does not explain, the most dependent first."""
     found = []
     for pair in pairs:

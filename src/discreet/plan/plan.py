@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from discreet.accounting.event import Compose, Event, Gaussian, Laplace, Nothing, Repeat, Selection
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, TooLarge
-from discreet.estimate.estimator import Known, normal_quantile
+from discreet.estimate.estimator import Estimator, normal_quantile
 from discreet.estimate.laplace_estimator import LaplaceMarginals
 from discreet.estimate.measurements import (
     GaussianQuery,
@@ -106,7 +106,7 @@ def step_event(step: Step, domain: Domain, unit: Unit) -> Event:
             return Laplace(step.scale, moves.l1)
 
 
-def require_small_batch(questions: Sequence[Question], known: Known) -> None:
+def require_small_batch(questions: Sequence[Question], known: Estimator) -> None:
     """Refuse a batch that is too large to be planned together, from what was asked and the schema alone."""
     pieces = [prod(axis.parts for axis in axes_of(known.domain, question.scope)) for question in questions]
     # What has too many pieces for the lattice is measured by itself.
@@ -121,7 +121,7 @@ def require_small_batch(questions: Sequence[Question], known: Known) -> None:
         )
 
 
-def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool = True) -> Steps:
+def plan_steps(asked: Sequence[tuple[Question, Target]], known: Estimator, *, ahead: bool = True) -> Steps:
     """The cheapest way to answer some questions together: those that want the lattice share it.
 
     If it looks `ahead`, what is bought may cost more and serve questions to come.
@@ -136,7 +136,7 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead:
     return Steps(gaussian_steps(asked, known, ahead=ahead))
 
 
-def _within(question: Question, target: Target, known: Known) -> Target:
+def _within(question: Question, target: Target, known: Estimator) -> Target:
     """The target, or that of the most noise there is, where less is wanted and not known."""
     most = MOST_NOISE * normal_quantile(target.confidence, target.joint)
     # Weights are whole numbers, so a sensitivity below 1 is 0.

@@ -10,12 +10,12 @@ from math import inf, prod
 
 import numpy as np
 
-from discreet.estimate.estimator import Known, normal_quantile
+from discreet.estimate.estimator import Estimator, normal_quantile
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals, Question
 from discreet.estimate.residual_lattice import among, numbers_in
 from discreet.estimate.separable import TINY, Family, energies_of
 from discreet.mechanism.gaussian import gaussian_half_width
-from discreet.plan.allocation import Sparse, fill_to_target, fill_to_targets
+from discreet.plan.allocation import Sparse, fill_to_targets
 from discreet.query.linear import weighs_nothing
 from discreet.query.residual import Measurement, Residual, axes_of
 from discreet.source.query_sensitivity import sensitivity_of
@@ -47,7 +47,7 @@ class Target:
 
 
 def mean_targets(
-    known: Known, error: float, rows: float, spread: float, confidence: float, joint: int
+    known: Estimator, error: float, rows: float, spread: float, confidence: float, joint: int
 ) -> tuple[Target, Target]:
     """The targets of a total and of the number of its values, so that their mean is good enough.
 
@@ -99,7 +99,7 @@ MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
 MOST_KINDS = 16
 
 
-def step_for(question: Question, target: Target, known: Known, *, ahead: bool = True) -> GaussianStep | None:
+def step_for(question: Question, target: Target, known: Estimator, *, ahead: bool = True) -> GaussianStep | None:
     """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
     if weighs_nothing(question):
         return None
@@ -115,13 +115,13 @@ def step_for(question: Question, target: Target, known: Known, *, ahead: bool = 
     return lattice if lattice.price <= most else direct
 
 
-def direct_step(question: Question, target: Target, known: Known) -> GaussianQuery | None:
+def direct_step(question: Question, target: Target, known: Estimator) -> GaussianQuery | None:
     """A direct measurement that meets the target together with what is known; None if there is nothing to measure."""
     error = float(known.intervals(question, target.confidence, target.joint).errors.max())
     return _directly(question, target, known, error)
 
 
-def _directly(question: Question, target: Target, known: Known, error: float) -> GaussianQuery | None:
+def _directly(question: Question, target: Target, known: Estimator, error: float) -> GaussianQuery | None:
     """A direct measurement that meets the target, where the question is known with this error."""
     moves = sensitivity_of(question, known.domain, known.lattice.unit).l2_squared
     if moves == 0:
@@ -143,7 +143,7 @@ def exact_sigma(target: Target) -> Fraction:
     return sigma
 
 
-def _lattice(family: Family, target: Target, known: Known) -> GaussianResiduals | None:
+def _lattice(family: Family, target: Target, known: Estimator) -> GaussianResiduals | None:
     aim = aimed(family, target)
     if not aim or not can_buy(family):
         return None
@@ -155,6 +155,36 @@ def _lattice(family: Family, target: Target, known: Known) -> GaussianResiduals 
     else:
         wanted = fill_to_targets(kinds, price, precision, [aim] * len(kinds))
     return lattice_step(known, family.columns, wanted.reshape(view.price.shape))
+
+
+def fill_to_target(energies: Numbers, price: Numbers, precision: Numbers, target: float, uses: Numbers) -> Numbers:
+    """The precisions at which Σ energy/precision meets the target variance, at a small price.
+
+    p' = max(p, k √((1 + uses) a/c)) with the one k that meets the target: for uses 0 this is the cheapest way (water
+    filling: the square root of energy over price). Residuals that many questions have paid for are raised further than
+    this question needs; that costs a little more now, and saves far more on the questions to come.
+
+    where a is `energies`, c is `price`, p is `precision`.
+
+    >>> fill_to_target(np.array([1.0, 4.0]), np.ones(2), np.zeros(2), 1.0, np.zeros(2))
+    array([3., 6.])
+    """
+    raised = (energies > 0) & (precision < np.inf)
+    shares = np.sqrt((1 + uses) * energies / np.where(price > 0, price, np.inf))
+    # The variance that a raised residual leaves at k = 1.
+    left = np.divide(energies, shares, out=np.zeros_like(energies), where=shares > 0)
+    result = precision.copy()
+    while raised.any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fixed = float(np.sum(np.where(raised | (energies == 0), 0.0, energies / precision)))
+        factor = float(left[raised].sum()) / (target - fixed)
+        wanted = factor * shares
+        enough = raised & (wanted <= precision)
+        if not enough.any():
+            result[raised] = wanted[raised]
+            return result
+        raised &= ~enough
+    return result
 
 
 def can_buy(family: Family) -> bool:
@@ -170,7 +200,7 @@ def aimed(family: Family, target: Target) -> float:
     return replace(target, error=target.error - 0.5).variance if target.error > 1 else 0.0
 
 
-def kinds_of(family: Family, known: Known) -> Numbers:
+def kinds_of(family: Family, known: Estimator) -> Numbers:
     """The energies of the pieces (columns) of each kind of cell of a GROUP BY (rows): mostly all cells look alike.
 
     If there are many kinds, one that is at least as demanding in every residual represents all.
@@ -200,7 +230,7 @@ def significant(energies: Numbers) -> Numbers:
     return np.where(energies > TINY * energies.sum(axis=-1, keepdims=True), energies, 0.0)
 
 
-def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> GaussianResiduals | None:
+def lattice_step(known: Estimator, columns: Columns, precisions: Numbers) -> GaussianResiduals | None:
     """The measurement that raises the pieces of some columns to these precisions; None if it needs too little noise."""
     view = known.lattice.viewed(columns)
     pieces = []
@@ -219,12 +249,14 @@ def lattice_step(known: Known, columns: Columns, precisions: Numbers) -> Gaussia
     return GaussianResiduals(measurement, float(price))
 
 
-def _gains(known: Known, residual: Residual) -> list[int]:
+def _gains(known: Estimator, residual: Residual) -> list[int]:
     axes = axes_of(known.domain, residual.columns)
     return [axis.gain(part) for axis, (_, part) in zip(axes, residual.parts, strict=True)]
 
 
-def gaussian_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ahead: bool) -> tuple[GaussianStep, ...]:
+def gaussian_steps(
+    asked: Sequence[tuple[Question, Target]], known: Estimator, *, ahead: bool
+) -> tuple[GaussianStep, ...]:
     """The cheapest way to answer some questions together: those that want the lattice share it."""
     needed = []
     for question, target in asked:
@@ -236,7 +268,9 @@ def gaussian_steps(asked: Sequence[tuple[Question, Target]], known: Known, *, ah
     return min(_ways(needed, known), key=lambda steps: sum(step.price for step in steps))
 
 
-def _ways(needed: Sequence[tuple[Question, Target, GaussianStep]], known: Known) -> Iterator[tuple[GaussianStep, ...]]:
+def _ways(
+    needed: Sequence[tuple[Question, Target, GaussianStep]], known: Estimator
+) -> Iterator[tuple[GaussianStep, ...]]:
     """Ways to answer a batch: the lattice for all, for none, for those that want it, and where it is cheaper."""
     wanting = [isinstance(step, GaussianResiduals) for _, _, step in needed]
     able = [_on_lattice(question, target, known) for question, target, _ in needed]
@@ -257,12 +291,12 @@ def _ways(needed: Sequence[tuple[Question, Target, GaussianStep]], known: Known)
     yield tuple(step for _, _, step in needed)
 
 
-def _on_lattice(question: Question, target: Target, known: Known) -> bool:
+def _on_lattice(question: Question, target: Target, known: Estimator) -> bool:
     family = known.family(question)
     return family is not None and can_buy(family) and aimed(family, target) > 0
 
 
-def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[GaussianResiduals] | None:
+def _together(shared: Sequence[tuple[Question, Target]], known: Estimator) -> list[GaussianResiduals] | None:
     """The measurements that serve several questions, each piece once; None if there are too many pieces."""
     families = [known.family(question) for question, _ in shared]
     places: dict[tuple[Columns, tuple[int, ...]], int] = {}
@@ -294,7 +328,7 @@ def _together(shared: Sequence[tuple[Question, Target]], known: Known) -> list[G
 def _energies(
     family: Family,
     kind: Numbers,
-    known: Known,
+    known: Estimator,
     places: dict[tuple[Columns, tuple[int, ...]], int],
     market: list[tuple[float, float]],
 ) -> tuple[list[int], Numbers]:
@@ -315,7 +349,7 @@ def _energies(
 
 
 def _measurements(
-    known: Known, families: Sequence[Family | None], wanted: dict[tuple[Columns, tuple[int, ...]], float]
+    known: Estimator, families: Sequence[Family | None], wanted: dict[tuple[Columns, tuple[int, ...]], float]
 ) -> list[GaussianResiduals] | None:
     """One measurement for each set of columns, the largest first; a piece goes to the first that has it."""
     left: dict[Columns, dict[tuple[int, ...], float]] = {}

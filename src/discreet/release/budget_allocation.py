@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.accounting.filter import loss
 from discreet.cache import memoize
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.measurements import GaussianResiduals, Step
 from discreet.estimate.residual_lattice import ResidualBlock
 from discreet.model.interface import total_of
@@ -35,7 +35,7 @@ _ROUNDING_MARGIN = 1e-7
 _TRIES, _LEFT_OVER, _LARGEST_AIM = 20, 1e-5, 64.0
 
 
-def steps_within(known: Known, wanted: Mapping[Columns, float], units: float) -> Steps:
+def steps_within(known: Estimator, wanted: Mapping[Columns, float], units: float) -> Steps:
     """Steps that raise every residual of all the columns of each scope to the same multiple of its `wanted` share.
 
     The multiple is as large as `units` (of squared mu) allow; a residual that is known better stays as it is.
@@ -71,7 +71,7 @@ def _largest_rise(block: ResidualBlock) -> Numbers:
     return found
 
 
-def _raised(known: Known, columns: Columns, precision: float) -> GaussianResiduals | None:
+def _raised(known: Estimator, columns: Columns, precision: float) -> GaussianResiduals | None:
     view = known.lattice.view(columns)
     if view is None:
         return None
@@ -116,7 +116,7 @@ def _pieces(axes: tuple[Axis, ...]) -> ResidualPrices:
     return ResidualPrices(spread, freedom, MOST_RISE * gain, int(np.prod([axis.cells for axis in axes])))
 
 
-def noise_after(known: Known, scope: Columns, units: float) -> float:
+def noise_after(known: Estimator, scope: Columns, units: float) -> float:
     """The expected L1 distance between a marginal and what is known of it after measuring it for these units.
 
     √(2/π) · cells · σ, where σ² = Σ over its pieces of freedom/(cells · precision) is the variance of one cell.
@@ -130,7 +130,7 @@ def noise_after(known: Known, scope: Columns, units: float) -> float:
     return sqrt(2 / pi) * pieces.cells * sqrt(variance)
 
 
-def rising_step(known: Known, scope: Columns, units: float) -> GaussianResiduals | None:
+def rising_step(known: Estimator, scope: Columns, units: float) -> GaussianResiduals | None:
     """The step that raises all residuals of a marginal to one level for these units; None if they buy nothing."""
     paid, best = units, None
     for _ in range(TRIES):
@@ -146,7 +146,7 @@ def rising_step(known: Known, scope: Columns, units: float) -> GaussianResiduals
     return best
 
 
-def _risen(known: Known, scope: Columns, units: float) -> Numbers:
+def _risen(known: Estimator, scope: Columns, units: float) -> Numbers:
     """The precision of each residual after water-filling with these units; the total stays as it is."""
     view = known.lattice.view(scope)
     assert view is not None, "candidates have a view"
@@ -170,7 +170,7 @@ def _products(factors: list[list[int]]) -> Numbers:
 
 
 def distances_for(
-    known: Known, scopes: Sequence[Columns], expected: Sequence[Numbers], units: float, why: str
+    known: Estimator, scopes: Sequence[Columns], expected: Sequence[Numbers], units: float, why: str
 ) -> Distances:
     """The request for the distances of some marginals from what is expected of them, for at most these units."""
     sigma = Fraction(deviation_for(known, scopes, units)).limit_denominator(10**6) + Fraction(1, 10**6)
@@ -178,7 +178,7 @@ def distances_for(
     return Distances(tuple(scopes), whole, sigma, why)
 
 
-def deviation_for(known: Known, scopes: Sequence[Columns], units: float) -> float:
+def deviation_for(known: Estimator, scopes: Sequence[Columns], units: float) -> float:
     """The deviation of the noise of each of these distances for these units, in rows."""
     moves = sum(float(sensitivity_of(Marginal(scope), known.domain, known.lattice.unit).l1) ** 2 for scope in scopes)
     return float((moves / units) ** 0.5)
@@ -189,7 +189,7 @@ FIRST_COUNT_SHARE = Fraction(1, 500)
 ROW_COUNT = Marginal(())
 
 
-def measure_row_count(known: Known, units: Fraction) -> Procedure[Fraction]:
+def measure_row_count(known: Estimator, units: Fraction) -> Procedure[Fraction]:
     """Count the rows for at most these units; returns the cost, which is 0 if they are known as well already."""
     step = count_step(known, units)
     if step is None:
@@ -199,7 +199,7 @@ def measure_row_count(known: Known, units: Fraction) -> Procedure[Fraction]:
     return price_of_request(known, request)
 
 
-def count_step(known: Known, units: Fraction) -> Step | None:
+def count_step(known: Estimator, units: Fraction) -> Step | None:
     """The step that counts the rows for these units; None if the count is known as well already."""
     moves = sensitivity_of(ROW_COUNT, known.domain, known.lattice.unit)
     if moves.l1 == 0 or units <= 0:
@@ -207,7 +207,7 @@ def count_step(known: Known, units: Fraction) -> Step | None:
     return known.count_step(units, total_of(known.lattice)[1])
 
 
-def price_of_request(known: Known, request: Request) -> Fraction:
+def price_of_request(known: Estimator, request: Request) -> Fraction:
     """The price of a request in the units of the estimator: squared mu, or epsilon."""
     event = request.event(known.domain, known.lattice.unit)
     return Fraction(loss(event, by=known.accounting))

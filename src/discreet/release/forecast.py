@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from discreet.accounting.sensitivity import Sensitivity, histogram_sensitivity
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.residual_lattice import subsets
 from discreet.model.interface import total_of
 from discreet.model.mixture.features import MOST_FEATURES, MOST_TURNS
@@ -179,19 +179,19 @@ def lattice_precision(brief: Brief) -> ExpectedPrecision:
     return ExpectedPrecision(found)
 
 
-def prices(layers: Layers, known: Known) -> Numbers:
+def prices(layers: Layers, known: Estimator) -> Numbers:
     """The price of a unit of precision of each block, in squared mu; 0 for a number of rows that is public."""
     found = layers.price * float(moves_of(known).l2_squared)
     found[0] = float(moves_of(known, cells=1).l2_squared)
     return found
 
 
-def moves_of(known: Known, cells: int = 2) -> Sensitivity:
+def moves_of(known: Estimator, cells: int = 2) -> Sensitivity:
     """How far one person can move a marginal of `cells` cells."""
     return histogram_sensitivity(cells, known.lattice.unit, droppable=known.domain.drops)
 
 
-def is_public(known: Known) -> bool:
+def is_public(known: Estimator) -> bool:
     """Whether the number of rows is known exactly."""
     return total_of(known.lattice)[1] == 0
 

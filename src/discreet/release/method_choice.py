@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadParameter, TooLarge, did_you_mean
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.model.interface import Model, NoisyMarginal, noisy_marginals, total_of
 from discreet.model.mixture.ensemble import Tell, fit_ensemble
 from discreet.model.mixture.independent_model import product_of
@@ -140,7 +140,7 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     return bool(near < TRIAL.nearer * far), spent + price_of_request(known, verdict)
 
 
-def _models(known: Known, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
+def _models(known: Estimator, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
     """Mixtures and a tree, fitted to what is known of pairs; no tree if no pair is strong, or most are."""
     looks = noisy_marginals(known.lattice, goal.of_size(2))
     components = components_of(rows, units)

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 
 from discreet.errors import BadQuery, TooLarge
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.model.interface import Model
 from discreet.model.mixture.ensemble import Tell
 from discreet.numeric import Number, positive
@@ -219,7 +219,7 @@ class Brief:
     ask for all cells of the goal's marginals, but, say, for ranges.
     """
 
-    known: Known
+    known: Estimator
     goal: Goal
     units: Fraction
     asked: ResidualWorkload | None = None

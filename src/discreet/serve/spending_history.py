@@ -6,7 +6,7 @@ from json import loads
 from threading import Lock
 from typing import Any
 
-from discreet.accounting.filter import Gate, Grains
+from discreet.accounting.filter import Gate, Ticks
 from discreet.answer import error_text
 from discreet.ledger import EACH, Balance, Budget, Head, Ledger, Spend
 from discreet.ledger.accounts import as_budget, narrowest
@@ -26,7 +26,7 @@ class HistoryLine:
 
     spend: Spend
     receipt: Head
-    charge: dict[str, Grains]
+    charge: dict[str, Ticks]
     released: bytes | None = field(default=None, repr=False)
 
 
@@ -94,7 +94,7 @@ def over_time(lines: Iterable[HistoryLine], gate: Gate) -> list[Plain]:
 
 def by_analyst(lines: Iterable[HistoryLine], gate: Gate) -> list[Plain]:
     """What each analyst has spent, and how often."""
-    totals: dict[str, Grains] = {}
+    totals: dict[str, Ticks] = {}
     times: dict[str, int] = {}
     for line in lines:
         name = line.spend.analyst
@@ -112,7 +112,7 @@ def by_analyst(lines: Iterable[HistoryLine], gate: Gate) -> list[Plain]:
     ]
 
 
-def share_of(gate: Gate, amount: Grains) -> float:
+def share_of(gate: Gate, amount: Ticks) -> float:
     """The part of a cap that an amount is, at the order at which it is least: from 0 to 1."""
     return min((have / most for have, most in zip(amount, gate.limit, strict=True) if most > 0), default=0.0)
 

@@ -7,7 +7,7 @@ from math import hypot
 import numpy as np
 
 from discreet.errors import TooLarge
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.lab.textbook.mwem import SWEEPS, Batch, Learner, expected_rows
 from discreet.lab.textbook.small_db import cells_of_goal, number_of_cells
 from discreet.model.dense.dense_model import Dense
@@ -52,7 +52,7 @@ def too_many(goal: Goal, questions: int | None = None) -> str:
     return ""
 
 
-def number_of_rounds(known: Known, counts: int, rows: float, units: Fraction) -> int:
+def number_of_rounds(known: Estimator, counts: int, rows: float, units: Fraction) -> int:
     """How many rounds a budget is split over: from public facts."""
     clear = max(rows, 1.0) * float(units) ** known.rate
     return int(np.clip(FACTOR * clear ** POWER[known.accounting], min(FEWEST, counts), min(MOST, counts)))
@@ -78,7 +78,7 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
     refused = too_many(goal, None if questions is None else len(questions))
     if refused:
         raise TooLarge(refused)
-    # One object for all rounds: the teller reads the counts once for it.
+    # One object for all rounds: the executor reads the counts once for it.
     asked = cells_of_goal(goal) if questions is None else tuple(questions)
     # What no person can move follows from the number of rows.
     counts = tuple(each for each in asked if sensitivity_of(each, known.domain, known.lattice.unit).l1 > 0)
@@ -145,7 +145,7 @@ def mwem_forecast(brief: Brief, rows: float) -> Forecast:
     )
 
 
-def started(known: Known, rows: float) -> Dense:
+def started(known: Estimator, rows: float) -> Dense:
     """The product of the single columns, as far as they are known."""
     singles = [(name,) for name in known.domain]
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
@@ -157,7 +157,7 @@ def started(known: Known, rows: float) -> Dense:
     return Dense(known.domain, total=max(rows, 1.0), weights=weights)
 
 
-def _learn_known(learner: Learner, known: Known, counts: Sequence[Linear], units: Fraction) -> None:
+def _learn_known(learner: Learner, known: Estimator, counts: Sequence[Linear], units: Fraction) -> None:
     """Learn counts that were measured before, at least as precisely as `units` would measure them."""
     for place, question in enumerate(counts):
         told = known.direct_answers.get(question)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.errors import BadParameter, TooLarge
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.lab.textbook.batch import Plain, paid, public_total
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
@@ -206,7 +206,7 @@ def too_many_tables(goal: Goal) -> str:
     )
 
 
-def best_size(goal: Goal, known: Known, rows: float, epsilon: float) -> tuple[int, float]:
+def best_size(goal: Goal, known: Estimator, rows: float, epsilon: float) -> tuple[int, float]:
     """How many rows the table should have, of those that can be walked through, and the error that is promised.
 
     With probability 1/2 or so no count is off by more than √(ln(2k)/2m) + 2c ln(M)/(e n), as a fraction of the rows:

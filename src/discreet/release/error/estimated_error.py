@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.cache import memoize
 from discreet.errors import TooLarge
-from discreet.estimate.estimator import Known, normal_quantile
+from discreet.estimate.estimator import Estimator, normal_quantile
 from discreet.model.interface import Model
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.query.linear import Linear
@@ -43,7 +43,7 @@ DEEPEST = 3
 _ROUNDING = 1e-3
 
 
-def estimated_errors(model: Model, known: Known, goal: Goal) -> Mapping[Columns, float]:
+def estimated_errors(model: Model, known: Estimator, goal: Goal) -> Mapping[Columns, float]:
     """The L1 error that is expected of each of the goal's marginals, as a share of the rows."""
     layers = layers_of(goal)
     precision, rows = precisions_known(layers, known), max(model.total, 1.0)
@@ -51,7 +51,7 @@ def estimated_errors(model: Model, known: Known, goal: Goal) -> Mapping[Columns,
     return {scope: error_of_marginal(layers, scope, precision, rows, supposed) for scope in goal.scopes}
 
 
-def estimated_error_of(query: Linear, model: Model, known: Known, confidence: float) -> float:
+def estimated_error_of(query: Linear, model: Model, known: Estimator, confidence: float) -> float:
     """About how far a model's answer is from the truth, in rows: it holds about as often as `confidence` says.
 
     The expected error of the marginal is spread over its cells as the roots of their numbers of rows. The errors of the
@@ -131,7 +131,7 @@ def _number_of_members(model: Mixture) -> int:
     return 1
 
 
-def _error_of(scope: Columns, model: Model, known: Known) -> float:
+def _error_of(scope: Columns, model: Model, known: Estimator) -> float:
     """The expected error of the marginal of some columns: of more than a few, the whole of its parts."""
     if len(scope) <= DEEPEST:
         goal = goal_of([scope], known.domain)

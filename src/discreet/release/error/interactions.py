@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from discreet.cache import memoize
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.residual_lattice import subsets
 from discreet.query.linear import Marginal
 from discreet.release.error.noise_error import EXPONENT
@@ -129,7 +129,7 @@ def clarity(goal: Goal, rows: float, units: float) -> float:
     return clear
 
 
-def precisions_known(layers: Layers, known: Known) -> Numbers:
+def precisions_known(layers: Layers, known: Estimator) -> Numbers:
     """The precision of each block: 1 over the mean variance of its residuals, 0 if one is unknown."""
     found = np.zeros(len(layers.columns))
     for columns, block in known.lattice.blocks.items():

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.accounting.filter import loss
 from discreet.errors import BadParameter, TooLarge
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.gaussian_estimator import selection_for
 from discreet.estimate.measurements import Step
 from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_marginals, total_of
@@ -73,7 +73,7 @@ AIM = AimTuning()
 
 
 def adaptive(
-    known: Known,
+    known: Estimator,
     goal: Goal,
     units: Fraction | float,
     *,
@@ -109,7 +109,7 @@ def adaptive(
 class _Work:
     """The state between requests: the budget that is left, the scopes of the tree, and the tree. It sees no row."""
 
-    def __init__(self, known: Known, goal: Goal, units: Fraction, most_cells: int) -> None:
+    def __init__(self, known: Estimator, goal: Goal, units: Fraction, most_cells: int) -> None:
         self.known, self.units, self.left = known, units, units
         self.columns = tuple(sorted({name for scope in goal.scopes for name in scope}))
         self.sizes = {name: known.domain[name].size for name in self.columns}
@@ -280,7 +280,7 @@ class _Work:
         return fit_tree(domain, looks, total=total, scopes=scopes, start=self.tree, steps=steps, tolerance=tolerance)
 
 
-def looks_at(known: Known, scope: Columns) -> list[NoisyMarginal]:
+def looks_at(known: Estimator, scope: Columns) -> list[NoisyMarginal]:
     """What is known of a marginal, as one noisy marginal with the precision of its least known residual.
 
     Residuals of fewer columns are known better, and count for less than they could; but their estimates are in the
@@ -294,7 +294,7 @@ def looks_at(known: Known, scope: Columns) -> list[NoisyMarginal]:
     return [NoisyMarginal(scope, None, known.estimate_family(family).values, weight)] if block.precision.size else []
 
 
-def candidates_of(known: Known, goal: Goal) -> list[tuple[Columns, float]]:
+def candidates_of(known: Estimator, goal: Goal) -> list[tuple[Columns, float]]:
     """The marginals of two columns or more that could be measured, each with its weight; the largest weight is 1.
 
     The weight is the sum, over the goal's marginals, of their weight times the number of columns in common. Pairs come

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import TooLarge
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.residual_lattice import subsets
 from discreet.model.interface import Model, total_of
 from discreet.model.mixture.ensemble import Tell
@@ -85,7 +85,7 @@ def direct_release(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     return fitted_to_all(known, goal, known.squared_mu_for(brief.units, len(weights)), tell)
 
 
-def refine_row_count(known: Known, goal: Goal, units: Fraction, *, implied: float = 0.0) -> Procedure[Fraction]:
+def refine_row_count(known: Estimator, goal: Goal, units: Fraction, *, implied: float = 0.0) -> Procedure[Fraction]:
     """Count the rows with a small share of the units, and with more if the rows are few; returns the cost.
 
     An error of the number of rows is one of every marginal. `implied` is the precision with which later measurements
@@ -101,7 +101,7 @@ def refine_row_count(known: Known, goal: Goal, units: Fraction, *, implied: floa
     return cost + (yield from measure_row_count(known, lacking))
 
 
-def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:
+def direct_steps(known: Estimator, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> Steps:
     """The steps that measure some marginals for at most these units; those that are known better are left out."""
     wanted = dict(weights)
     while wanted:
@@ -114,7 +114,7 @@ def direct_steps(known: Known, goal: Goal, weights: Mapping[Columns, float], uni
     return Steps(())
 
 
-def known_variance(known: Known, scope: Columns) -> float:
+def known_variance(known: Estimator, scope: Columns) -> float:
     """The mean variance of the cells of a marginal as it is known: by the lattice, or because it was measured whole."""
     answer = known.direct_answers.get(Marginal(scope))
     before = inf if answer is None else answer.variance
@@ -128,7 +128,7 @@ def known_variance(known: Known, scope: Columns) -> float:
     return min(before, float((energies * view.inverse).sum()) / Marginal(scope).size(known.domain))
 
 
-def depths(goal: Goal, known: Known, rows: float, units: Fraction) -> list[Depth]:
+def depths(goal: Goal, known: Estimator, rows: float, units: Fraction) -> list[Depth]:
     """What can be measured where delta is 0: the marginals of the goal, or all marginals of fewer of their columns.
 
     The expected error is that of the noise, after projection to tables, and the distance of typical tables from what
@@ -138,12 +138,12 @@ def depths(goal: Goal, known: Known, rows: float, units: Fraction) -> list[Depth
     return [_depth(goal, known, columns, rows, units) for columns in range(1, deep + 1)]
 
 
-def best_depth(goal: Goal, known: Known, rows: float, units: Fraction) -> Depth:
+def best_depth(goal: Goal, known: Estimator, rows: float, units: Fraction) -> Depth:
     """The depth with the least expected error."""
     return min(depths(goal, known, rows, units), key=lambda depth: depth.error)
 
 
-def _depth(goal: Goal, known: Known, columns: int, rows: float, units: Fraction) -> Depth:
+def _depth(goal: Goal, known: Estimator, columns: int, rows: float, units: Fraction) -> Depth:
     weights: dict[Columns, float] = {}
     unexplained = 0.0
     for scope, weight in goal.weights:
@@ -156,7 +156,7 @@ def _depth(goal: Goal, known: Known, columns: int, rows: float, units: Fraction)
     return Depth(columns, weights, mean_error(goal, errors) + unexplained)
 
 
-def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], units: Fraction) -> Precisions:
+def _precisions(goal: Goal, known: Estimator, weights: Mapping[Columns, float], units: Fraction) -> Precisions:
     """How well pieces will be known. Those that no marginal has are left to the model, and have no noise."""
     found: Precisions = {}
     for scope in ((), *goal.below):
@@ -171,7 +171,7 @@ def _precisions(goal: Goal, known: Known, weights: Mapping[Columns, float], unit
     return found
 
 
-def _shares(known: Known, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> dict[Columns, Fraction]:
+def _shares(known: Estimator, goal: Goal, weights: Mapping[Columns, float], units: Fraction) -> dict[Columns, Fraction]:
     """The budget, split exactly over the marginals that a person can move."""
     power = 1 / (1 + known.rate)
     worth = {scope: Fraction((weight * goal.cells(scope)) ** power) for scope, weight in weights.items()}
@@ -180,5 +180,5 @@ def _shares(known: Known, goal: Goal, weights: Mapping[Columns, float], units: F
     return {scope: units * each / every for scope, each in moved.items()}
 
 
-def _moves(known: Known, scope: Columns) -> Sensitivity:
+def _moves(known: Estimator, scope: Columns) -> Sensitivity:
     return sensitivity_of(Marginal(scope), known.domain, known.lattice.unit)

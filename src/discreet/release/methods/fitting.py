@@ -8,7 +8,7 @@ from math import inf, pi, prod, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.estimate.estimator import DirectAnswer, Known
+from discreet.estimate.estimator import DirectAnswer, Estimator
 from discreet.estimate.residual_lattice import MOST_PIECES, Lattice
 from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_marginals, total_of
 from discreet.model.mixture.ensemble import Tell, fit_ensemble
@@ -88,7 +88,7 @@ def too_large_to_fit(goal: Goal) -> str:
     return ""
 
 
-def fitted_to_all(known: Known, goal: Goal, units: float, tell: Tell | None = None) -> Mixture:
+def fitted_to_all(known: Estimator, goal: Goal, units: float, tell: Tell | None = None) -> Mixture:
     """The model of all that is known of a goal's columns, of however many at once. `units` are squared mu.
 
     Marginals that were measured by themselves are taken apart into the same pieces as the lattice's, which loses
@@ -135,7 +135,7 @@ def worth(lattice: Lattice, goal: Goal) -> float:
 
 
 def fit_low_order(
-    known: Known, goal: Goal, units: float, seen: PairDistances | None = None, tell: Tell | None = None
+    known: Estimator, goal: Goal, units: float, seen: PairDistances | None = None, tell: Tell | None = None
 ) -> Mixture | Blend | Tree:
     """The model of all that is known of up to three columns of a goal, and of what a look saw of pairs."""
     rows, _ = total_of(known.lattice)
@@ -160,7 +160,7 @@ def fit_low_order(
     return Blend([ensemble, tree], [1 - share, share])
 
 
-def _measured_triples(known: Known, goal: Goal) -> float:
+def _measured_triples(known: Estimator, goal: Goal) -> float:
     """The part of the goal, by weight, that is of three columns and was measured as it is asked for."""
     blocks = known.lattice.blocks
     return sum(
@@ -170,7 +170,7 @@ def _measured_triples(known: Known, goal: Goal) -> float:
     )
 
 
-def tree_of_pairs(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
+def tree_of_pairs(known: Estimator, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
     """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
     sizes = {name: goal.domain[name].size for name in goal.names}
     if not 0 < len(pairs) <= ENSEMBLE_FIT.most_pairs_in_tree * len(goal.of_size(2)):
@@ -186,7 +186,7 @@ def tree_of_pairs(known: Known, goal: Goal, pairs: Collection[Columns]) -> Tree 
     return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=rows_of(known.lattice), scopes=scopes)
 
 
-def _tree_of_strongest(known: Known, goal: Goal, model: Mixture) -> Tree:
+def _tree_of_strongest(known: Estimator, goal: Goal, model: Mixture) -> Tree:
     """The tree of all single columns and of the pairs that exceed their noise most, as far as a model knows."""
     names = goal.names
     beyond = {pair: _beyond_noise(known, goal, model, pair) for pair in goal.of_size(2)}
@@ -198,7 +198,7 @@ def _tree_of_strongest(known: Known, goal: Goal, model: Mixture) -> Tree:
     return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=model.total, scopes=scopes)
 
 
-def _beyond_noise(known: Known, goal: Goal, model: Mixture, pair: Columns) -> float:
+def _beyond_noise(known: Estimator, goal: Goal, model: Mixture, pair: Columns) -> float:
     """How many rows a pair is further from independent, in L1, than a part of the noise with which it was measured."""
     block = known.lattice.blocks.get(pair)
     precision = 0.0 if block is None else float(block.precision.min(initial=inf))
@@ -209,12 +209,12 @@ def _beyond_noise(known: Known, goal: Goal, model: Mixture, pair: Columns) -> fl
     return float(np.abs(model.marginal(pair) - alone).sum()) - ENSEMBLE_FIT.strong_pair * noise
 
 
-def _looks_at_exactly(known: Known, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
+def _looks_at_exactly(known: Estimator, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
     """What is known of some scopes, and not of their subsets unless they are among them."""
     return [look for look in noisy_marginals(known.lattice, scopes) if look.columns in set(scopes)]
 
 
-def _supposed_independent(known: Known, seen: PairDistances) -> list[NoisyMarginal]:
+def _supposed_independent(known: Estimator, seen: PairDistances) -> list[NoisyMarginal]:
     """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
     found = []
     for pair, far in zip(seen.pairs, seen.about, strict=True):
@@ -231,7 +231,7 @@ def _supposed_independent(known: Known, seen: PairDistances) -> list[NoisyMargin
     return found
 
 
-def joined_lattice(known: Known, goal: Goal) -> Lattice:
+def joined_lattice(known: Estimator, goal: Goal) -> Lattice:
     """What the lattice and whole marginals say together of a goal's columns."""
     names = set(goal.names)
     blocks = {
@@ -248,7 +248,7 @@ def joined_lattice(known: Known, goal: Goal) -> Lattice:
 
 
 def _pieces(
-    question: Marginal, answer: DirectAnswer, known: Known
+    question: Marginal, answer: DirectAnswer, known: Estimator
 ) -> Iterator[tuple[Residual, float, NDArray[np.int64]]]:
     """Every piece of a marginal with the same noise in all cells, the variance of its noise, and its numbers."""
     columns: Columns = question.scope

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.model.interface import noisy_marginals, total_of
 from discreet.model.mixture.ensemble import Tell
 from discreet.model.mixture.independent_model import product_of
@@ -99,7 +99,7 @@ class MixtureState:
     from independent, and `split` is what follows from them.
     """
 
-    known: Known
+    known: Estimator
     goal: Goal
     units: float
     rows: float
@@ -123,7 +123,9 @@ class MixtureState:
 Stage = Callable[[MixtureState, float], Procedure[tuple[MixtureState, float]]]
 
 
-def mixture(known: Known, goal: Goal, units: float, *, tell: Tell | None = None) -> Procedure[Mixture | Blend | Tree]:
+def mixture(
+    known: Estimator, goal: Goal, units: float, *, tell: Tell | None = None
+) -> Procedure[Mixture | Blend | Tree]:
     """Measure, and fit; `units` of squared mu are spent in all."""
     state, left = yield from init(known, goal, units)
     deeper = state.shares.pairs + state.shares.triples > 0
@@ -135,7 +137,7 @@ def mixture(known: Known, goal: Goal, units: float, *, tell: Tell | None = None)
     return fit_low_order(known, goal, units, state.seen, tell) if tree is None else tree
 
 
-def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[MixtureState, float]]:
+def init(known: Estimator, goal: Goal, units: float) -> Procedure[tuple[MixtureState, float]]:
     """Count the rows if their number is not public, and split the budget; also returns what is left of it."""
     rows, variance = total_of(known.lattice)
     public, left = variance == 0, units
@@ -152,7 +154,7 @@ def init(known: Known, goal: Goal, units: float) -> Procedure[tuple[MixtureState
     return MixtureState(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
 
 
-def _counted(known: Known, goal: Goal, units: float) -> Procedure[float]:
+def _counted(known: Estimator, goal: Goal, units: float) -> Procedure[float]:
     """Count the rows until their number is as precise as their share of the budget demands; returns the cost."""
     spent, wanted = 0.0, MIXTURE_METHOD.first_count
     while spent < (1 - MIXTURE_METHOD.least_share) * wanted * units:
@@ -248,7 +250,7 @@ def _measure(steps: Steps, why: str) -> Procedure[float]:
     return steps.price
 
 
-def distances_of_pairs(known: Known, scopes: list[Columns], rows: float, units: float) -> Procedure[PairDistances]:
+def distances_of_pairs(known: Estimator, scopes: list[Columns], rows: float, units: float) -> Procedure[PairDistances]:
     """Noisy distances of pairs from the products of their columns."""
     singles = sorted({(name,) for scope in scopes for name in scope})
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))

@@ -11,7 +11,7 @@ from math import inf, log, prod, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.allocation import fill_to_budget
 from discreet.release.error.interactions import INTERACTION, CellShares, independent_shares, noise_share, scatter
@@ -123,7 +123,7 @@ class Choice:
 
 
 def best_split(
-    known: Known,
+    known: Estimator,
     seen: PairDistances,
     wanted: tuple[Mapping[Columns, float], Mapping[Columns, float]],
     importance: Mapping[Columns, float],
@@ -238,7 +238,7 @@ class _Table:
     rows: float
 
     @classmethod
-    def of(cls, known: Known, seen: PairDistances, rows: float) -> "_Table":
+    def of(cls, known: Estimator, seen: PairDistances, rows: float) -> "_Table":
         names = sorted({name for pair in seen.pairs for name in pair})
         place = {name: at for at, name in enumerate(names)}
         columns = np.array([[place[name] for name in pair] for pair in seen.pairs])
@@ -255,7 +255,7 @@ class _Table:
         return np.asarray(np.sqrt(np.square(sample) + (noise**2).sum(axis=1)))
 
 
-def _pieces(known: Known, scopes: Sequence[Columns], spread: Sequence[CellShares]) -> _Pieces:
+def _pieces(known: Estimator, scopes: Sequence[Columns], spread: Sequence[CellShares]) -> _Pieces:
     blocks = [known.lattice.block(columns) for columns in scopes]
     return _Pieces(
         np.array([float(block.price.sum()) for block in blocks]),

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.accounting.sensitivity import residual_sensitivity
 from discreet.cache import memoize
 from discreet.errors import BadParameter, TooLarge
-from discreet.estimate.estimator import Known
+from discreet.estimate.estimator import Estimator
 from discreet.estimate.measurements import GaussianResiduals
 from discreet.model.interface import Model
 from discreet.model.mixture.ensemble import Tell
@@ -114,7 +114,7 @@ class Market:
         return together + float(alone @ weight)
 
 
-def market_of(asked: ResidualWorkload, known: Known) -> Market:
+def market_of(asked: ResidualWorkload, known: Estimator) -> Market:
     """What the pieces of a table of energies cost and give, and how well they are known."""
     unit, droppable = known.lattice.unit, known.domain.drops
     price, gain, before = np.zeros(asked.size), np.zeros(asked.size), np.zeros(asked.size)
@@ -137,7 +137,7 @@ def market_of(asked: ResidualWorkload, known: Known) -> Market:
     return Market(price, gain, 1 / (12 * gain), before, exchanges)
 
 
-def market_of_block(columns: Columns, known: Known) -> Market:
+def market_of_block(columns: Columns, known: Estimator) -> Market:
     """The same for the pieces of one block, as tensors, one by one."""
     axes = axes_of(known.domain, columns)
     price, gain = terms(axes, known.lattice.unit, droppable=known.domain.drops)
@@ -223,7 +223,7 @@ class PlannerTuning:
 PLANNER = PlannerTuning()
 
 
-def allocate(asked: ResidualWorkload | Goal, known: Known, *, budget: Number, norm: ErrorNorm = "l2") -> Precisions:
+def allocate(asked: ResidualWorkload | Goal, known: Estimator, *, budget: Number, norm: ErrorNorm = "l2") -> Precisions:
     """The precisions of all pieces at which the answers are best, for this price (in squared mu) beyond what is known.
 
     `l2` minimises Σ weight · variance over all answers, `l1` minimises Σ weight · √variance (√(2/π) of which is the
@@ -252,7 +252,7 @@ def allocate(asked: ResidualWorkload | Goal, known: Known, *, budget: Number, no
     return table.split(market.reached(_search(table, market, amount, norm)))
 
 
-def as_steps(known: Known, precisions: Mapping[Columns, Numbers], *, budget: Number | None = None) -> Steps:
+def as_steps(known: Estimator, precisions: Mapping[Columns, Numbers], *, budget: Number | None = None) -> Steps:
     """The measurements that raise the lattice to these precisions: one for each block that lacks something.
 
     If there is a `budget`, they cost that much to one part in 10^9, and never more, in exact arithmetic: where people
@@ -312,7 +312,7 @@ def _filled(demand: Numbers, market: Market, budget: float) -> Numbers:
     return result
 
 
-def _steps(wanted: Mapping[Columns, Numbers], scale: float, known: Known) -> tuple[Steps, Fraction]:
+def _steps(wanted: Mapping[Columns, Numbers], scale: float, known: Estimator) -> tuple[Steps, Fraction]:
     """The measurements that buy `scale` times these weights, and their price."""
     found, spent = [], Fraction(0)
     for columns, weight in wanted.items():

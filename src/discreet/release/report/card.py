@@ -9,7 +9,7 @@ from math import isfinite
 from textwrap import TextWrapper
 from typing import Any
 
-from discreet.accounting.filter import GRAIN, Grains
+from discreet.accounting.filter import TICK, Ticks
 from discreet.answer import error_text, number_text, visible
 from discreet.errors import BadData
 from discreet.ledger.accounts import Budget
@@ -72,7 +72,7 @@ class Card:
     unit: Unit
     budget: Budget
     spent: Budget
-    grains: Grains
+    grains: Ticks
     cap: Budget
     table_spent: Budget
     earlier: int
@@ -113,7 +113,7 @@ class Card:
     @property
     def units(self) -> tuple[float, ...]:
         """What was spent in the currency of the gate: epsilon, squared mu, or the divergence at each order."""
-        return tuple(float(each * GRAIN) for each in self.grains)
+        return tuple(float(each * TICK) for each in self.grains)
 
     @property
     def guaranteed(self) -> tuple[str, ...]:
