@@ -148,7 +148,7 @@ def test_a_saved_release_is_the_same_and_says_nothing_of_where_the_rows_are(made
         one, other = made.answer(question), again.answer(question)
         assert (one.value, one.error, one.origin) == pytest.approx((other.value, other.error, other.origin))
     assert again.card == made.card
-    assert again.bill.ticks == made.bill.ticks
+    assert again.bill.grains == made.bill.grains
     assert again.errors == made.errors
     assert again.method == "mixture"
     assert again.goal == made.goal

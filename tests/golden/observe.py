@@ -42,7 +42,7 @@ def repeated(name: str, at: Place) -> Plain:
 def books(ledger: dp.Ledger) -> Plain:
     """Every account to the last grain, what is set aside, and the tables."""
     accounts = [
-        [_scope(one), plain([one.cap, one.spent, one.held, one.remaining]), _short(plain([one.spent_grains, one.room]))]
+        [_scope(one), plain([one.cap, one.spent, one.held, one.remaining]), _short(plain([one.spent_ticks, one.room]))]
         for one in ledger.balances()
     ]
     tables = {
@@ -55,7 +55,7 @@ def books(ledger: dp.Ledger) -> Plain:
 
 def spent(ledger: dp.Ledger) -> Plain:
     """What was spent in each account, exactly; not what is set aside: a repeated release does that again."""
-    return {str(_scope(one)): plain(one.spent_grains) for one in ledger.balances()}
+    return {str(_scope(one)): plain(one.spent_ticks) for one in ledger.balances()}
 
 
 def free(at: Place, table: str, question: str) -> Plain:

@@ -167,6 +167,8 @@ def test_a_bad_file_is_refused_and_a_good_one_in_its_place_is_opened(case):
     held = content(name)
     Path(name).write_bytes(held)
     assert sentence in refusal(name)
+    # The bad file is kept, so that the good one is surely another file and not the same number used again.
+    Path(name).rename("bad")
     write_good(name)
     assert counted(name) == 3
 

@@ -36,13 +36,18 @@ def embedded(database: str = ":memory:") -> Any:
 
     own = database == ":memory:"
     spill = _Spill() if own else _spill_of(database)
-    connection = ibis.duckdb.connect(
-        database,
-        read_only=not own,
-        temp_directory=spill.folder,
-        autoinstall_known_extensions="false",
-        autoload_known_extensions="false",
-    )
+    try:
+        connection = ibis.duckdb.connect(
+            database,
+            read_only=not own,
+            temp_directory=spill.folder,
+            autoinstall_known_extensions="false",
+            autoload_known_extensions="false",
+        )
+    except BaseException:
+        # The traceback keeps this frame: a good file in the place of a bad one would be refused as another file.
+        del spill
+        raise
     connection.spill = spill
     return connection
 
