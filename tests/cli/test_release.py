@@ -98,7 +98,7 @@ def test_the_columns_may_be_named_and_delta_is_the_tables(people):
     assert [error.columns for error in some.errors] == [("age", "sex"), ("hours", "sex")]
     assert float(one.budget.delta) == 1e-9
     assert one.earlier > 0
-    assert "not the only thing" in " ".join(one.not_promised)
+    assert "not all that was released" in " ".join(one.not_promised)
     assert [column.name for column in one.columns] == ["sex"]
     # Rows have what the release was made for.
     lines = Path("one/rows.csv").read_text().split()

@@ -107,9 +107,9 @@ def test_the_guarantee_says_whom_it_protects_and_by_how_much():
     assert said.startswith("If one row is added or removed")
     assert f"{exp(0.3):.2f} times" in said
     assert "probability of 1e-09" in said
-    assert "2.72 (and 1e-09) for everything that is ever told" in said
+    assert "2.72 (and 1e-09) for everything that is ever released" in said
     # It is made of earlier answers too.
-    assert card_of().guaranteed[0].startswith("Given what was told of the table before")
+    assert card_of().guaranteed[0].startswith("Given all earlier answers about the table")
     pure = " ".join(card_of(budget=Budget(1), cap=Budget(40)).guaranteed)
     assert "2.72 times as likely." in pure
     assert "e^40" in pure
@@ -125,13 +125,13 @@ def test_a_number_of_rows_is_public_or_has_an_error():
     assert "4,000 rows (public)" in str(public)
 
 
-def test_a_reader_sees_what_else_was_told():
-    assert "not the only thing" in " ".join(card_of().not_promised)
-    assert "other answers came before" in str(card_of())
+def test_a_reader_sees_what_else_was_released():
+    assert "not all that was released" in " ".join(card_of().not_promised)
+    assert "other answers were released before" in dict(card_of().summary)["Whole table"]
     assert "2" not in dict(card_of().summary)["Whole table"].rpartition(";")[2]
     alone = card_of(earlier=0)
-    assert "not the only thing" not in " ".join(alone.not_promised)
-    assert "nothing was told before" in str(alone)
+    assert "not all that was released" not in " ".join(alone.not_promised)
+    assert "nothing was released before" in dict(alone.summary)["Whole table"]
 
 
 def test_persons_with_several_rows_are_warned():

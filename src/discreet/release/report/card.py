@@ -48,13 +48,13 @@ class MarginalError:
 class Card:
     """A privacy statement that programs and people can read.
 
-    `budget` is what was asked, and what the release by itself keeps; `spent` is what it used of that, as an epsilon and
-    in `grains` of the gate's currency. `cap` limits everything that is ever told of the table, `table_spent` is what
-    was told so far, the release included, and `earlier` is 1 if something was told before it (older cards have the
-    number of spends). The release wrote the `entries` of the ledger. The number of `rows` is within `rows_error` with
-    probability `rows_confidence`; an error of 0 says that it is public, None that it was not counted. `forecast` is the
-    mean error that was foreseen before anything was spent. No number is infinite: what is not known is None, and an
-    error of 2 is as wrong as can be.
+    `budget` is the limit that was requested, which the release by itself keeps; `spent` is the part of it that was
+    used, as an epsilon and in `grains` of the gate's currency. `cap` limits everything that is ever released about the
+    table, `table_spent` is what was spent on the table when the release was made, the release included, and `earlier`
+    is 1 if anything was released before it (older cards have the number of spends). The release wrote the `entries` of
+    the ledger. The number of `rows` is within `rows_error` with probability `rows_confidence`; an error of 0 says that
+    it is public, None that it was not counted. `forecast` is the mean error that was forecast before anything was
+    spent. No number is infinite: an unknown one is None, and 2 is the largest error.
 
     >>> card = Card(
     ...     table="people", columns=(CardColumn("old", "boolean", 2),), unit=Unit(), budget=Budget(0.5, 1e-9),
@@ -135,17 +135,17 @@ class Card:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What a reader might think and should not, in sentences."""
-        return not_promised(unit=self.unit, earlier=self.earlier, told=self.table_spent)
+        return not_promised(unit=self.unit, earlier=self.earlier, table_spent=self.table_spent)
 
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
-        """What a reader wants to know first: titles and texts."""
-        before = "other answers came before" if self.earlier else "nothing was told before"
+        """The facts that a reader wants first: titles and texts."""
+        before = "other answers were released before" if self.earlier else "nothing was released before"
         return (
             ("Table", f"{self.table}: {self._rows}, {_number(len(self.columns), 'column')}"),
             ("Protected", f"neighbours: {self.unit.describe}"),
             ("Budget", f"{self.budget}; {self.spent} spent, {self.gate} gate"),
-            ("Whole table", f"{self.table_spent} told so far, of at most {self.cap}; {before}"),
+            ("Whole table", f"{self.table_spent} spent by then, of at most {self.cap}; {before}"),
             ("Method", f"{self.method}: {self.describe}"),
             ("Made for", self.goal),
             ("Errors", self._errors),
@@ -161,12 +161,12 @@ class Card:
 
     @property
     def _errors(self) -> str:
-        foreseen = "" if self.forecast is None else f"; foreseen {error_text(self.forecast)}"
+        forecast = "" if self.forecast is None else f"; forecast {error_text(self.forecast)}"
         if not self.errors:
-            return f"not estimated{foreseen}"
+            return f"not estimated{forecast}"
         low, high = (pick(each.error for each in self.errors) for pick in (min, max))
         spread = "" if len(self.errors) == 1 else f", from {error_text(low)} to {error_text(high)}"
-        return f"mean L1 error about {error_text(self.error)} of the rows{spread}{foreseen}"
+        return f"mean L1 error about {error_text(self.error)} of the rows{spread}{forecast}"
 
     def to_json(self) -> str:
         """The card as JSON, one field to a line, with its sentences; reading it again gives the same card."""
@@ -196,12 +196,12 @@ class Card:
 
     def __str__(self) -> str:
         """All of it for a terminal."""
-        told = [
+        promises = [
             (title if place == 0 else "", sentence)
             for title, sentences in zip(TITLES, self.sentences, strict=True)
             for place, sentence in enumerate(sentences)
         ]
-        return f"{self.short}\n{_lines(told)}"
+        return f"{self.short}\n{_lines(promises)}"
 
     @property
     def short(self) -> str:

@@ -15,7 +15,7 @@ def guaranteed(
 ) -> tuple[str, ...]:
     """What holds whatever the table is, and whatever somebody else knows.
 
-    A release is made of earlier answers too, so what it adds is said given those.
+    A release is also fitted to answers that were released before, so its own guarantee is conditional on them.
 
     >>> said = guaranteed(
     ...     neighbors="one row is replaced",
@@ -28,7 +28,7 @@ def guaranteed(
     >>> said[0].endswith("becomes more than 2.72 times as likely."), said[-1]
     (True, 'The number of rows is public: no neighbour has another.')
     """
-    given = "Given what was told of the table before, of which it is made as well: if" if earlier else "If"
+    given = "Given all earlier answers about the table, which this release uses too: if" if earlier else "If"
     rows = []
     if rows_error == 0:
         rows = ["The number of rows is public: no neighbour has another."]
@@ -38,8 +38,8 @@ def guaranteed(
     return (
         f"{given} {neighbors}, nothing that this release says, and nothing that anyone concludes from it, becomes more "
         f"than {_likelier(budget)}.",
-        f"The same holds with a factor of {_factor(cap)} for everything that is ever told of the table, this release "
-        "included, as long as its owner does not raise that limit.",
+        f"The same holds with a factor of {_factor(cap)} for everything that is ever released about the table, this "
+        "release included, as long as its owner does not raise that limit.",
         "Further rows, marginals and answers made from this release cost nothing more: they follow from the noisy "
         "numbers that it is made of.",
         *rows,
@@ -55,17 +55,17 @@ def estimated(*, error: float | None, forecast: float | None) -> tuple[str, ...]
             "single marginal may be off by a factor of two."
         )
     if forecast is not None:
-        said.append("The error that was foreseen follows from sizes and the budget, before anything was measured.")
+        said.append("The forecast of the error was computed from sizes and the budget, before anything was measured.")
     return tuple(said or ["Nothing."])
 
 
-def not_promised(*, unit: Unit, earlier: int, told: Budget) -> tuple[str, ...]:
+def not_promised(*, unit: Unit, earlier: int, table_spent: Budget) -> tuple[str, ...]:
     """What a reader might think and should not."""
     said = []
     if earlier:
         said.append(
-            "This release is not the only thing that was told of the table: all of it together has come to "
-            f"{told} so far."
+            "This release is not all that was released about the table: everything together has cost "
+            f"{table_spent} by then."
         )
     if unit.key is None:
         said.append("Single rows are protected: a person who has several rows in the table is protected less.")
@@ -74,8 +74,8 @@ def not_promised(*, unit: Unit, earlier: int, told: Budget) -> tuple[str, ...]:
             f'Of each "{unit.key}" at most {unit.contributions} rows were used; further ones are not in the release.'
         )
     said.append(
-        "Facts about people in general are not hidden. Synthetic rows stand for nobody: one that looks like somebody "
-        "says no more about them than the guarantee allows."
+        "Facts about people in general are not hidden. No synthetic row belongs to a person: one that resembles "
+        "somebody says no more about them than the guarantee allows."
     )
     return tuple(said)
 
