@@ -27,12 +27,32 @@ from discreet.schema.domain import Domain
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 
-# The noise of a residual is rounded, to a short fraction and then to whole numbers, so it costs a little more than its
-# precision: the next try aims this much lower.
-_ROUNDING_MARGIN = 1e-7
-# The search for a level ends after this many tries, when at most this part of the budget is left, or when it has aimed
-# at this many times the budget without using it up.
-_TRIES, _LEFT_OVER, _LARGEST_AIM = 20, 1e-5, 64.0
+ROW_COUNT = Marginal(())
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationTuning:
+    """Constants of the allocation. Set by hand: they decide how exactly a budget is used up, not for what."""
+
+    # The share of the budget for a first count of the rows: that of "mixture", which bench/release.py chose.
+    first_count: Fraction = Fraction(1, 500)
+    # The noise of a residual is rounded, to a short fraction and then to whole numbers, so it costs a little more than
+    # its precision: the next try aims this much lower.
+    rounding_margin: float = 1e-7
+    # The search for a common level ends after this many tries, when at most this part of the budget is left, or when
+    # it has aimed at this many times the budget without using it up.
+    level_tries: int = 20
+    left_over: float = 1e-5
+    largest_aim: float = 64.0
+    # Noise of a standard deviation below 1 is not drawn (`steps.sigma_for`): a step raises the precision of a residual
+    # by at most this part of its gain.
+    largest_rise: float = 0.9
+    # The step of one marginal is resized until it costs this part of its units, in at most this many tries.
+    step_price: float = 0.9999
+    step_tries: int = 8
+
+
+ALLOCATION = AllocationTuning()
 
 
 def steps_within(known: Estimator, wanted: Mapping[Columns, float], units: float) -> Steps:
@@ -50,24 +70,25 @@ def steps_within(known: Estimator, wanted: Mapping[Columns, float], units: float
     sizes = [block.price.size for block in blocks]
     shares = np.repeat([wanted[columns] for columns in scopes], sizes)
     aim, best = units, Steps(())
-    for _ in range(_TRIES):
+    for _ in range(ALLOCATION.level_tries):
         level = water_level(shares, price, before, aim, most=room)
         steps = [_raised(known, columns, level * wanted[columns]) for columns in scopes]
         found = Steps(tuple(step for step in steps if step is not None))
         if best.price < found.price <= units:
             best = found
         # Together residuals may cost less than one by one (where persons are replaced), or a little more.
-        used_up = (1 - _LEFT_OVER) * units <= found.price <= units
-        if not found.price or used_up or aim == _LARGEST_AIM * units:
+        used_up = (1 - ALLOCATION.left_over) * units <= found.price <= units
+        largest_aim = ALLOCATION.largest_aim * units
+        if not found.price or used_up or aim == largest_aim:
             break
-        aim = min(aim * (1 - _ROUNDING_MARGIN) * units / found.price, _LARGEST_AIM * units)
+        aim = min(aim * (1 - ALLOCATION.rounding_margin) * units / found.price, largest_aim)
     return best
 
 
 def _largest_rise(block: ResidualBlock) -> Numbers:
-    """How far one measurement can raise each residual: with more precision its noise would be below rounding."""
+    """The most precision that one measurement can add to each residual: beyond it, rounding would exceed the noise."""
     gains = [np.array([axis.gain(part) for part in range(1, axis.parts)]) for axis in block.axes]
-    found: Numbers = reduce(np.multiply.outer, gains, np.ones(())) * (12 / 13) * (1 - _ROUNDING_MARGIN)
+    found: Numbers = reduce(np.multiply.outer, gains, np.ones(())) * (12 / 13) * (1 - ALLOCATION.rounding_margin)
     return found
 
 
@@ -82,19 +103,13 @@ def _raised(known: Estimator, columns: Columns, precision: float) -> GaussianRes
     return lattice_step(known, columns, precisions)
 
 
-# Noise below a deviation of 1 is not drawn (`steps.sigma_for`): a step raises a residual by at most this of its gain.
-MOST_RISE = 0.9
-# A step is resized until it costs this part of what it may, in at most this many tries.
-NEARLY, TRIES = 0.9999, 8
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualPrices:
     """Facts of the schema about the residuals of a marginal: tensors with an entry for each choice of parts.
 
     A residual that is constant in some columns is spread over their cells, `spread` of them: its own precision p is
-    p · spread in the cells of the marginal. `freedom` is its number of degrees of freedom, `most` how far one step can
-    raise its own precision. The total is not a residual.
+    p · spread in the cells of the marginal. `freedom` is its number of degrees of freedom, `most` the most by which one
+    step can raise its own precision. The total is not a residual.
     """
 
     spread: Numbers
@@ -105,44 +120,44 @@ class ResidualPrices:
 
 def residual_prices(domain: Domain, scope: Columns) -> ResidualPrices:
     """The residuals of the marginal of some columns."""
-    return _pieces(axes_of(domain, scope))
+    return _prices_of(axes_of(domain, scope))
 
 
 @memoize(1 << 14)
-def _pieces(axes: tuple[Axis, ...]) -> ResidualPrices:
+def _prices_of(axes: tuple[Axis, ...]) -> ResidualPrices:
     spread = _products([[axis.padded, *[1] * (axis.parts - 1)] for axis in axes])
     freedom = _products([[1, *(_freedom(axis, part) for part in range(1, axis.parts))] for axis in axes])
     gain = _products([[1, *(axis.gain(part) for part in range(1, axis.parts))] for axis in axes])
-    return ResidualPrices(spread, freedom, MOST_RISE * gain, int(np.prod([axis.cells for axis in axes])))
+    return ResidualPrices(spread, freedom, ALLOCATION.largest_rise * gain, int(np.prod([axis.cells for axis in axes])))
 
 
 def noise_after(known: Estimator, scope: Columns, units: float) -> float:
     """The expected L1 distance between a marginal and what is known of it after measuring it for these units.
 
-    √(2/π) · cells · σ, where σ² = Σ over its pieces of freedom/(cells · precision) is the variance of one cell.
+    √(2/π) · cells · σ, where σ² = Σ over its residuals of freedom/(cells · precision) is the variance of one cell.
     """
     found = _risen(known, scope, units)
-    pieces = residual_prices(known.domain, scope)
-    precision = (found * pieces.spread).ravel()[1:]
+    prices = residual_prices(known.domain, scope)
+    precision = (found * prices.spread).ravel()[1:]
     if not np.all(precision > 0):
         return float("inf")
-    variance = float(np.sum(pieces.freedom.ravel()[1:] / precision)) / pieces.cells
-    return sqrt(2 / pi) * pieces.cells * sqrt(variance)
+    variance = float(np.sum(prices.freedom.ravel()[1:] / precision)) / prices.cells
+    return sqrt(2 / pi) * prices.cells * sqrt(variance)
 
 
 def rising_step(known: Estimator, scope: Columns, units: float) -> GaussianResiduals | None:
     """The step that raises all residuals of a marginal to one level for these units; None if they buy nothing."""
     paid, best = units, None
-    for _ in range(TRIES):
+    for _ in range(ALLOCATION.step_tries):
         step = lattice_step(known, scope, _risen(known, scope, paid))
         if step is None:
             break
         if step.price <= units:
             best = step
-            if step.price >= NEARLY * units:
+            if step.price >= ALLOCATION.step_price * units:
                 break
-        # Exchanging one row for another moves all pieces together less than each by itself; and noise is rounded.
-        paid *= (1 + NEARLY) / 2 * units / step.price
+        # Exchanging one row for another moves all residuals together less than each by itself; and noise is rounded.
+        paid *= (1 + ALLOCATION.step_price) / 2 * units / step.price
     return best
 
 
@@ -150,12 +165,12 @@ def _risen(known: Estimator, scope: Columns, units: float) -> Numbers:
     """The precision of each residual after water-filling with these units; the total stays as it is."""
     view = known.lattice.view(scope)
     assert view is not None, "candidates have a view"
-    pieces = residual_prices(known.domain, scope)
-    height = (view.precision * pieces.spread).ravel()[1:]
-    width = (view.price / pieces.spread).ravel()[1:]
+    prices = residual_prices(known.domain, scope)
+    height = (view.precision * prices.spread).ravel()[1:]
+    width = (view.price / prices.spread).ravel()[1:]
     level = water_level(np.ones_like(height), width, height, units)
-    risen = np.maximum(view.precision, level / pieces.spread)
-    risen = np.minimum(risen, view.precision + pieces.most)
+    risen = np.maximum(view.precision, level / prices.spread)
+    risen = np.minimum(risen, view.precision + prices.most)
     risen.reshape(-1)[0] = view.precision.reshape(-1)[0]
     return risen
 
@@ -182,11 +197,6 @@ def deviation_for(known: Estimator, scopes: Sequence[Columns], units: float) -> 
     """The deviation of the noise of each of these distances for these units, in rows."""
     moves = sum(float(sensitivity_of(Marginal(scope), known.domain, known.lattice.unit).l1) ** 2 for scope in scopes)
     return float((moves / units) ** 0.5)
-
-
-# The share of the budget for a first count of the rows.
-FIRST_COUNT_SHARE = Fraction(1, 500)
-ROW_COUNT = Marginal(())
 
 
 def measure_row_count(known: Estimator, units: Fraction) -> Procedure[Fraction]:

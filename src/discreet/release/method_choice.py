@@ -28,7 +28,7 @@ from discreet.query.linear import Linear
 from discreet.query.workload import Workload
 from discreet.release import forecast
 from discreet.release.budget_allocation import (
-    FIRST_COUNT_SHARE,
+    ALLOCATION,
     deviation_for,
     distances_for,
     measure_row_count,
@@ -318,9 +318,8 @@ def _choose(forecasts: Forecasts, limits: Limits) -> Procedure[tuple[Forecast, B
     if total_of(brief.known.lattice)[1] == inf:
         # What no method can do is refused before anything is paid.
         forecasts.require(AUTO, limits)
-        brief = replace(
-            brief, units=brief.units - (yield from measure_row_count(brief.known, brief.units * FIRST_COUNT_SHARE))
-        )
+        cost = yield from measure_row_count(brief.known, brief.units * ALLOCATION.first_count)
+        brief = replace(brief, units=brief.units - cost)
         forecasts = Forecasts(brief)
     chosen, other = forecasts.plan(limits, AUTOMATIC).best, forecasts.of("adaptive")
     if chosen is other or not other.possible or not limits.keep(other) or not worthwhile(brief, forecasts.rows):

@@ -7,6 +7,7 @@ Everything here is public: the model and what was released.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
@@ -33,14 +34,26 @@ from discreet.release.error.interactions import (
 from discreet.release.task import Goal, goal_of
 from discreet.types import Columns, Numbers
 
-# The deviation of a number whose mean absolute error is 1; and the part of an error that cells have in common.
-DEVIATION, IN_COMMON = 1.25, 0.3
-# No more members than this are asked; and no marginal of more cells is looked at to see how its rows are spread.
-MOST_MEMBERS, MOST_EXACT_CELLS = 16, 2**16
-# Layers of more columns than this are not looked at one by one.
-DEEPEST = 3
-# Weights of the components of a member add up to an equal share, up to the rounding of single precision.
-_ROUNDING = 1e-3
+
+@dataclass(frozen=True, slots=True)
+class EstimateTuning:
+    """Constants of the estimate. Chosen on drawn tables (bench/release_calibrate.py); limits are for speed."""
+
+    # The standard deviation of a number whose mean absolute error is 1: √(π/2) for a normal one.
+    deviation: float = 1.25
+    # The part of an error that all cells of a marginal have in common.
+    common_error: float = 0.3
+    # The most members of an ensemble that are compared.
+    most_members: int = 16
+    # In a marginal of more cells, the number of used cells is the product of those of its single columns.
+    most_exact_cells: int = 2**16
+    # The error of a marginal of more columns is extrapolated from its marginals of this many columns.
+    most_columns: int = 3
+    # The weights of the components of each member have the same sum, up to this rounding error of single precision.
+    rounding: float = 1e-3
+
+
+ESTIMATE = EstimateTuning()
 
 
 def estimated_errors(model: Model, known: Estimator, goal: Goal) -> Mapping[Columns, float]:
@@ -52,11 +65,11 @@ def estimated_errors(model: Model, known: Estimator, goal: Goal) -> Mapping[Colu
 
 
 def estimated_error_of(query: Linear, model: Model, known: Estimator, confidence: float) -> float:
-    """About how far a model's answer is from the truth, in rows: it holds about as often as `confidence` says.
+    """The estimated error of a model's answer, in rows, at this confidence.
 
-    The expected error of the marginal is spread over its cells as the roots of their numbers of rows. The errors of the
-    cells that are asked for are added up as if they were independent but for a part that they have in common, and how
-    far the members of an ensemble disagree is added to that.
+    The expected error of the marginal is distributed over its cells in proportion to the roots of their counts. The
+    errors of the cells that the query adds up are taken for independent, except for a part that they have in common.
+    The standard deviation of the answers of the members of an ensemble is added to that.
     """
     rows, scope = max(model.total, 1.0), query.scope
     answers = np.array([part.answer(query) for part in members_of(model)])
@@ -68,7 +81,8 @@ def estimated_error_of(query: Linear, model: Model, known: Estimator, confidence
     share = float(np.clip(abs(model.answer(query)) / (largest * rows), 1 / rows, 1 - 1 / rows))
     error = _error_of(scope, model, known)
     mixed = share * (1 - share)
-    spread = DEVIATION * error * largest * rows * (mixed / _cells(model, scope) + (IN_COMMON * mixed) ** 2) ** 0.5
+    in_cells = (mixed / _cells(model, scope) + (ESTIMATE.common_error * mixed) ** 2) ** 0.5
+    spread = ESTIMATE.deviation * error * largest * rows * in_cells
     return normal_quantile(confidence) * float(np.hypot(apart, spread))
 
 
@@ -115,7 +129,7 @@ def members_of(model: Model) -> list[Model]:
         return [model]
     number = _number_of_members(model)
     size = len(model.weights) // number
-    places = [slice(each * size, (each + 1) * size) for each in range(min(number, MOST_MEMBERS))]
+    places = [slice(each * size, (each + 1) * size) for each in range(min(number, ESTIMATE.most_members))]
     return [
         Mixture(model.domain, model.total, number * model.weights[place], model.tables[:, place]) for place in places
     ]
@@ -126,24 +140,24 @@ def _number_of_members(model: Mixture) -> int:
     for number in range(many // 2, 1, -1):
         if many % number == 0:
             sums = number * model.weights.reshape(number, -1).sum(axis=1)
-            if np.abs(sums - 1).max() < _ROUNDING:
+            if np.abs(sums - 1).max() < ESTIMATE.rounding:
                 return number
     return 1
 
 
 def _error_of(scope: Columns, model: Model, known: Estimator) -> float:
-    """The expected error of the marginal of some columns: of more than a few, the whole of its parts."""
-    if len(scope) <= DEEPEST:
+    """The expected error of the marginal of some columns; of many columns, extrapolated from marginals of fewer."""
+    if len(scope) <= ESTIMATE.most_columns:
         goal = goal_of([scope], known.domain)
         return estimated_errors(model, known, goal)[goal.scopes[0]]
-    parts = list(combinations(scope, DEEPEST))
+    parts = list(combinations(scope, ESTIMATE.most_columns))
     found = estimated_errors(model, known, goal_of(parts, known.domain))
-    return min(2.0, sum(found.values()) / len(found) * len(scope) / DEEPEST)
+    return min(2.0, sum(found.values()) / len(found) * len(scope) / ESTIMATE.most_columns)
 
 
 def _cells(model: Model, scope: Columns) -> float:
     """How many cells a model uses: (Σ √p)², all of them if its rows are spread evenly."""
     total = max(model.total, 1.0)
-    if prod(model.domain[name].size for name in scope) <= MOST_EXACT_CELLS:
+    if prod(model.domain[name].size for name in scope) <= ESTIMATE.most_exact_cells:
         return float(np.sqrt(np.maximum(model.marginal(scope), 0.0) / total).sum() ** 2)
     return prod(_cells(model, (name,)) for name in scope)

@@ -16,7 +16,7 @@ from discreet.cache import memoize
 from discreet.estimate.estimator import Estimator
 from discreet.estimate.residual_lattice import subsets
 from discreet.query.linear import Marginal
-from discreet.release.error.noise_error import EXPONENT
+from discreet.release.error.noise_error import guessed_column
 from discreet.release.task import Goal
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
@@ -246,8 +246,7 @@ def noise_share(spread: CellShares, deviation: float) -> float:
 @memoize(1 << 14)
 def guessed_shares(sizes: tuple[int, ...]) -> CellShares:
     """A guess at the distribution of rows over the cells of columns of these sizes."""
-    falling = [np.arange(1.0, size + 1) ** -EXPONENT for size in sizes]
-    return independent_shares([each / each.sum() for each in falling])
+    return independent_shares(map(guessed_column, sizes))
 
 
 def independent_shares(columns: Iterable[Numbers]) -> CellShares:

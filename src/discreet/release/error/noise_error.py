@@ -23,12 +23,22 @@ from discreet.types import Columns, Numbers
 
 NoiseShape = Literal["gaussian", "laplace"]
 
-# The share of the r-th largest cell of a column is about r to minus this: chosen on marginals of three public tables,
-# whose error it forecasts within a factor of 1.3 (one standard deviation; allocate.md §6).
-EXPONENT = 2.0
-# The most groups of cells with similar counts; cells below this share of the rows are one group.
-_GROUPS, _SMALLEST = 256, 1e-12
-_HALVINGS = 60
+
+@dataclass(frozen=True, slots=True)
+class NoiseErrorTuning:
+    """Constants of the forecast. The exponent was chosen on 105 marginals of three public tables: allocate.md §6."""
+
+    # The share of the r-th largest cell of a column is supposed to be proportional to r to minus this. The error of
+    # those marginals is then forecast within a factor of 1.3 (one standard deviation).
+    exponent: float = 2.0
+    # Cells are put into at most this many groups of similar counts; smaller cells, relative to the largest, are one.
+    most_groups: int = 256
+    smallest_count: float = 1e-12
+    # Halvings of the interval in which the level of the projection is searched.
+    halvings: int = 60
+
+
+NOISE_ERROR = NoiseErrorTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +64,10 @@ def spread_of(counts: "NDArray[np.float64] | NDArray[np.int64]") -> Spread:
     return _grouped(values, times.astype(np.float64))
 
 
-def guessed_spread(domain: Domain, columns: Iterable[str], rows: float, *, exponent: float = EXPONENT) -> Spread:
+def guessed_spread(domain: Domain, columns: Iterable[str], rows: float) -> Spread:
     """A guess from public sizes: in each column the shares of the cells are as r^−s, and columns are independent.
 
-    where s is `exponent` and r = 1, 2, … numbers the cells of a column.
+    where s is `NoiseErrorTuning.exponent` and r = 1, 2, … numbers the cells of a column.
 
     >>> from discreet.schema.column import Categories
     >>> guessed_spread(Domain({"city": Categories([*"abc"], outside="a", missing="a")}), ["city"], 49).counts.round(6)
@@ -65,10 +75,21 @@ def guessed_spread(domain: Domain, columns: Iterable[str], rows: float, *, expon
     """
     found = Spread(np.array([float(rows)]), np.ones(1))
     for name in columns:
-        shares = np.arange(1.0, domain[name].size + 1) ** -exponent
-        counts = np.multiply.outer(found.counts, shares / shares.sum()).ravel()
+        shares = guessed_column(domain[name].size)
+        counts = np.multiply.outer(found.counts, shares).ravel()
         found = _grouped(counts, np.repeat(found.cells, len(shares)))
     return found
+
+
+def guessed_column(size: int) -> Numbers:
+    """A guess at the shares of the cells of a column of this size, the largest first.
+
+    >>> guessed_column(2)
+    array([0.8, 0.2])
+    """
+    falling = np.arange(1.0, size + 1) ** -NOISE_ERROR.exponent
+    shares: Numbers = falling / falling.sum()
+    return shares
 
 
 def raw_error(cells: int, rows: float, deviation: float, *, noise: NoiseShape = "gaussian") -> float:
@@ -98,7 +119,7 @@ def projected_error(spread: Spread, deviation: float, *, noise: NoiseShape = "ga
         return 0.0 if deviation == 0 else 2.0
     counts, cells, rows = spread.counts, spread.cells, spread.rows
     low, high = 0.0, float(counts.max()) + 40 * deviation
-    for _ in range(_HALVINGS):
+    for _ in range(NOISE_ERROR.halvings):
         level = (low + high) / 2
         kept = float(cells @ _excess(level - counts, deviation, noise))
         low, high = (level, high) if kept > rows else (low, level)
@@ -191,13 +212,13 @@ def _excess(beyond: Numbers, deviation: float, noise: NoiseShape) -> Numbers:
 
 
 def _grouped(counts: Numbers, cells: Numbers) -> Spread:
-    """The same rows in at most `_GROUPS` groups, from the smallest counts to the largest."""
-    largest = float(counts.max())
-    if len(counts) <= _GROUPS or largest <= 0:
+    """The same rows in at most `most_groups` groups, from the smallest counts to the largest."""
+    largest, most = float(counts.max()), NOISE_ERROR.most_groups
+    if len(counts) <= most or largest <= 0:
         order = np.argsort(counts, kind="stable")
         return Spread(counts[order], cells[order])
-    depth = np.log(np.maximum(counts / largest, _SMALLEST))
-    group = np.minimum(((1 - depth / min(float(depth.min()), -1e-9)) * _GROUPS).astype(np.int64), _GROUPS - 1)
-    rows = np.bincount(group, weights=cells * counts, minlength=_GROUPS)
-    many = np.bincount(group, weights=cells, minlength=_GROUPS).astype(np.float64, copy=False)
+    depth = np.log(np.maximum(counts / largest, NOISE_ERROR.smallest_count))
+    group = np.minimum(((1 - depth / min(float(depth.min()), -1e-9)) * most).astype(np.int64), most - 1)
+    rows = np.bincount(group, weights=cells * counts, minlength=most)
+    many = np.bincount(group, weights=cells, minlength=most).astype(np.float64, copy=False)
     return Spread(rows[many > 0] / many[many > 0], many[many > 0])

@@ -18,7 +18,7 @@ from discreet.model.mixture.ensemble import Tell
 from discreet.plan.plan import Measure, Procedure, Steps
 from discreet.query.linear import Marginal
 from discreet.query.residual import axes_of
-from discreet.release.budget_allocation import FIRST_COUNT_SHARE, ROW_COUNT, measure_row_count
+from discreet.release.budget_allocation import ALLOCATION, ROW_COUNT, measure_row_count
 from discreet.release.error.noise_error import lattice_errors, mean_error
 from discreet.release.methods.fitting import fitted_to_all, too_large_to_fit
 from discreet.release.methods.mixture import shares_of
@@ -91,7 +91,7 @@ def refine_row_count(known: Estimator, goal: Goal, units: Fraction, *, implied: 
     An error of the number of rows is one of every marginal. `implied` is the precision with which later measurements
     will give the number too: it need not be paid for here. Units are squared mu.
     """
-    cost = yield from measure_row_count(known, units * FIRST_COUNT_SHARE)
+    cost = yield from measure_row_count(known, units * ALLOCATION.first_count)
     rows, variance = total_of(known.lattice)
     moves = float(sensitivity_of(ROW_COUNT, known.domain, known.lattice.unit).l2_squared)
     if not moves or not variance:
