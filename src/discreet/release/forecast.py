@@ -7,7 +7,6 @@ factor of two or so, because how much the columns of a table depend on each othe
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from math import inf
 
 import numpy as np
@@ -28,6 +27,7 @@ from discreet.release.error.interactions import (
     precisions_known,
 )
 from discreet.release.methods.aim import AIM
+from discreet.release.methods.direct import weights_at_depth
 from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of, members_for, too_large_to_fit
 from discreet.release.methods.mixture import MIXTURE_METHOD, shares_of, size_power
 from discreet.release.task import Brief, Forecast, Goal
@@ -234,7 +234,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
     depths = range(1, deep + 1) if brief.known.accounting == "pure" else (deep,)
     found = []
     for depth in depths:
-        weights = weights_of(goal, depth)
+        weights = weights_at_depth(goal, depth)
         numbers = float(sum(goal.cells(scope) for scope in weights))
         triples = float(sum(goal.cells(scope) for scope in weights if len(scope) > 2))
         known = direct_precision(brief, weights, many)
@@ -272,18 +272,6 @@ def adaptive_forecast(brief: Brief, rows: float) -> Forecast:
         FORECAST.seconds_per_round + FORECAST.seconds_per_candidate_cell * candidates
     )
     return Forecast("adaptive", error, seconds, FORECAST.base_memory + FORECAST.bytes_per_number * candidates)
-
-
-def weights_of(goal: Goal, depth: int) -> dict[Columns, float]:
-    """All sets of `depth` columns of a goal's marginals, with the weight of each marginal split over its sets."""
-    if depth >= max(map(len, goal.scopes)):
-        return dict(goal.weights)
-    found: dict[Columns, float] = {}
-    for scope, weight in goal.weights:
-        chosen = list(combinations(scope, min(depth, len(scope))))
-        for each in chosen:
-            found[each] = found.get(each, 0.0) + weight / len(chosen)
-    return found
 
 
 def number_of_features(goal: Goal) -> int:

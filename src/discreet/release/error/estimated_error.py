@@ -20,7 +20,6 @@ from discreet.model.interface import Model
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.query.linear import Linear
 from discreet.release.error.interactions import (
-    CellShares,
     Layers,
     Supposed,
     error_of_marginal,
@@ -31,6 +30,7 @@ from discreet.release.error.interactions import (
     noise_of,
     precisions_known,
 )
+from discreet.release.error.noise_error import Spread
 from discreet.release.task import Goal, goal_of
 from discreet.types import Columns, Numbers
 
@@ -101,7 +101,7 @@ def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:
         return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
     @memoize(2**16)
-    def spread(columns: Columns) -> CellShares:
+    def spread(columns: Columns) -> Spread:
         return independent_shares(alone(name) for name in columns)
 
     @memoize(2**16)

@@ -16,13 +16,10 @@ from discreet.cache import memoize
 from discreet.estimate.estimator import Estimator
 from discreet.estimate.residual_lattice import subsets
 from discreet.query.linear import Marginal
-from discreet.release.error.noise_error import guessed_column
+from discreet.release.error.noise_error import Spread, guessed_column
 from discreet.release.task import Goal
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Ints, Numbers
-
-# A distribution of rows over cells: parts of all rows, and the number of cells that have each.
-CellShares = tuple[Numbers, Numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +53,12 @@ INTERACTION = InteractionTuning()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Supposed:
-    """What is supposed of a table: the distribution of rows over columns, and the distance of pairs from independence.
+    """What is supposed of a table: the spread of its rows over columns, and the distance of pairs from independence.
 
-    The distance is the L1 distance, as a part of the rows.
+    Counts are parts of all rows, so that a spread has one row. The distance is the L1 distance, as a part of the rows.
     """
 
-    spread: Callable[[Columns], CellShares]
+    spread: Callable[[Columns], Spread]
     distance: Callable[[str, str], float]
 
 
@@ -186,7 +183,7 @@ def error_of_marginal(
     return float(min(INTERACTION.largest_error, squares**0.5))
 
 
-def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: CellShares) -> float:
+def noise_of(layers: Layers, columns: Columns, precision: Numbers, rows: float, spread: Spread) -> float:
     """The noise of the interaction of some columns, as a part of the rows; infinite if it was not measured."""
     place = layers.index[columns]
     known = float(precision[place])
@@ -221,39 +218,40 @@ def guessed_distance(one: int, other: int) -> float:
     return INTERACTION.pair_distance * rest
 
 
-def scatter(spread: CellShares, rows: float) -> float:
+def scatter(spread: Spread, rows: float) -> float:
     """The expected L1 sampling error of `rows` rows from a distribution, as a part of the rows."""
-    shares, cells = spread
-    return float(cells @ np.minimum(2 * shares, INTERACTION.error_per_deviation * np.sqrt(shares / rows)))
+    sampling = INTERACTION.error_per_deviation * np.sqrt(spread.counts / rows)
+    return float(spread.cells @ np.minimum(2 * spread.counts, sampling))
 
 
-def unevenness(spread: CellShares) -> float:
+def unevenness(spread: Spread) -> float:
     """The L1 distance of a table from the uniform one, as a part of the rows."""
-    shares, cells = spread
-    return float(cells @ np.abs(shares - 1 / cells.sum()))
+    return float(spread.cells @ np.abs(spread.counts - 1 / spread.cells.sum()))
 
 
-def noise_share(spread: CellShares, deviation: float) -> float:
+def noise_share(spread: Spread, deviation: float) -> float:
     """The L1 error of a table by noise of this deviation, both as parts of the rows.
 
     Cells below the noise are lost, with the rows in them.
     """
-    shares, cells = spread
-    lost, noisy = INTERACTION.lost_cell_error * shares, INTERACTION.error_per_deviation * deviation
-    return min(2.0, float(cells @ np.minimum(lost, noisy)))
+    lost, noisy = INTERACTION.lost_cell_error * spread.counts, INTERACTION.error_per_deviation * deviation
+    return min(2.0, float(spread.cells @ np.minimum(lost, noisy)))
 
 
 @memoize(1 << 14)
-def guessed_shares(sizes: tuple[int, ...]) -> CellShares:
-    """A guess at the distribution of rows over the cells of columns of these sizes."""
+def guessed_shares(sizes: tuple[int, ...]) -> Spread:
+    """A guess at the distribution of rows over the cells of columns of these sizes.
+
+    `noise_error.guessed_spread` is the same guess in finer groups, which take longer; here many marginals are compared.
+    """
     return independent_shares(map(guessed_column, sizes))
 
 
-def independent_shares(columns: Iterable[Numbers]) -> CellShares:
+def independent_shares(columns: Iterable[Numbers]) -> Spread:
     """The distribution of rows over the cells of independent columns with these distributions.
 
     >>> independent_shares([np.array([0.5, 0.5]), np.array([1.0])])
-    (array([0.5, 0.5]), array([1., 1.]))
+    Spread(counts=array([0.5, 0.5]), cells=array([1., 1.]))
     """
     shares, cells = np.ones(1), np.ones(1)
     for column in columns:
@@ -266,7 +264,7 @@ def independent_shares(columns: Iterable[Numbers]) -> CellShares:
             _, place = np.unique(group, return_inverse=True)
             many = np.bincount(place, weights=cells).astype(np.float64)
             shares, cells = np.bincount(place, weights=cells * shares) / many, many
-    return shares, cells
+    return Spread(shares, cells)
 
 
 def sampled(goal: Goal, number: int = INTERACTION.sampled_marginals) -> list[tuple[Columns, float]]:

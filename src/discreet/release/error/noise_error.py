@@ -43,7 +43,7 @@ NOISE_ERROR = NoiseErrorTuning()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """How rows are spread over cells: `cells[i]` cells have about `counts[i]` rows each."""
+    """A distribution of rows over cells: `cells[i]` cells have about `counts[i]` rows each."""
 
     counts: Numbers
     cells: Numbers

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from discreet.estimate.estimator import Estimator
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.allocation import fill_to_budget
-from discreet.release.error.interactions import INTERACTION, CellShares, independent_shares, noise_share, scatter
+from discreet.release.error.interactions import INTERACTION, independent_shares, noise_share, scatter
+from discreet.release.error.noise_error import Spread
 from discreet.types import Bools, Columns, Numbers
 
 
@@ -216,7 +217,7 @@ class _Pieces:
     price: Numbers
     precision: Numbers
     cell: Numbers
-    spread: Sequence[CellShares]
+    spread: Sequence[Spread]
 
     def noise(self, precision: Numbers, rows: float) -> Numbers:
         """The error of the noise of each block, as a part of the rows; infinite where nothing is known."""
@@ -255,7 +256,7 @@ class _Table:
         return np.asarray(np.sqrt(np.square(sample) + (noise**2).sum(axis=1)))
 
 
-def _pieces(known: Estimator, scopes: Sequence[Columns], spread: Sequence[CellShares]) -> _Pieces:
+def _pieces(known: Estimator, scopes: Sequence[Columns], spread: Sequence[Spread]) -> _Pieces:
     blocks = [known.lattice.block(columns) for columns in scopes]
     return _Pieces(
         np.array([float(block.price.sum()) for block in blocks]),
