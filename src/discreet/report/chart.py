@@ -47,9 +47,13 @@ class Chart:
         indent(self.root, space=" ")
         return tostring(self.root, encoding="unicode")
 
-    def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
-        """Some words; `anchor` says which end of them is at x: start, middle or end."""
+    def text(
+        self, x: float, y: float, text: str, style: str = "", anchor: str = "start", *, degrees: float = 0.0
+    ) -> None:
+        """Some words; `anchor` says which end of them is at x: start, middle or end. They are turned about it."""
         at = {"x": f"{x:g}", "y": f"{y:g}", "text-anchor": anchor, "class": f"text {style}".strip()}
+        if degrees:
+            at["transform"] = f"rotate({degrees:g} {x:g} {y:g})"
         SubElement(self.root, "text", at).text = text
 
     def line(self, points: Iterable[Point], style: str) -> None:
@@ -62,12 +66,15 @@ class Chart:
             closed = [*points, (points[-1][0], floor), (points[0][0], floor)]
             SubElement(self.root, "path", {"d": f"{_path(closed)}Z", "class": f"area {style}"})
 
-    def bar(self, left: float, top: float, right: float, bottom: float, style: str, hint: str = "") -> None:
-        """A filled rectangle."""
+    def bar(
+        self, left: float, top: float, right: float, bottom: float, style: str, hint: str = "", *, opacity: float = 1.0
+    ) -> None:
+        """A filled rectangle, with its meaning as a tooltip."""
         at = {"x": left, "y": top, "width": max(right - left, 0), "height": max(bottom - top, 0)}
-        _hint(
-            SubElement(self.root, "rect", {**{name: f"{value:g}" for name, value in at.items()}, "class": style}), hint
-        )
+        drawn = SubElement(self.root, "rect", {**{name: f"{value:g}" for name, value in at.items()}, "class": style})
+        if opacity < 1:
+            drawn.set("fill-opacity", f"{opacity:.2f}")
+        _hint(drawn, hint)
 
     def dot(self, x: float, y: float, style: str, radius: float = 4, hint: str = "") -> None:
         """A round mark."""
