@@ -145,7 +145,7 @@ class Card:
             ("Table", f"{self.table}: {self._rows}, {_number(len(self.columns), 'column')}"),
             ("Protected", f"neighbours: {self.unit.describe}"),
             ("Budget", f"{self.budget}; {self.spent} spent, {self.gate} gate"),
-            ("Whole table", f"{self.table_spent} spent by then, of at most {self.cap}; {before}"),
+            ("Whole table", f"{self.table_spent} spent up to this release, of at most {self.cap}; {before}"),
             ("Method", f"{self.method}: {self.describe}"),
             ("Made for", self.goal),
             ("Errors", self._errors),

@@ -64,8 +64,8 @@ def not_promised(*, unit: Unit, earlier: int, table_spent: Budget) -> tuple[str,
     said = []
     if earlier:
         said.append(
-            "This release is not all that was released about the table: everything together has cost "
-            f"{table_spent} by then."
+            "This release is not all that was released about the table: together with what was released before, it "
+            f"costs {table_spent}."
         )
     if unit.key is None:
         said.append("Single rows are protected: a person who has several rows in the table is protected less.")
