@@ -168,13 +168,13 @@ def test_the_price_of_one_distance_for_all_is_seen(tmp_path, monkeypatch):
 
 
 def test_reading_before_paying_is_seen(tmp_path, monkeypatch):
-    right = RequestExecutor._hear
+    right = RequestExecutor._release_value
 
     def early(self, mechanism, read, why, analyst):
         exact = read()
         return right(self, mechanism, lambda: exact, why, analyst)
 
-    monkeypatch.setattr(RequestExecutor, "_hear", early)
+    monkeypatch.setattr(RequestExecutor, "_release_value", early)
     assert seen(ADD, tmp_path, tries=1) == {"evaluate before it is paid"}
 
 

@@ -440,7 +440,7 @@ def test_a_guess_says_its_number(good):
 def test_a_plan_says_that_a_model_answers_for_free(good):
     plan = good.plan(fresh(good)[0], **WISH)
     assert (plan.origin, plan.cost, plan.error, plan.free) == ("model", Nothing(), ERROR, True)
-    assert "Should the check fail" in plan.note
+    assert "If the check fails" in plan.note
 
 
 def test_a_plan_does_not_promise_what_is_refused(good):

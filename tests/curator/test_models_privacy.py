@@ -127,13 +127,13 @@ def test_a_toss_for_which_nothing_was_set_aside_is_seen(tmp_path, monkeypatch):
 
 
 def test_a_toss_that_comes_before_its_hold_is_seen(tmp_path, monkeypatch):
-    right = Models._held
+    right = Models._take_stake
 
     def late(self, *arguments):
         self.executor.table.evaluate(Marginal(()))
         return right(self, *arguments)
 
-    monkeypatch.setattr(Models, "_held", late)
+    monkeypatch.setattr(Models, "_take_stake", late)
     assert broken_in(tmp_path) == ["evaluate before it is paid"]
 
 
@@ -150,12 +150,12 @@ def test_a_session_that_opens_without_paying_for_it_is_seen(tmp_path):
 
 
 def test_a_decision_to_build_that_looks_at_the_rows_is_seen(tmp_path, monkeypatch):
-    right = Models._considered
+    right = Models._consider
 
     def peeks(self, *arguments):
         return None if number_of_rows(self.executor.table) % 2 else right(self, *arguments)
 
-    monkeypatch.setattr(Models, "_considered", peeks)
+    monkeypatch.setattr(Models, "_consider", peeks)
     assert broken_in(tmp_path, questions=BUILT[:16], begin=None) in (["another step"], ["another spend"])
 
 

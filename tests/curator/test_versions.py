@@ -174,11 +174,11 @@ def test_an_answer_that_was_under_way_when_a_version_was_declared_is_not_of_that
     with Curator(table(), ledger=ledger) as old:
         event = Gaussian(Fraction(10), Fraction(1))
         taken = ledger.spend(event, "under way", table=old.table.identity, analyst="ana")
-        recorded = old._executor.record_of(old._executor._taken(*_steps(old))).to_bytes()
+        recorded = old._executor.record_of(old._executor._take_steps(*_steps(old))).to_bytes()
         with Curator(table(30_000, "2"), ledger=ledger) as new:
             ledger.record(taken, recorded)
             assert new.known() == []
-            with pytest.raises(dp.BadParameter, match="nothing that was asked so far"):
+            with pytest.raises(dp.BadParameter, match="nothing is known about this yet"):
                 new.ask("age >= 50")
             assert new._executor.known_at(ledger.head.sequence).lattice.block(("age",)).version == 0
 

@@ -115,7 +115,7 @@ def desk_of(folder, *, unit=ADD, pure=False, table=None):
         executor = RequestExecutor(table_of(unit) if table is None else table, ledger)
         executor.watch.open(PURE if pure else GAUSSIAN, "anyone")
         executor.known = estimator_for("pure" if pure else "gaussian", executor.table.domain, executor.table.unit)
-        executor.tell_total()
+        executor.read_public_total()
         yield Desk(executor)
 
 

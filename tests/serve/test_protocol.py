@@ -132,7 +132,7 @@ def test_numbers_below_zero_can_be_lifted(desk):
         (lambda desk: desk.ask("age >= 65", error=-1), dp.BadParameter, "error is -1; it must be a number above 0"),
         (lambda desk: desk.ask("age >= 65", error=math.inf), dp.BadParameter, "error is inf"),
         (lambda desk: desk.ask("age >= 65", error=10, epsilon=1), dp.BadParameter, "give one of them"),
-        (lambda desk: desk.ask(UNKNOWN), dp.BadParameter, "nothing that was asked so far"),
+        (lambda desk: desk.ask(UNKNOWN), dp.BadParameter, "nothing is known about this yet"),
         (lambda desk: desk.ask(COUNT, error=1e-3), dp.BudgetExceeded, r"Ask with error >= .* instead of 0.001"),
         (lambda desk: desk.ask(17, error=1), dp.BadQuery, "a int is not a question"),
         (lambda desk: desk.ask("SELECT * FROM people", error=1), dp.BadQuery, "COUNT"),

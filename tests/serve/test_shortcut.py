@@ -84,7 +84,7 @@ def test_with_and_without_the_framework_the_reply_is_the_same_and_uncharged(told
 )
 def test_a_paid_question_is_parsed_once_and_looked_up_once(told, monkeypatch, question):
     counted = Counter()
-    for name in ("prepare", "_free", "pay"):
+    for name in ("prepare", "_free_answer", "pay"):
         real = getattr(Curator, name)
 
         def count(*given, name=name, real=real, **named):
@@ -94,7 +94,7 @@ def test_a_paid_question_is_parsed_once_and_looked_up_once(told, monkeypatch, qu
         monkeypatch.setattr(Curator, name, count)
     before = told.entries
     assert told.ask(question, error=150).json()["origin"] != "known"
-    assert counted == {"prepare": 1, "_free": 1, "pay": 1}
+    assert counted == {"prepare": 1, "_free_answer": 1, "pay": 1}
     assert told.entries > before
 
 

@@ -44,17 +44,17 @@ def all_intervals(parts: Sequence[Part], known: Estimator, confidence: float, jo
 
 
 def _mean_intervals(part: Part, counted: Question, known: Estimator, confidence: float, joint: int) -> Intervals:
-    """A mean by what is known of both its parts together, or by each of them alone, whichever is better."""
+    """A mean from the joint distribution of its sum and count, or from the interval of each: the narrower one."""
     if not known.jointly_gaussian:
-        return _apart(part, counted, known, confidence, joint)
+        return _separate(part, counted, known, confidence, joint)
     fieller = _joint_mean_intervals(part, counted, known, confidence, joint)
     if part.total not in known.direct_answers and counted not in known.direct_answers:
         return fieller
-    apart = _apart(part, counted, known, confidence, joint)
+    apart = _separate(part, counted, known, confidence, joint)
     return apart if float(apart.errors.max()) < float(fieller.errors.max()) else fieller
 
 
-def _apart(part: Part, counted: Question, known: Estimator, confidence: float, joint: int) -> Intervals:
+def _separate(part: Part, counted: Question, known: Estimator, confidence: float, joint: int) -> Intervals:
     both = 1 - (1 - confidence) / 2
     totals, values = (known.intervals(each, both, joint) for each in (part.total, counted))
     return separate_mean_intervals(part, totals, values)
@@ -121,11 +121,11 @@ def _sum(total: Question, counted: Question) -> Question:
 
 QuestionTargets = list[tuple[Question, Target]]
 
-# The number of rows behind a mean is first looked at for this share of the budget, and then more closely if need be,
-# but never for more than the second share: of squared mu, and of epsilon where delta is 0. Each look is twice as close
-# as the one before, so that all of them together cost at most 4/3, or twice, of the last; a plan may buy up to twice
-# what a look needs, for questions to come.
-_GLANCE, _CLOSEST = {"gaussian": 1e-4, "pure": 1e-3}, {"gaussian": 0.01, "pure": 0.015}
+# To plan a mean, its rows are counted first. The first count costs the first share of the budget; further counts follow
+# if need be, and none costs more than the second share: of squared mu, and of epsilon where delta is 0. Each count is
+# twice as accurate as the one before, so all together cost at most 4/3 of the last, or twice where delta is 0. A plan
+# may buy up to twice what a count needs, for later questions.
+_FIRST_COUNT, _LAST_COUNT = {"gaussian": 1e-4, "pure": 1e-3}, {"gaussian": 0.01, "pure": 0.015}
 # A count is good enough to plan a mean with if three of its standard deviations are less than half of it.
 _ROUGH = 3
 # The most plans that are made to find what a price buys.
@@ -143,22 +143,22 @@ def targets_of(
     if accuracy.error is None:
         return []
     asked: QuestionTargets = []
-    # All looks of a question share what they may cost.
-    looks = len({_whole(part.values) for part in parsed.parts if part.values is not None})
+    # The counts of rows that one question needs share one limit.
+    counts = len({_whole(part.values) for part in parsed.parts if part.values is not None})
     for part in parsed.parts:
         if part.values is None:
             asked.append((part.total, Target(accuracy.error, accuracy.confidence, joint)))
         else:
-            asked += _for_mean(part, part.values, accuracy, known, gate, joint, looks)
+            asked += _for_mean(part, part.values, accuracy, known, gate, joint, counts)
     return asked
 
 
 def _for_mean(
-    part: Part, counted: Question, accuracy: Accuracy, known: Estimator, gate: Gate | None, joint: int, looks: int
+    part: Part, counted: Question, accuracy: Accuracy, known: Estimator, gate: Gate | None, joint: int, counts: int
 ) -> QuestionTargets:
-    """The next step towards a mean: first how many rows it is of, then the rest.
+    """The next targets of a mean: first the number of its rows, then its sum and its count.
 
-    Of a GROUP BY the error is meant for groups of at least the average size; smaller ones have wider bars.
+    In a GROUP BY the error is for groups of at least the average size; smaller groups have wider intervals.
     """
     assert accuracy.error is not None
     z = normal_quantile(accuracy.confidence, joint)
@@ -168,13 +168,13 @@ def _for_mean(
 
     whole, (rows, spread_of_rows) = _whole(counted), _rows(counted, known)
     if rows <= 2 * _ROUGH * spread_of_rows < 0.5:
-        # Known to the unit, and none: of no values there is no mean, and a closer look would find no more.
+        # There is surely no row: no mean exists, and a better count would not change that.
         return []
     if rows <= 2 * _ROUGH * spread_of_rows:
         if gate is None:
             return [(whole, target(spread_of_rows**2 / 4))]
-        variance = min(_look(_GLANCE, looks, whole, gate, known), spread_of_rows**2 / 4)
-        if variance < _look(_CLOSEST, looks, whole, gate, known):
+        variance = min(_count_variance(_FIRST_COUNT, counts, whole, gate, known), spread_of_rows**2 / 4)
+        if variance < _count_variance(_LAST_COUNT, counts, whole, gate, known):
             raise BudgetExceeded(few_rows(accuracy))
         return [(whole, target(variance))]
     rows = rows / (counted.size(known.domain) if isinstance(counted, Marginal) else 1)
@@ -183,7 +183,7 @@ def _for_mean(
     large = values >= min(rows, float(values.max()))
     errors = intervals_of(part, known, accuracy.confidence, joint).errors[large]
     spread = _half_range(part)
-    # What is known of the total may say no more than the ends of the column do: as good as nothing.
+    # A known total may say no more than the ends of the column's range: then it counts as unknown.
     vague = z**2 * float(known.with_direct(part.total)[0].variances.max()) >= (spread * rows) ** 2
     if vague or not np.isfinite(errors).all() or not np.isfinite(value_variances).all():
         aims = mean_targets(known, accuracy.error, rows, spread, accuracy.confidence, joint)
@@ -205,48 +205,48 @@ def _whole(counted: Question) -> Question:
 
 
 def _rows(counted: Question, known: Estimator) -> tuple[float, float]:
-    """How many that are, and the standard deviation of what is known of it."""
+    """The estimate of that number, and its standard deviation."""
     bar = known.intervals(_whole(counted), 0.95)
     return float(bar.values[0]), float(bar.errors[0]) / normal_quantile(0.95)
 
 
-def _look(shares: Mapping[str, float], looks: int, whole: Question, gate: Gate, known: Estimator) -> float:
-    """The variance of a count that takes a share of the whole budget, or its part of it among several."""
+def _count_variance(shares: Mapping[str, float], counts: int, whole: Question, gate: Gate, known: Estimator) -> float:
+    """The variance of a count of rows, where all `counts` of them together cost this share of the whole budget."""
     moves = sensitivity_of(whole, known.domain, known.lattice.unit)
-    room = shares[known.accounting] / looks * float(max(gate.limit) * TICK)
+    room = shares[known.accounting] / counts * float(max(gate.limit) * TICK)
     return known.variance_for(moves, room)
 
 
 def few_rows(accuracy: Accuracy) -> str:
     """Why a mean of few rows is refused."""
     return (
-        f"a mean with error {error_text(accuracy.error or inf)} needs more than is left, or more than looks at how "
-        "many rows it is of may cost, because few rows have a value. Ask with a larger error, or for more rows."
+        f"a mean with error {error_text(accuracy.error or inf)} costs more than is left, or its rows are too few to "
+        "be counted for the small share of the budget that this may cost. Ask with a larger error, or about more rows."
     )
 
 
 def _half_range(part: Part) -> float:
-    """How far a mean can be from the centre."""
+    """The largest distance of a mean from the centre."""
     furthest = max(part.ends[1] - part.centre, part.centre - part.ends[0])
     return furthest if furthest < inf else 1.0
 
 
 def next_steps(executor: Executor, analyst: str, asked: QuestionTargets, accuracy: Accuracy) -> Steps:
-    """What to do next. For a price only this question counts; for an error, those to come count too."""
+    """What to measure next. A plan for an error also prepares later questions; a plan for a price does not."""
     steps = plan_steps(asked, executor.known, ahead=accuracy.epsilon is None)
     if accuracy.epsilon is None and not executor.fits(steps.event(executor.table.domain, executor.table.unit), analyst):
-        # Towards the end of a budget there are no questions to come.
+        # Near the end of a budget nothing is bought for later questions.
         return plan_steps(asked, executor.known, ahead=False)
     return steps
 
 
-def beyond(executor: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
-    """Whether a mean cannot be had with what is left: to be known before paying for another look at its rows."""
+def surely_exceeds(executor: Executor, analyst: str, parsed: ParsedQuestion, accuracy: Accuracy) -> bool:
+    """Whether a mean surely costs more than is left: asked before another count of its rows is paid for."""
     return not all(executor.fits(event, analyst) for event in least_events(parsed, accuracy, executor.known))
 
 
 def least_events(parsed: ParsedQuestion, accuracy: Accuracy, known: Estimator) -> Iterator[Event]:
-    """For each mean, less than what it will surely cost, by the most rows that it can be of: to refuse in time."""
+    """For each mean, a lower bound on its cost, from the largest number of rows that it can have: to refuse early."""
     if accuracy.error is None:
         return
     for part in parsed.parts:
@@ -280,7 +280,7 @@ def _for_price(parsed: ParsedQuestion, accuracy: Accuracy, known: Estimator, gat
     below, above = _around(lambda scale: plan_steps(asked(scale), known, ahead=False).price, budget, low, high)
     for _ in range(40):
         middle = (low * high) ** 0.5
-        # Less noise costs more, so what lies outside of the two is decided.
+        # Less noise costs more, so only scales between the two need a plan.
         if middle >= above:
             affordable = True
         elif middle <= below:
@@ -299,16 +299,16 @@ def _require_enough(least: float, budget: float, price: Fraction, gate: Gate) ->
         return
     enough = least if gate.delta == 0 else epsilon_of(mu=least**0.5, delta=gate.delta)
     raise BadParameter(
-        f"epsilon is {float(price):g}; for so little the noise would drown every answer, and the least for this "
-        f"question is {1.01 * enough:.3g}. Give that much or more, or an error."
+        f"epsilon is {float(price):g}; the noise for it would hide every answer. The least for this question is "
+        f"{1.01 * enough:.3g}. Give that or more, or an error instead."
     )
 
 
 def _around(price_of: Callable[[float], float], budget: float, low: float, high: float) -> tuple[float, float]:
-    """Two near scales: the first costs more than the budget, and the second does not.
+    """Two close scales: the first costs more than the budget, and the second does not.
 
-    A plan takes long where there are many pieces, and a price is nearly a power of the scale: a few guesses find what
-    would take thirty by halving.
+    Making a plan of many residuals takes long. A price is nearly a power of the scale, so a few guesses find what would
+    take thirty bisections.
     """
     below, above, guess, power = low, high, (low * high) ** 0.5, 2.0
     last: tuple[float, float] | None = None
@@ -324,7 +324,7 @@ def _around(price_of: Callable[[float], float], budget: float, low: float, high:
             power = min(max(log(last[1] / price) / log(guess / last[0]), 0.5), 4.0)
         last = guess, price
         step = log(price / budget) / power
-        # A little further than it seems, so that the next one lies on the other side.
+        # A step a little too long, so that the next guess lies on the other side.
         step += (0.02 * abs(step) + 2e-8) * (1 if price > budget else -1)
         guess = guess * exp(step)
         if not below < guess < above:

@@ -1,7 +1,7 @@
-"""The answer of a question: known numbers are free, missing ones are measured, and intervals become an `Answer`.
+"""The answer to a question: known numbers are free, missing ones are measured, and intervals become an `Answer`.
 
 Under an idempotency key the first answer is recorded, and given again every time. Before anything is paid, the layout
-of an answer is tried on made-up numbers, so that a question that cannot be laid out costs nothing.
+of an answer is tried on invented numbers, so that a question that cannot be laid out costs nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +15,11 @@ import numpy as np
 from discreet.accounting.event import Event, Nothing
 from discreet.accounting.filter import Gate
 from discreet.answer import Answer, error_text
-from discreet.curator.accuracy import all_intervals, beyond, few_rows, next_steps, targets_of
+from discreet.curator.accuracy import all_intervals, few_rows, next_steps, surely_exceeds, targets_of
 from discreet.curator.checked_model import Models
 from discreet.curator.executor import Executor, Paying
-from discreet.curator.question import Accuracy, Keyed, ParsedQuestion, PreparedQuestion, laid_out, single
-from discreet.curator.records import UnlaidAnswer, packed, together, unpacked
+from discreet.curator.question import Accuracy, Keyed, ParsedQuestion, PreparedQuestion, lay_out, single
+from discreet.curator.records import UnlaidAnswer, compose_events, pack_answers, unpack_answers
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, TableChanged, TooLarge
 from discreet.estimate.estimator import Estimator
 from discreet.estimate.measurements import Intervals
@@ -31,7 +31,7 @@ from discreet.schema.domain import Domain
 from discreet.source.table import Table
 
 
-def unlaid(
+def unlaid_answer(
     executor: Executor,
     asked: PreparedQuestion,
     bars: Sequence[Intervals],
@@ -55,30 +55,30 @@ def unlaid(
 
 
 def cost_of(executor: Executor, paid: Sequence[Steps]) -> Event:
-    """What was done to the table, all together."""
+    """The event of all steps that were paid for, together."""
     steps = Steps(tuple(step for each in paid for step in each.steps))
     return steps.event(executor.table.domain, executor.table.unit) if paid else Nothing()
 
 
 def event_epsilon(executor: Executor, analyst: str, cost: Event) -> float:
-    """What that costs, as an epsilon at the table's delta."""
+    """The price of an event, as an epsilon at the table's delta."""
     if isinstance(cost, Nothing):
         return 0.0
     gate = executor.gate(analyst)
     return float(as_budget(gate, gate.charge(cost)).epsilon)
 
 
-def lifted(parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain) -> list[Intervals]:
-    """What is below zero and cannot be is lifted to zero, which is nearer to the truth: the errors still hold."""
+def lift_negatives(parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain) -> list[Intervals]:
+    """Lift to zero what is negative and cannot be. That is closer to the truth, so the errors still hold."""
     return [
         Intervals(np.maximum(bar.values, 0.0), bar.errors) if part.never_negative(domain) else bar
         for part, bar in zip(parsed.parts, bars, strict=True)
     ]
 
 
-def laid(executor: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
-    """An answer as an analyst gets it."""
-    value, error, columns = laid_out(asked.parsed, found.bars, executor.table.domain)
+def answer_of(executor: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
+    """The answer with its layout, as an analyst gets it."""
+    value, error, columns = lay_out(asked.parsed, found.bars, executor.table.domain)
     return Answer(
         value,
         error,
@@ -96,8 +96,7 @@ def require_known(bars: Sequence[Intervals]) -> None:
     """Refuse a question about which nothing is known, if nothing may be paid."""
     if any(np.isinf(bar.errors).all() for bar in bars):
         raise BadParameter(
-            "nothing that was asked so far says anything about this. Say how good the answer must be (error), or what "
-            "it may cost (epsilon)."
+            "nothing is known about this yet. Say how good the answer must be (error), or what it may cost (epsilon)."
         )
 
 
@@ -106,7 +105,7 @@ def meets(bars: Sequence[Intervals], accuracy: Accuracy) -> bool:
     return accuracy.error is not None and all(float(bar.errors.max()) <= accuracy.error * (1 + 1e-8) for bar in bars)
 
 
-# How often a mean may be looked at anew, when it turned out that fewer rows than expected have a value.
+# The most rounds of measuring for a mean: another one follows where fewer rows than expected have a value.
 _ROUNDS = 12
 
 
@@ -119,32 +118,32 @@ class Asking:
     _executor: Executor
     _models: Models
 
-    # What may pay is below.
+    # Methods that may pay.
 
-    def _once(
+    def _answer_once(
         self, keyed: Keyed | None, analyst: str, answered: Callable[[], list[UnlaidAnswer]]
     ) -> list[UnlaidAnswer]:
-        """The answers to a request: under a key that was paid with, always the same. Free answers leave no trace."""
+        """The answers to a request. If paid under a key, they are always the same; free answers leave no trace."""
         if keyed is None:
             return answered()
-        if (kept := self._kept(keyed, analyst)) is not None:
+        if (kept := self._kept_answers(keyed, analyst)) is not None:
             return kept
         found = answered()
-        if all(isinstance(each.cost, Nothing) for each in found) and not self._used(keyed.key, analyst):
+        if all(isinstance(each.cost, Nothing) for each in found) and not self._is_used(keyed.key, analyst):
             return found
-        # What the rows are now does not matter, for they were read; but the version must still be the current one.
+        # The rows were read, so the source may have changed since; but the version must still be the current one.
         table = replace(self.table.identity, fingerprint=None)
         try:
-            stored = self.ledger.keep(packed(found), keyed.key, table=table, analyst=analyst, body=keyed.body)
+            stored = self.ledger.keep(pack_answers(found), keyed.key, table=table, analyst=analyst, body=keyed.body)
         except TableChanged:
             raise TableChanged(
                 f'a new version of table "{table.table}" was declared while this was answered about the one before. It '
-                "was charged, and is not told as an answer about the new one. Ask again, under a new key."
+                "was charged, and the answer is not given, because it is about the old one. Ask again with a new key."
             ) from None
-        return unpacked(stored)
+        return unpack_answers(stored)
 
-    def _paid(self, asked: PreparedQuestion) -> UnlaidAnswer:
-        """The answer to a question that is not known: by a model that is checked, or measured."""
+    def _pay_for(self, asked: PreparedQuestion) -> UnlaidAnswer:
+        """The answer to a question that is not known: a model gives it and is checked, or it is measured."""
         checked, query = None, asked.single
         done: list[Event] = [Nothing()]
         if query is not None:
@@ -153,17 +152,17 @@ class Asking:
             done = [self._models.take_cost()]
         if checked is not None and checked.steps is None:
             bar = Intervals(np.array([float(checked.value)]), np.array([checked.error]))
-            return self._unlaid(asked, [bar], origin="model", cost=together(done))
+            return self._unlaid_answer(asked, [bar], origin="model", cost=compose_events(done))
         hit = [] if checked is None or checked.steps is None else [checked.steps]
         paid = [*hit]
-        with self._saying_what_was_charged(asked.analyst, paid, done[0]):
+        with self._add_charged(asked.analyst, paid, done[0]):
             self._meet(asked, asked.keyed, paid)
-        # The event of a hit has what was measured after it.
+        # The event of a hit includes what was measured after it.
         done += [] if checked is None or checked.cost is None else [checked.cost]
-        cost = together([*done, cost_of(self._executor, paid[len(hit) :])])
-        return self._unlaid(asked, self._shown(asked, self._bars(asked)), paid, cost=cost)
+        cost = compose_events([*done, cost_of(self._executor, paid[len(hit) :])])
+        return self._unlaid_answer(asked, self._lift(asked, self._bars(asked)), paid, cost=cost)
 
-    def _paid_together(self, batch: Sequence[PreparedQuestion], keyed: Keyed | None) -> list[UnlaidAnswer]:
+    def _pay_together(self, batch: Sequence[PreparedQuestion], keyed: Keyed | None) -> list[UnlaidAnswer]:
         """The answers to a batch, in one payment. All are asked by one analyst, with one accuracy."""
         if not batch:
             return []
@@ -173,14 +172,14 @@ class Asking:
         if not self._known.measures_residuals or not all(asked.single for asked in batch):
             require_small_batch(questions, self._known)
         self._models.take_cost()
-        certified = self._certified(batch)
+        certified = self._certified_intervals(batch)
         done = self._models.take_cost()
         if certified is not None:
             return [
-                self._unlaid(asked, [bar], origin="model", cost=done)
+                self._unlaid_answer(asked, [bar], origin="model", cost=done)
                 for asked, bar in zip(batch, certified, strict=True)
             ]
-        with self._saying_what_was_charged(analyst, paid, done):
+        with self._add_charged(analyst, paid, done):
             require_small_batch(questions, self._known)
             gate = self._gate(analyst)
             targets = [pair for asked in batch for pair in targets_of(asked.parsed, accuracy, self._known, gate)]
@@ -189,26 +188,26 @@ class Asking:
                 why = f"{len(batch)} questions: " + "; ".join(asked.parsed.text for asked in batch[:3])
                 if self._measure(steps, why, keyed, batch):
                     paid.append(steps)
-            # Means may need another look, now that the number of their values is known.
+            # Means may need another round, now that the number of their values is known.
             for place, asked in enumerate(batch):
                 part = None if keyed is None else keyed.part("question", place + 1)
                 self._meet(asked, part, paid)
         # All were paid for together: what it cost is worked out once, not once for each of them.
-        whole = self._unlaid(batch[0], (), paid, cost=together([done, cost_of(self._executor, paid)]))
+        whole = self._unlaid_answer(batch[0], (), paid, cost=compose_events([done, cost_of(self._executor, paid)]))
         return [whole._replace(bars=tuple(self._bars(asked))) for asked in batch]
 
     @contextmanager
-    def _saying_what_was_charged(self, analyst: str, paid: Sequence[Steps], done: Event) -> Iterator[None]:
-        """Say in a refusal what was charged before it: looks of a mean, the rest of a batch, what a model took."""
+    def _add_charged(self, analyst: str, paid: Sequence[Steps], done: Event) -> Iterator[None]:
+        """Add to a refusal what was charged before it: counts of a mean's rows, the rest of a batch, a model."""
         try:
             yield
         except (BudgetExceeded, TooLarge) as refused:
-            cost = together([done, cost_of(self._executor, paid)])
+            cost = compose_events([done, cost_of(self._executor, paid)])
             if isinstance(cost, Nothing):
                 raise
             price = event_epsilon(self._executor, analyst, cost)
             raise type(refused)(
-                f"{refused}\n    What was measured before that was clear is charged: epsilon {price:.3g}."
+                f"{refused}\n    What was measured before this refusal is charged: epsilon {price:.3g}."
             ) from None
 
     def _meet(self, asked: PreparedQuestion, keyed: Keyed | None, paid: list[Steps]) -> None:
@@ -219,16 +218,16 @@ class Asking:
             bars = self._bars(asked)
             if accuracy.nothing or meets(bars, accuracy):
                 break
-            if beyond(self._executor, analyst, parsed, accuracy):
-                raise BudgetExceeded(f"{few_rows(accuracy)}{self._for_free([asked])}")
+            if surely_exceeds(self._executor, analyst, parsed, accuracy):
+                raise BudgetExceeded(f"{few_rows(accuracy)}{self._free_hint([asked])}")
             try:
                 targets = targets_of(parsed, accuracy, self._known, self._gate(analyst))
             except BudgetExceeded as refused:
-                raise BudgetExceeded(f"{refused}{self._for_free([asked])}") from None
+                raise BudgetExceeded(f"{refused}{self._free_hint([asked])}") from None
             steps = next_steps(self._executor, analyst, targets, accuracy)
             width = float(sum(bar.errors.sum() for bar in bars))
             if not steps.steps or (all_parts and not width < narrowest):
-                # What a round has not made narrower, another will not.
+                # A round that narrowed nothing: another would not either.
                 break
             all_parts, narrowest = len(targets) > len(parsed.parts), width
             if self._measure(steps, parsed.text, None if keyed is None else keyed.part("round", place), [asked]):
@@ -237,50 +236,50 @@ class Asking:
                 break
 
     def _measure(self, steps: Steps, why: str, keyed: Keyed | None, batch: Sequence[PreparedQuestion]) -> bool:
-        """Take some steps. Whether something was paid: a repeated request is not."""
+        """Take some steps; returns whether they were paid for now: a repeated request is not."""
         paying = Paying(batch[0].analyst, keyed=keyed, error=batch[0].accuracy.error or None)
         try:
             return self._executor.measure(steps, why, paying)
         except BudgetExceeded as refused:
-            raise BudgetExceeded(f"{refused}{self._for_free(batch)}") from None
+            raise BudgetExceeded(f"{refused}{self._free_hint(batch)}") from None
 
-    def _certified(self, batch: Sequence[PreparedQuestion]) -> list[Intervals] | None:
-        """A batch answered by a model, all of it within the wanted error; None if that does not pay or is not so."""
+    def _certified_intervals(self, batch: Sequence[PreparedQuestion]) -> list[Intervals] | None:
+        """A batch answered by a model, all within the wanted error; None if no model is cheaper and good enough."""
         clear = [query for asked in batch if (query := asked.single) is not None]
         found = self._models.certify(clear, len(batch), batch[0].accuracy.target, batch[0].analyst)
         return None if found is None else found.bars
 
-    # What only looks is below.
+    # Methods that pay nothing.
 
-    def _used(self, key: str | None, analyst: str) -> bool:
+    def _is_used(self, key: str | None, analyst: str) -> bool:
         return key is not None and self.ledger.used(key, analyst=analyst)
 
-    def _kept(self, keyed: Keyed, analyst: str) -> list[UnlaidAnswer] | None:
-        """What was answered to a request when it came first under its key."""
+    def _kept_answers(self, keyed: Keyed, analyst: str) -> list[UnlaidAnswer] | None:
+        """The answers that were given when the request first came under its key."""
         kept = self.ledger.kept(keyed.key, table=self.table.name, analyst=analyst, body=keyed.body, older=keyed.older)
-        return None if kept is None else unpacked(kept)
+        return None if kept is None else unpack_answers(kept)
 
-    def _free(self, asked: PreparedQuestion) -> UnlaidAnswer | None:
-        """The answer if nothing need be paid for it, or nothing may be."""
+    def _free_answer(self, asked: PreparedQuestion) -> UnlaidAnswer | None:
+        """The answer if it costs nothing, or if nothing may be paid."""
         query = asked.single
         if query is not None and self._known.surely_unknown(query):
             return None
         bars = self._bars(asked)
         if meets(bars, asked.accuracy):
-            return self._unlaid(asked, self._shown(asked, bars))
+            return self._unlaid_answer(asked, self._lift(asked, bars))
         if asked.accuracy.nothing:
-            return self._guess(asked, bars) or self._unlaid(asked, self._shown(asked, bars))
+            return self._guess(asked, bars) or self._unlaid_answer(asked, self._lift(asked, bars))
         return None
 
-    def _for_free(self, batch: Sequence[PreparedQuestion]) -> str:
-        """What can be had without paying, as the end of a refusal."""
+    def _free_hint(self, batch: Sequence[PreparedQuestion]) -> str:
+        """The end of a refusal: which answer would be free."""
         error = max(float(bar.errors.max()) for asked in batch for bar in self._bars(asked))
         if error < inf:
             return f"\n    What is known answers it for free with error {error_text(error)}: ask without an error."
         queries = [query for asked in batch if (query := single(asked.parsed)) is not None]
         if any(self._models.guess(query) is not None for query in queries):
             return "\n    A model answers it for free, without any guarantee: ask without an error."
-        return "\n    Nothing that follows from earlier answers says more about it. What is known is listed for free."
+        return "\n    It does not follow from earlier answers, even roughly."
 
     def _guess(self, asked: PreparedQuestion, bars: Sequence[Intervals]) -> UnlaidAnswer | None:
         """A model's answer to a question about which nothing is known. It has no guarantee: its error is infinite."""
@@ -288,16 +287,16 @@ class Asking:
         value = None if query is None or bars[0].errors.min() < inf else self._models.guess(query)
         if value is None:
             return None
-        return self._unlaid(asked, [Intervals(np.array([round(value)]), np.array([inf]))], origin="model")
+        return self._unlaid_answer(asked, [Intervals(np.array([round(value)]), np.array([inf]))], origin="model")
 
     def _bars(self, asked: PreparedQuestion) -> list[Intervals]:
         joint = asked.joint(self.table.domain)
         return all_intervals(asked.parsed.parts, self._known, asked.accuracy.confidence, joint)
 
-    def _shown(self, asked: PreparedQuestion, bars: list[Intervals]) -> list[Intervals]:
-        return lifted(asked.parsed, bars, self.table.domain) if asked.nonnegative else bars
+    def _lift(self, asked: PreparedQuestion, bars: list[Intervals]) -> list[Intervals]:
+        return lift_negatives(asked.parsed, bars, self.table.domain) if asked.nonnegative else bars
 
-    def _unlaid(
+    def _unlaid_answer(
         self,
         asked: PreparedQuestion,
         bars: Sequence[Intervals],
@@ -306,7 +305,7 @@ class Asking:
         origin: Origin | None = None,
         cost: Event | None = None,
     ) -> UnlaidAnswer:
-        return unlaid(self._executor, asked, bars, paid, origin=origin, cost=cost)
+        return unlaid_answer(self._executor, asked, bars, paid, origin=origin, cost=cost)
 
     def _gate(self, analyst: str) -> Gate:
         return self._executor.gate(analyst)
@@ -316,9 +315,9 @@ class Asking:
         return self._executor.known
 
 
-# An answer of more numbers is tried without its groups, which do not change how it is written.
+# A longer answer is tried without its groups, which do not change how it is written.
 MOST_TRIED = 2**10
-# What may be released: all is there, or nothing.
+# Invented values and errors: all numbers are there, or none is.
 _TRIED = (((-1.5, 0.0, 7.0), (0.3, 1.0, inf)), ((nan,), (inf,)))
 _LEFT = Budget(1)
 
@@ -334,19 +333,19 @@ def rehearse(parsed: ParsedQuestion, domain: Domain) -> None:
     for values, errors in _TRIED:
         bar = Intervals(np.resize(values, size), np.resize(errors, size))
         try:
-            _say(parsed, bar, domain)
+            _write_down(parsed, bar, domain)
         except DiscreetError:
             raise
         except Exception as error:
             raise BadQuery(
-                f"the answer could not be written down ({type(error).__name__}), so nothing was asked. Ask with plain "
-                "names, or as SQL."
+                f"the answer could not be written down ({type(error).__name__}), so nothing was asked or charged. Use "
+                "simple names for the columns of the output, or ask in SQL."
             ) from None
 
 
-def _say(parsed: ParsedQuestion, bar: Intervals, domain: Domain) -> None:
+def _write_down(parsed: ParsedQuestion, bar: Intervals, domain: Domain) -> None:
     """Lay out an answer, show it as a text and as a page would, and encode all of it."""
-    value, error, columns = laid_out(parsed, [bar] * len(parsed.parts), domain)
+    value, error, columns = lay_out(parsed, [bar] * len(parsed.parts), domain)
     answer = Answer(value, error, 0.95, Nothing(), "", columns, remaining=_LEFT)
     shown = [list(columns.items()), str(answer), answer._repr_html_(), parsed.text]
     dumps(shown, ensure_ascii=False, default=float).encode()

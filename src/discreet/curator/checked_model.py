@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.event import Compose, Event, Gaussian, Nothing
-from discreet.curator.records import STEEPNESS, Session, together
+from discreet.curator.records import STEEPNESS, Session, compose_events
 from discreet.curator.release_run import RequestExecutor
 from discreet.curator.stakes import OPENING_REASON, Stake, Stakes
 from discreet.errors import BudgetExceeded
@@ -30,9 +30,9 @@ from discreet.plan.steps import Target, exact_sigma
 from discreet.query.linear import Linear
 from discreet.types import Columns
 
-# Hits may cost this share of what the lattice would, so that a model that turns out bad is soon left.
+# Hits may cost this share of what the lattice would, so that a bad model is soon abandoned.
 SHARE_FOR_HITS, MOST_HITS = 0.2, 16
-# A margin is never computed for less than this.
+# A margin is never computed for a lower confidence than this.
 LEAST_MARGIN_CONFIDENCE = 0.01
 # The most answers that passed their check and are remembered, in case they are asked for again.
 MOST_PASSED = 2**17
@@ -42,7 +42,7 @@ MOST_REFUTED = 2**10
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of a question put to the model: its answer, which passed; or the steps that were taken on a hit."""
+    """The outcome of a check: the model's answer, which passed; or the steps that were taken on a hit."""
 
     value: int
     error: float
@@ -52,14 +52,14 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certified:
-    """A model's answers to a batch, all of which are within one error at once."""
+    """A model's answers to a batch, all within one error at once."""
 
     values: tuple[int, ...]
     error: float
 
     @property
     def bars(self) -> list[Intervals]:
-        """The answers, each with the error of all."""
+        """The answers, each with the common error."""
         return [Intervals(np.array([float(value)]), np.array([self.error])) for value in self.values]
 
 
@@ -82,23 +82,23 @@ class Models:
         done = [*self._done, *self.stakes.opened]
         self._done.clear()
         self.stakes.opened.clear()
-        return together(done)
+        return compose_events(done)
 
     def ask(self, question: Linear, target: Target, why: str, analyst: str) -> Checked | None:
-        """The model's answer if it has one that passes; None if it is for the lattice."""
+        """The outcome of asking the model; None if the lattice must answer."""
         session = self.executor.session
         if session is None:
-            session = self._considered(question, target, analyst)
-        if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
+            session = self._consider(question, target, analyst)
+        if session is None or not self._serves(session, question, target) or not self._prices_coin(analyst, session):
             return None
         return self._check(session, question, why, analyst)
 
     def serves(self, question: Linear, target: Target, analyst: str) -> bool:
-        """Whether the model that there is would answer, without a look at any row."""
+        """Whether the current model would answer. Reads no row."""
         session = self.executor.session
-        if session is None or not self._serves(session, question, target) or not self._tossable(analyst, session):
+        if session is None or not self._serves(session, question, target) or not self._prices_coin(analyst, session):
             return False
-        return self.stakes.payable(session.coin, self._worst(session), analyst)
+        return self.stakes.payable(session.coin, self._largest_cost(session), analyst)
 
     def guess(self, question: Linear) -> float | None:
         """What the model says, unchecked; None if there is no model of these columns."""
@@ -119,10 +119,10 @@ class Models:
 
     # Deciding, and building.
 
-    def _considered(self, question: Linear, target: Target, analyst: str) -> Session | None:
+    def _consider(self, question: Linear, target: Target, analyst: str) -> Session | None:
         """Watch the questions; build a model when it pays. Nothing here depends on a row."""
         executor = self.executor
-        if not self._tossable(analyst) or not counts_rows(executor.table.domain, question):
+        if not self._prices_coin(analyst) or not counts_rows(executor.table.domain, question):
             return None
         self.stream.see(question)
         to_come = None if self.expected_questions is None else max(0, self.expected_questions - self.stream.asked)
@@ -136,11 +136,11 @@ class Models:
         """Whether a model can be built with what is left, and checked at least once."""
         columns = tuple(sorted(self.stream.columns))
         price = Gaussian(Fraction(1), Fraction(model_units(columns, self.executor.table.domain) / target.variance))
-        checks = (session.coin.opening, self._worst(session)) if session.hits_left else ()
+        checks = (session.coin.opening, self._largest_cost(session)) if session.hits_left else ()
         return self.executor.fits(Compose((*checks, price)), analyst)
 
-    def _tossable(self, analyst: str, session: Session | None = None) -> bool:
-        """Whether every cap over the analyst has a price for the coin: for any, or for that of a session."""
+    def _prices_coin(self, analyst: str, session: Session | None = None) -> bool:
+        """Whether every cap over the analyst can price a coin, or the coin of this session."""
         gates = [account.gate for account in self.executor.accounts(analyst)]
         try:
             return all(gate.kind == "renyi" and (session is None or gate.charge(session.coin.hit)) for gate in gates)
@@ -148,20 +148,20 @@ class Models:
             return False
 
     def _draft(self, target: Target, to_come: int | None, analyst: str) -> Session:
-        """A session for a target, with as many hits as are worth it; only a Rényi gate has a price for the coin."""
+        """A session for a target, with as many hits as pay off; none where the gate cannot price the coin."""
         count, asked = len(self.stream.columns), self.stream.asked
         lattice = lattice_units(count, self.stream.width, asked + (asked if to_come is None else to_come))
         hit = (STEEPNESS / normal_quantile(target.confidence)) ** 2
         hits = min(MOST_HITS, max(1, round(SHARE_FOR_HITS * lattice / hit)))
-        hits = hits if self._tossable(analyst) else 0
-        # The decimal that was written, not the double next to it.
+        hits = hits if self._prices_coin(analyst) else 0
+        # The decimal as it was written, not the nearest double.
         chance = Fraction(repr(target.confidence))
         return Session(Fraction(target.error), chance, self.executor.table.unit.contributions, hits, None)
 
     def _open(self, session: Session, target: Target, analyst: str) -> Session | None:
-        """Build a model. Whether it opens or is given up is recorded in the ledger, and it is not tried again.
+        """Build a model and open its session, or record that no model fits, so that it is not tried again.
 
-        What another process has opened meanwhile is the session, and not ours.
+        If another process has opened a session meanwhile, that one is returned.
         """
         built = self._run(build(self.executor.known, target, self.stream), analyst)
         found = replace(session, built=built)
@@ -171,7 +171,7 @@ class Models:
             self.executor.note(found, Nothing(), "a model for batches of questions", analyst=analyst)
         else:
             try:
-                # Closes the orders at which a pass is not free, before the first toss.
+                # The opening closes the orders at which a pass is not free, before the first toss.
                 self.executor.note(found, found.coin.opening, OPENING_REASON, analyst=analyst)
                 self._done.append(found.coin.opening)
             except BudgetExceeded:
@@ -180,12 +180,12 @@ class Models:
         return self.executor.session
 
     def _run(self, procedure: Procedure[Done], analyst: str) -> Done | None:
-        """What a procedure makes; None if the budget does not reach to its end."""
+        """The result of a procedure; None if the budget runs out before its end."""
 
         def answer(request: Request) -> Any:
-            heard = self.executor.answer(request, analyst=analyst)
+            result = self.executor.answer(request, analyst=analyst)
             self._done.append(request.event(self.executor.table.domain, self.executor.table.unit))
-            return heard
+            return result
 
         try:
             return run(procedure, answer)
@@ -206,7 +206,7 @@ class Models:
         return self._fitted[2]
 
     def _stamp(self, built: Built) -> int:
-        """Changes when something is learnt that the model is fitted to."""
+        """A number that changes when a residual changes that the model is fitted to."""
         every = combinations(built.columns, min(3, len(built.columns)))
         scopes: list[Columns] = list(built.scopes if built.kind == "tree" else every)
         scopes += [(name,) for name in built.columns]
@@ -223,14 +223,14 @@ class Models:
         passed = self._passed.get(check)
         if passed is not None:
             return Checked(passed, float(session.error))
-        # Before anything is staked: a source that is away must cost nothing.
+        # Before anything is staked: a source that cannot be reached must cost nothing.
         self.executor.touch()
-        stake = self._held(session, question, analyst)
+        stake = self._take_stake(session, question, analyst)
         if stake is None:
             return None
         expected = max(0, round(model.answer(question)))
         with self.executor.reading():
-            # A source that fails is no toss.
+            # If the source fails here, no coin was tossed.
             exact = self.executor.table.evaluate(question)
             self.stakes.begin(analyst)
             passed_now = not session.coin.toss(exact, expected)
@@ -243,9 +243,9 @@ class Models:
         steps = self._hit(session, question, why, analyst, stake)
         return Checked(expected, float(session.error), steps, self._hit_event(session, steps))
 
-    def _held(self, session: Session, question: Linear, analyst: str) -> Stake | None:
-        """What is set aside for the next hit: without it no coin is tossed, for a hit must be paid."""
-        price, event = self._worst(session), self._hit_event(session, self._surely(session, question))
+    def _take_stake(self, session: Session, question: Linear, analyst: str) -> Stake | None:
+        """The stake for the next hit; None if it cannot be set aside, and then no coin is tossed."""
+        price, event = self._largest_cost(session), self._hit_event(session, self._covered_steps(session, question))
         for account in self.executor.accounts(analyst):
             if not all(map(le, account.gate.charge(event), account.gate.charge_parts(price))):
                 return None
@@ -254,16 +254,16 @@ class Models:
     def _hit_event(self, session: Session, steps: Steps) -> Event:
         return Compose((session.coin.hit, steps.event(self.executor.table.domain, self.executor.table.unit)))
 
-    def _worst(self, session: Session) -> Event:
-        """What a hit and the measurement after it may cost: a count is always affordable then."""
-        sigma = self._directly(session, Linear([])).sigma
+    def _largest_cost(self, session: Session) -> Event:
+        """The most that a hit and the measurement after it may cost."""
+        sigma = self._direct_step(session, Linear([])).sigma
         return Compose((session.coin.hit, Gaussian(sigma, Fraction(session.rows) ** 2)))
 
-    def _surely(self, session: Session, question: Linear) -> Steps:
+    def _covered_steps(self, session: Session, question: Linear) -> Steps:
         """The measurement after a hit that its stake always pays."""
-        return Steps((self._directly(session, question),))
+        return Steps((self._direct_step(session, question),))
 
-    def _directly(self, session: Session, question: Linear) -> GaussianQuery:
+    def _direct_step(self, session: Session, question: Linear) -> GaussianQuery:
         sigma = exact_sigma(Target(float(session.error), session.after_hit))
         return GaussianQuery(question, sigma, float(session.rows**2 / sigma**2))
 
@@ -272,18 +272,18 @@ class Models:
         target = Target(float(session.error), session.after_hit)
         steps = plan_steps([(question, target)], self.executor.known)
         if not steps.steps or not self.executor.fits(self._hit_event(session, steps), analyst):
-            steps = self._surely(session, question)
+            steps = self._covered_steps(session, question)
         try:
             self.executor.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
         except BudgetExceeded:
-            steps = self._surely(session, question)
+            steps = self._covered_steps(session, question)
             self.executor.measure_after_hit(steps, session, why, analyst=analyst, hold=stake.number)
         self.stakes.close(analyst)
         self._learn(question, analyst)
         return steps
 
     def _learn(self, question: Linear, analyst: str) -> None:
-        """Let what a tree is most wrong about among the columns of a failed check join it."""
+        """Add to a tree the marginal, among the columns of a failed check, on which it is most wrong."""
         session = self.executor.session
         built = None if session is None else session.built
         model = None if built is None else self._model(built)
@@ -306,14 +306,14 @@ class Models:
         """A model's answers to a whole batch, if one noisy maximum of their errors says that all are good enough.
 
         It is tried only where a model could answer all questions, some are not known, and the lattice is expected to
-        cost far more.
+        cost much more.
         """
         units = self._units_without_model(questions, asked)
         built = None if units is None else self._built_for(questions, target, units, analyst)
         if built is None:
             return None
         expected = tuple(max(0, round(value)) for value in self._model(built).answers(questions).tolist())
-        # What was not good enough is not checked again until more is known.
+        # A batch that failed is not checked again until more is known.
         check = hash((tuple(questions), target, expected))
         if self._refuted.get(check) == self.executor.known.version:
             return None
@@ -359,11 +359,11 @@ class Models:
         # The noise is below −t as often as above t, so a bound on one side may fail twice as often on both.
         margin = gaussian_half_width(sigma, max(2 * target.confidence - 1, LEAST_MARGIN_CONFIDENCE))
         try:
-            heard = self.executor.answer(request, analyst=analyst)
+            largest = self.executor.answer(request, analyst=analyst)
         finally:
             self.executor.forget_sealed()
         self._done.append(event)
-        return max(0.0, heard + margin)
+        return max(0.0, largest + margin)
 
     def _built_for(self, questions: Sequence[Linear], target: Target, units: float, analyst: str) -> Built | None:
         session, scope = self.executor.session, sorted({name for each in questions for name in each.scope})

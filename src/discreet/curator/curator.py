@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, overload
 
 from discreet.answer import Answer
-from discreet.curator.answers import Asking, laid, rehearse
+from discreet.curator.answers import Asking, answer_of, rehearse
 from discreet.curator.checked_model import Models
-from discreet.curator.explanation import Free, Plan, explained, free_now
+from discreet.curator.explanation import Free, Plan, explain, free_now
 from discreet.curator.question import (
     Askable,
     PreparedQuestion,
@@ -34,7 +34,7 @@ from discreet.numeric import Number, confidence_of, text, whole
 from discreet.release.task import AUTO, ReleasePlan, Wanted, limits_of
 from discreet.source.table import Table
 
-# A larger question is not answered on the thread that serves everybody.
+# A question of more numbers is not answered on the event loop of a server.
 FAST_PATH_NUMBERS = 500
 
 
@@ -87,7 +87,7 @@ class Curator(Asking):
             self._executor.watch.open(budget, self.analyst)
             self._executor.known = estimator_for(self._gate(self.analyst).kind, table.domain, table.unit)
             with self._executor.turn():
-                self._executor.tell_total()
+                self._executor.read_public_total()
         except BaseException:
             self.close()
             raise
@@ -111,9 +111,9 @@ class Curator(Asking):
         with `joint` all of them together. `nonnegative` lifts to zero what is below it and cannot be, say a count; then
         parts may not add up to the whole. `key` makes the request safe to repeat (see Ledger.spend).
 
-        Raises BudgetExceeded, and spends nothing, if it costs more than is left; a mean may have paid for looks at
-        how many rows it is of (at most 3 hundredths of the budget in squared mu, 6 of epsilon where delta is 0), and
-        the sentence says how much.
+        Raises BudgetExceeded, and spends nothing, if it costs more than is left. Only a mean may then have paid for
+        counts of its rows (at most 3 % of the budget in squared mu, 6 % of epsilon where delta is 0); the message says
+        how much.
         """
         found = self.look(
             self.prepare(
@@ -141,7 +141,7 @@ class Curator(Asking):
         analyst: str | None = None,
         key: str | None = None,
     ) -> PreparedQuestion:
-        """A question, parsed and checked once, for `look` and `pay`; what is asked is what `ask` takes."""
+        """A question, parsed and checked once, for `look` and `pay`. The parameters are those of `ask`."""
         parsed = read_question(question, self.table.domain, self.table.name)
         accuracy = read_accuracy(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         who = self.analyst if analyst is None else text("analyst", analyst)
@@ -150,17 +150,17 @@ class Curator(Asking):
     def look(self, asked: PreparedQuestion, *, wait: bool = True) -> Answer | Unpaid:
         """The answer if it is known, or was given under its key; otherwise what `pay` takes. Spends nothing.
 
-        A server looks first, on the thread that serves everybody; so without `wait` it does not look where that would
-        take longer: where others have to be waited for, or where there are many numbers.
+        A server calls it first, on its event loop, without `wait`: then it does not try where that could take long,
+        because another thread holds the lock or the answer has many numbers.
         """
         executor = self._executor
-        if self._used(asked.key, asked.analyst):
+        if self._is_used(asked.key, asked.analyst):
             assert asked.keyed is not None, "what was used is a key"
-            # A caller who waits also sees that the table is still the one that was asked.
+            # A caller who waits also checks that the table has not changed.
             with executor.looking() if wait else nullcontext():
-                kept = self._kept(asked.keyed, asked.analyst)
+                kept = self._kept_answers(asked.keyed, asked.analyst)
             # Paid for, and not yet answered: the caller waits for it.
-            return Unpaid(asked) if kept is None else laid(executor, asked, kept[0])
+            return Unpaid(asked) if kept is None else answer_of(executor, asked, kept[0])
         if wait:
             with executor.looking():
                 return self._known_or_unpaid(asked)
@@ -173,8 +173,8 @@ class Curator(Asking):
             executor.knowing.release()
 
     def _known_or_unpaid(self, asked: PreparedQuestion) -> Answer | Unpaid:
-        found = self._free(asked)
-        return Unpaid(asked, self._known.version) if found is None else laid(self._executor, asked, found)
+        found = self._free_answer(asked)
+        return Unpaid(asked, self._known.version) if found is None else answer_of(self._executor, asked, found)
 
     def pay(self, unpaid: Unpaid) -> Answer:
         """The answer to a question that was not known: paid for now, unless another request has paid meanwhile."""
@@ -183,12 +183,12 @@ class Curator(Asking):
 
         def answered() -> list[UnlaidAnswer]:
             # Another request may have paid for it while this one waited for its turn.
-            known = None if unpaid.version == self._known.version else self._free(asked)
-            return [self._paid(asked) if known is None else known]
+            known = None if unpaid.version == self._known.version else self._free_answer(asked)
+            return [self._pay_for(asked) if known is None else known]
 
         with self._executor.turn():
-            (found,) = self._once(request, asked.analyst, answered)
-            return laid(self._executor, asked, found)
+            (found,) = self._answer_once(request, asked.analyst, answered)
+            return answer_of(self._executor, asked, found)
 
     def ask_many(
         self,
@@ -201,7 +201,7 @@ class Curator(Asking):
     ) -> list[Answer]:
         """The answers to several questions, planned together and paid at once: cheaper than one after the other.
 
-        Where a model is far cheaper, it answers, and one noisy maximum of its errors on this batch certifies that all
+        Where a model is much cheaper, it answers, and one noisy maximum of its errors on this batch certifies that all
         are good enough; then all errors hold together.
         """
         every = read_questions(questions, self.table.domain, self.table.name)
@@ -212,8 +212,8 @@ class Curator(Asking):
         for parsed in every:
             rehearse(parsed, self.table.domain)
         with self._executor.turn():
-            found = self._once(request, who, lambda: self._paid_together(batch, request))
-            return [laid(self._executor, asked, each) for asked, each in zip(batch, found, strict=True)]
+            found = self._answer_once(request, who, lambda: self._pay_together(batch, request))
+            return [answer_of(self._executor, asked, each) for asked, each in zip(batch, found, strict=True)]
 
     # fmt: off
     @overload
@@ -239,13 +239,13 @@ class Curator(Asking):
         """What a question would cost, before paying: reads no row and spends nothing.
 
         With a `budget` it is the plan of a release (see `release`): what each method would do with a workload. If
-        nothing is known of the number of rows, say about how many there are (`rows`).
+        the number of rows is not known, give an estimate (`rows`).
         """
         if budget is not None:
             return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
         asked = self.prepare(question, error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._executor.looking():
-            return explained(self._executor, self._models, asked)
+            return explain(self._executor, self._models, asked)
 
     def release(
         self,
@@ -264,8 +264,8 @@ class Curator(Asking):
         The workload is `dp.marginals(domain, 3)`, a list of marginals, questions or columns, or a dict of how much each
         matters. What is known is used first; what is measured for it is known afterwards. The `method` is the one
         with the best forecast (see `plan`) among those that take at most `seconds` of a processor and `memory` bytes.
-        All of the `budget` is used; without one, all that is left. `key` makes it safe to repeat, and `tell` hears how
-        much is done, from 0 to 1.
+        All of the `budget` is used; without one, all that is left. `key` makes it safe to repeat, and `tell` is
+        called with the progress, from 0 to 1.
 
         Raises BudgetExceeded or TooLarge, and spends nothing, if it does not fit.
         """
@@ -274,7 +274,7 @@ class Curator(Asking):
         return self._releasing.release(workload, given, method, limits_of(seconds, memory), who, key, tell)
 
     def _transact(self, payment: Payment, measure: Callable[[], Result], codec: Codec[Result]) -> Transacted[Result]:
-        """A transaction about this table that is not a question, say of k-means: in this desk's turn and quantum."""
+        """A transaction about this table that is not a question, say k-means, under this curator's lock and quantum."""
         return self._executor.other(payment, measure, codec)
 
     @property

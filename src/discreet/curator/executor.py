@@ -49,12 +49,12 @@ from discreet.schema.unit import Identity
 from discreet.source.query_sensitivity import sensitivity_of
 from discreet.source.table import Table
 
-# Seconds for which a look relies on the last check of the source; a payment checks it again.
+# Seconds for which known answers rely on the last check of the source; a payment checks it again.
 LOOK_AGAIN = 1.0
 
 
 class Watch:
-    """A table and its ledger: bound when it is first needed, and compared from then on."""
+    """Binds a table in its ledger when it is first needed, and compares the two from then on."""
 
     def __init__(self, table: Table, ledger: Ledger, prints: Prints) -> None:
         self._table, self._ledger, self._prints = table, ledger, prints
@@ -63,7 +63,7 @@ class Watch:
         self._since, self._looked = 0, 0.0
 
     def open(self, budget: Budget | None, analyst: str) -> None:
-        """Bind the table and cap it, together with those that share people with it; refuse what would be refused."""
+        """Bind the table and cap it, together with those that share people with it; raise what a spend would."""
         self.bind()
         if budget is not None:
             self._ledger.cap(budget, tables=self._ledger.sharing(self._table.name))
@@ -163,20 +163,20 @@ class Executor:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """While rows are read: others may look at what is known, and how long it takes says nothing.
+        """While rows are read: known answers are given to others, and the time is padded.
 
-        It takes one quantum, or two, four, eight … of them: what can be learnt from a clock is at most which.
+        It takes one quantum, or two, four, eight … of them: a clock reveals at most which of these.
         """
         begun = monotonic()
-        with self._aside():
+        with self._unlocked():
             try:
                 yield
             finally:
                 sleep(left_of(begun, self._quantum))
 
     @contextmanager
-    def _aside(self) -> Iterator[None]:
-        """While we wait for the source, others may look at what is known."""
+    def _unlocked(self) -> Iterator[None]:
+        """Release the lock on what is known while we wait for the source."""
         try:
             self.knowing.release()
             held = True
@@ -206,7 +206,7 @@ class Executor:
             self._seen = entry.sequence
 
     def known_at(self, sequence: int) -> Estimator:
-        """What was known after an entry of the ledger: ours to change."""
+        """A new estimator with what was known after an entry of the ledger."""
         known = type(self.known).nothing(self.table.domain, self.table.unit)
         for entry in self.ledger.entries():
             if entry.sequence > sequence:
@@ -217,7 +217,7 @@ class Executor:
         return known
 
     def begin(self, why: str, paying: Paying) -> Transacted[Released]:
-        """Say that a release begins. Of a repeated one the number and the time are those of the first."""
+        """Record that a release begins. A repeated one gets the number and the time of the first."""
         return self.transact(
             self._payment(_FREE, why, paying), lambda: Released((), _NO_NUMBERS, "release"), touches=False
         )
@@ -234,21 +234,21 @@ class Executor:
         touches: bool = True,
         change: Callable[[Session | None], Session | None] | None = None,
     ) -> Transacted[Released]:
-        """Pay, read, release, record, know: one transaction of this table, whose turn it is.
+        """Pay, read, release, record, know: one transaction, by the thread that holds the turn.
 
-        `change` says what it makes of the session that there is when it is recorded; None leaves it as it is.
+        `change` maps the session at the time of recording to the new one; None leaves it as it is.
         """
         codec, settle = self._codec, None
         if change is not None:
             # Another process may begin or change a session at any time: the record must follow from the last one.
-            settle = self._settled
+            settle = self._last_entry
             codec = codec._replace(
                 to_record=lambda released: self.record_of(replace(released, session=change(self.session)))
             )
         return transact(self.ledger, payment, measure, codec, self._access(touches), settle=settle)
 
     def other(self, payment: Payment, measure: Callable[[], Result], codec: Codec[Result]) -> Transacted[Result]:
-        """A transaction of another kind about this table, in its turn and its quantum, say of k-means."""
+        """A transaction of another kind about this table, say k-means, under its turn and its quantum."""
         with self.turn():
             return transact(self.ledger, payment, measure, codec, self._access())
 
@@ -259,7 +259,7 @@ class Executor:
     def _codec(self) -> Codec[Released]:
         return Codec(RECORD_KINDS, self.record_of, lambda record: released_of(record, self._prints))
 
-    def _settled(self) -> int:
+    def _last_entry(self) -> int:
         self.refresh()
         return self._seen
 
@@ -274,24 +274,26 @@ class Executor:
     def measure(self, steps: Steps, why: str, paying: Paying) -> bool:
         """Measure some steps; returns whether they were paid for now: a repeated request is not."""
         event = steps.event(self.table.domain, self.table.unit)
-        # Built before paying: what cannot be drawn must not be charged.
+        # Built before paying: noise that cannot be drawn must not be charged.
         mechanisms = self._mechanisms(steps)
-        return not self.transact(self._payment(event, why, paying), partial(self._taken, steps, mechanisms)).repeated
+        return not self.transact(
+            self._payment(event, why, paying), partial(self._take_steps, steps, mechanisms)
+        ).repeated
 
     def touch(self) -> None:
         """Check before paying that the rows can be read."""
-        with self._aside():
+        with self._unlocked():
             self.table.touch()
 
     def measure_after_hit(self, steps: Steps, session: Session, why: str, *, analyst: str, hold: int) -> None:
-        """Pay for a hit of a session, from its stake, and for the steps that the model did not save."""
+        """Pay for a hit of a session, from its stake, and for the measurement after it."""
         mechanisms = self._mechanisms(steps)
         event = Compose((session.coin.hit, steps.event(self.table.domain, self.table.unit)))
-        # An owner who closes a stake pays it.
+        # If the owner has closed the stake, it was paid then.
         held = hold if hold in self.ledger.holds else None
 
         def taken() -> Released:
-            return replace(self._taken(steps, mechanisms), kind="hit")
+            return replace(self._take_steps(steps, mechanisms), kind="hit")
 
         payment = self._payment(event, why, Paying(analyst, held))
         self.transact(payment, taken, touches=False, change=session.after_one)
@@ -312,15 +314,15 @@ class Executor:
     def _mechanisms(self, steps: Steps) -> list[Mechanism[NDArray[np.int64]]]:
         return [mechanism_of(step, self.table) for step in steps.steps]
 
-    def _taken(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> Released:
+    def _take_steps(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> Released:
         # All from one state of the table, and no noise before all was read.
         with self.table.snapshot():
             exact = [self.table.evaluate(measured(step)) for step in steps.steps]
         numbers = [mechanism.release(one) for mechanism, one in zip(mechanisms, exact, strict=True)]
         return Released(steps.steps, np.concatenate(numbers))
 
-    def tell_total(self) -> None:
-        """The number of rows, where no person can move it: it is public, and is read once."""
+    def read_public_total(self) -> None:
+        """Read and record the number of rows, once, where no person can change it: then it is public."""
         total = Linear([Product(())])
         moves = sensitivity_of(total, self.table.domain, self.table.unit)
         if moves.l1 > 0 or self.known.lattice.block(()).version:
@@ -331,7 +333,7 @@ class Executor:
 
         self.transact(self._payment(_FREE, "the number of rows, which is public", Paying(ANYONE)), counted)
 
-    # What only looks is below.
+    # Methods that pay nothing.
 
     def accounts(self, analyst: str) -> list[Balance]:
         """The accounts that a spend must fit."""

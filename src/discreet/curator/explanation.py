@@ -30,7 +30,7 @@ class Plan:
 
     `cost` is what would be done to the table, `price` what that alone would cost as an epsilon at the table's delta,
     and `fits` whether that is still there. `error` is the half-width that was asked for, or the best one for
-    the price. `note` says what the plan cannot know yet; `pieces` of the lattice would be topped up.
+    the price. `note` says what the plan cannot know yet; `pieces` is how many residuals would be topped up.
     """
 
     question: str
@@ -49,23 +49,23 @@ class Plan:
         return isinstance(self.cost, Nothing)
 
     def __str__(self) -> str:
-        """One sentence for each thing that matters."""
+        """The error and how it is reached, the price, and the note."""
         how = {
             "known": "it is known: free",
-            "measured": "pieces of the lattice are topped up",
+            "measured": "residuals of the marginals are topped up",
             "direct": "the numbers are measured by themselves",
             "model": "a model answers, and is checked: free if it passes",
-            "mixed": "some pieces of the lattice are topped up and some numbers are measured by themselves",
+            "mixed": "some residuals are topped up and some numbers are measured by themselves",
         }[self.origin]
         lines = [f"± {error_text(self.error)} ({100 * self.confidence:g} %): {how}."]
         if not self.free:
-            detail = "" if not self.pieces else ", 1 piece" if self.pieces == 1 else f", {self.pieces} pieces"
+            detail = "" if not self.pieces else ", 1 residual" if self.pieces == 1 else f", {self.pieces} residuals"
             room = "" if self.fits else " That is more than is left."
             lines.append(f"Price: {self.price}{detail}.{room}")
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def explained(executor: Executor, models: Models, question: PreparedQuestion) -> Plan:
+def explain(executor: Executor, models: Models, question: PreparedQuestion) -> Plan:
     """What would be done for a question now."""
     parsed, accuracy, analyst = question.parsed, question.accuracy, question.analyst
     joint = question.joint(executor.table.domain)
@@ -84,7 +84,7 @@ def explained(executor: Executor, models: Models, question: PreparedQuestion) ->
         error = accuracy.error or max(target.error for _, target in asked)
     note = ""
     if any(part.values is not None for part in parsed.parts) and steps.steps:
-        note = "The price of a mean depends on how many rows have a value; this is the next step towards it."
+        note = "The price of a mean depends on how many rows have a value; this is the price of the next step only."
     price, fits = as_budget(gate, gate.charge(event)), executor.fits(event, analyst)
     pieces = sum(len(step.measurement.pieces) for step in steps.steps if isinstance(step, GaussianResiduals))
     return Plan(parsed.text, float(error), accuracy.confidence, steps.origin, event, price, fits, note, pieces)
@@ -95,7 +95,7 @@ def _model_plan(executor: Executor, analyst: str, parsed: ParsedQuestion, accura
     session, gate = executor.session, executor.gate(analyst)
     assert session is not None, "a model that serves has a session"
     hit = as_budget(gate, gate.charge(session.coin.hit), executor.balance(analyst).room)
-    note = f"Should the check fail, it is measured, and costs {hit} more than that."
+    note = f"If the check fails, the answer is measured, which costs {hit} more."
     free = as_budget(gate, gate.nothing)
     return Plan(parsed.text, float(session.error), accuracy.confidence, "model", Nothing(), free, True, note)
 

@@ -70,8 +70,8 @@ class Part:
         return weight is None or weight.range(domain)[0] >= 0
 
 
-# Parsing takes time before anything is paid. So a batch has at most so many letters, where each question counts as so
-# many more; and its weights take at most so much room, in numbers.
+# Parsing takes time before anything is paid, so a batch is limited: the letters of all its questions, the letters that
+# each question counts as besides, and the numbers that its weights hold.
 _MOST_LETTERS, _TEXT, _QUERY, _MOST_ROOM = 2**16, 32, 4, 2**21
 # Texts and what they ask, in numbers of eight bytes: 32 MB.
 _READ: "LruCache[tuple[str, ById[Domain], str], ParsedQuestion]" = LruCache(2**22)
@@ -88,7 +88,7 @@ class ParsedQuestion:
 
     @property
     def chosen(self) -> bool:
-        """Whether rows of the answer are chosen by looking at the numbers, so that all bars must hold together."""
+        """Whether the numbers decide which rows are shown, so that all intervals must hold together."""
         return self.select is not None and (self.select.limit is not None or self.select.having != everyone)
 
     def size(self, domain: Domain) -> int:
@@ -98,7 +98,7 @@ class ParsedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """An error and how often it must hold; or a price; or neither, which is what is known."""
+    """An error and how often it must hold; or a price; or neither: answer from what is known."""
 
     error: float | None
     confidence: float
@@ -116,14 +116,14 @@ class Accuracy:
         return Target(inf if self.error is None else self.error, self.confidence)
 
     def joint_of(self, parsed: ParsedQuestion, domain: Domain) -> int:
-        """How many bars must hold together: those of all cells, if so wished or if the numbers choose the rows."""
+        """How many intervals must hold together: all if `joint`, or if the numbers decide which rows are shown."""
         if not (self.joint or parsed.chosen):
             return 1
         return parsed.size(domain)
 
 
 class Keyed(NamedTuple):
-    """A key, the request that it is bound to, and the bytes by which older versions knew the same request."""
+    """A key, the request that it is bound to, and the bytes of the same request in older versions."""
 
     key: str
     body: bytes
@@ -138,7 +138,7 @@ class Keyed(NamedTuple):
 class PreparedQuestion:
     """What is asked, how good the answer must be, who asks, and the key if there is one: made once, and passed on.
 
-    `nonnegative` lifts to zero what is below it and cannot be.
+    `nonnegative` lifts negative estimates of numbers that cannot be negative to zero.
     """
 
     parsed: ParsedQuestion
@@ -149,14 +149,14 @@ class PreparedQuestion:
 
     @cached_property
     def keyed(self) -> Keyed | None:
-        """What the key is bound to: written when it is first needed, for of many weights that takes long."""
+        """The key and the request that it is bound to. Made when first needed: with many weights it takes long."""
         if self.key is None:
             return None
         return keyed(self.key, "ask", [self.parsed], self.accuracy, nonnegative=self.nonnegative)
 
     @property
     def single(self) -> Linear | None:
-        """The query that a model might answer: one number, for an error that holds by itself; None of any other."""
+        """The query that a model might answer: one number, with an error that holds by itself; None for any other."""
         return None if self.accuracy.error is None or self.accuracy.joint else single(self.parsed)
 
     def joint(self, domain: Domain) -> int:
@@ -165,7 +165,7 @@ class PreparedQuestion:
 
 
 class Unpaid(NamedTuple):
-    """A question that was not known when what is known had this `version`; `looked` says whether anybody looked."""
+    """A question that was not known at this `version` of the estimator; `looked` says whether that was checked."""
 
     asked: PreparedQuestion
     version: int = -1
@@ -173,7 +173,7 @@ class Unpaid(NamedTuple):
 
 
 def single(parsed: ParsedQuestion) -> Linear | None:
-    """The query of a question that is one number and not a mean; None of any other."""
+    """The query of a question that is one number and not a mean; None for any other."""
     if len(parsed.parts) != 1 or parsed.group or parsed.chosen or parsed.parts[0].values is not None:
         return None
     total = parsed.parts[0].total
@@ -226,16 +226,16 @@ def read_questions(questions: Iterable[Askable], domain: Domain, table: str) -> 
             require_numbers(numbers, MOST_ANSWER_ROWS if len(batch) == 1 else MOST_ANSWER_NUMBERS)
             weights += sum(room_of(question) for part in batch[-1].parts for question in part.questions)
             if weights > _MOST_ROOM and len(batch) > 1:
-                raise _too_much(f"{len(batch)} questions with weights for so many cells")
+                raise _too_much(f"{len(batch)} questions with this many weights")
     return batch
 
 
 def _too_much(what: str) -> TooLarge:
-    return TooLarge(f"{what} are too many together. Nothing was measured for them. Ask in several batches.")
+    return TooLarge(f"{what} are too much for one batch. Nothing was measured. Ask in several batches.")
 
 
 def _read_text(text: str, domain: Domain, table: str) -> ParsedQuestion:
-    """SQL, or a condition as after WHERE. The same texts come back, so what they say is kept for a while."""
+    """SQL, or a condition as after WHERE. Parsed texts are cached, because the same ones come again."""
     key = text, ById(domain), table
     found = _READ.get(key)
     if found is None:
@@ -258,7 +258,7 @@ def _counted(table: str, where: Predicate) -> Select:
 
 
 def _of_select(select: Select, domain: Domain, text: str) -> ParsedQuestion:
-    # All that could fail once it is paid for fails here.
+    # Everything that could fail after the payment must fail here.
     check_statement(select, domain)
     questions = zip(select.aggregates, select.questions(domain), strict=True)
     parts = tuple(_part(aggregate, question, domain) for aggregate, question in questions)
@@ -289,7 +289,7 @@ def read_accuracy(*, error: Number | None, confidence: Number, epsilon: Number |
     try:
         return _read(error, confidence, epsilon, bool(joint))
     except TypeError:
-        # What cannot be hashed is no number: it is refused with a sentence.
+        # A value that cannot be hashed is not a number: the check refuses it.
         return _checked(error, confidence, epsilon, bool(joint))
 
 
@@ -335,9 +335,7 @@ def _layout(parsed: ParsedQuestion, condition: Callable[[Predicate], Any]) -> An
     return [list(select.group), items, condition(select.having), order, select.limit]
 
 
-def laid_out(
-    parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain
-) -> tuple[Any, Any, dict[str, list[Any]]]:
+def lay_out(parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain) -> tuple[Any, Any, dict[str, list[Any]]]:
     """The value, the error, and the answer as a table."""
     if parsed.select is None:
         (bar,) = bars

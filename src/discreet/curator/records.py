@@ -40,7 +40,7 @@ from discreet.query.residual import Measurement, Residual
 from discreet.schema.domain import Domain, column_print
 from discreet.source.table import Table
 
-# The log-odds of a check fall by so much from an answer that is right to one that is off by the whole error.
+# By this much the log-odds of a check fall from a right answer to one that is off by the whole error.
 STEEPNESS = 34
 # Of the failures that are allowed, this share is for answers that pass the check, the rest for those measured on a hit.
 PASSED = Fraction(9, 10)
@@ -117,8 +117,8 @@ def session_from_plain(plain: Any) -> Session:
     return Session(Fraction(plain["error"]), Fraction(plain["confidence"]), plain["rows"], plain["hits_left"], built)
 
 
-# What a record is of: steps that were taken; a number that a procedure heard; a session that begins, changes or ends;
-# steps that were taken because a model failed its check; a release that begins.
+# What a record is of: steps that were taken; a number released to a procedure; a session that begins, changes or ends;
+# steps that were taken because a model failed its check; a release that begins. The names are stored: never change one.
 RecordKind = Literal["steps", "heard", "session", "hit", "release"]
 RECORD_KINDS: tuple[str, ...] = get_args(RecordKind)
 
@@ -134,7 +134,7 @@ class Released:
 
 
 class Prints(dict[str, str]):
-    """Of each column a few letters that tell it from other columns, made when first needed."""
+    """A short hash of each column's declaration, made when first needed."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
@@ -241,12 +241,12 @@ def _compare(prints: Prints, recorded: Mapping[str, str]) -> None:
     for name, print_ in recorded.items():
         if prints[name] != print_:
             raise BadSchema(
-                f'column "{name}" is declared otherwise than when the ledger\'s answers about it were measured. '
+                f'column "{name}" is not declared as it was when the ledger\'s answers about it were measured. '
                 "Declare it as it was, or declare a new version of the table (version: 2): what was spent stays spent."
             )
 
 
-def together(events: Sequence[Event]) -> Event:
+def compose_events(events: Sequence[Event]) -> Event:
     """Several events as one."""
     some = tuple(event for event in events if not isinstance(event, Nothing))
     return some[0] if len(some) == 1 else Compose(some) if some else Nothing()
@@ -265,7 +265,7 @@ class UnlaidAnswer(NamedTuple):
     price: float
 
 
-def packed(answers: Sequence[UnlaidAnswer]) -> bytes:
+def pack_answers(answers: Sequence[UnlaidAnswer]) -> bytes:
     """Answers, for the ledger."""
     header = [
         {
@@ -281,8 +281,8 @@ def packed(answers: Sequence[UnlaidAnswer]) -> bytes:
     return Record("answers", {"answers": header}, b"".join(each.astype("<f8").tobytes() for each in numbers)).to_bytes()
 
 
-def unpacked(kept: bytes) -> list[UnlaidAnswer]:
-    """What was answered when the request came first."""
+def unpack_answers(kept: bytes) -> list[UnlaidAnswer]:
+    """The answers that were packed."""
     record = record_of(kept)
     if record is None or record.kind != "answers":
         raise LedgerDamaged("an answer is kept in a form that this version does not know. Upgrade discreet.")
@@ -299,12 +299,12 @@ def unpacked(kept: bytes) -> list[UnlaidAnswer]:
     return answers
 
 
-# Another unit multiplies a price by two at least; what else may differ from version to version is rounding.
+# Another unit multiplies a price by at least two; smaller differences between versions are rounding.
 _MORE = 1.5
 
 
 def _plain(step: Step, domain: Domain) -> bool:
-    """Whether a step is of pieces or of a count: what one person moves of them follows from the unit alone."""
+    """Whether a step measures residuals or counts: their sensitivity follows from the unit alone."""
     if isinstance(step, GaussianQuery) and isinstance(step.question, Linear):
         return counts_rows(domain, step.question)
     return isinstance(step, GaussianResiduals)

@@ -12,7 +12,7 @@ from discreet.accounting.event import Nothing
 from discreet.accounting.filter import Ticks
 from discreet.answer import Answer
 from discreet.curator.accuracy import separate_mean_intervals
-from discreet.curator.question import Askable, Part, laid_out, read_accuracy, read_question
+from discreet.curator.question import Askable, Part, lay_out, read_accuracy, read_question
 from discreet.curator.release_basis import Fitted
 from discreet.errors import BadQuery, TooLarge
 from discreet.estimate.estimator import Estimator, normal_quantile
@@ -102,9 +102,9 @@ class Release:
     def answer(self, question: Askable, *, confidence: Number = 0.95) -> Answer:
         """What the model says of a question: SQL, a condition as after WHERE, a predicate, or a query object.
 
-        The error is guaranteed (`origin` is "bounded") where the question follows from what was measured: the true
-        answer is as far from the model's as that says, or nearer, with this probability. Elsewhere it is an estimate
-        ("estimated"). `Curator.ask` answers what was measured with a smaller error, which does not fit the rows.
+        The error is guaranteed (`origin` is "bounded") where the question follows from what was measured: the
+        true answer is within it of the model's with this probability. Elsewhere it is an estimate ("estimated").
+        `Curator.ask` answers what was measured with a smaller error, which does not fit the rows.
         Each error holds by itself; where HAVING or LIMIT choose rows, all of them together.
         """
         accuracy = read_accuracy(error=None, confidence=confidence, epsilon=None, joint=False)
@@ -112,15 +112,15 @@ class Release:
         self._require([name for part in parsed.parts for each in part.questions for name in each.scope])
         joint = accuracy.joint_of(parsed, self.schema.domain)
         parts = [self._part(part, accuracy.confidence, joint) for part in parsed.parts]
-        value, error, columns = laid_out(parsed, [bars for bars, _ in parts], self.schema.domain)
+        value, error, columns = lay_out(parsed, [bars for bars, _ in parts], self.schema.domain)
         origin = "bounded" if all(sure for _, sure in parts) else "estimated"
         return Answer(value, error, accuracy.confidence, Nothing(), self.schema.unit.describe, columns, origin)
 
     def rows(self, number: int | None = None, *, inside: Inside = "anywhere") -> SyntheticRows:
         """Synthetic rows of the goal's columns, by default as many as the table has; `inside` is for bins.
 
-        They are not drawn one by one: the counts of their columns, pairs and small triples are near the model's. Each
-        call gives other rows.
+        They are not drawn one by one: the counts of their columns, pairs and small triples are close to the
+        model's. Each call gives other rows.
         """
         count = round(self.total) if number is None else whole("number", number)
         return SyntheticRows(self.domain, settle(self.model, count, domain=self.domain), inside)

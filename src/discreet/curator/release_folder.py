@@ -26,8 +26,8 @@ from discreet.schema.schema import Schema
 from discreet.schema.yaml.schema_file import read_schema, write_schema
 from discreet.types import Numbers
 
-# The form of the folder; a reader refuses one that it does not know. The first one had every question that was asked of
-# the table before; it is read still, and never written again.
+# The form of the folder; a reader refuses a form that it does not know. The first form had every question that was
+# asked of the table before; it is still read, and no longer written.
 FOLDER_FORMAT, FIRST_FOLDER_FORMAT = "discreet release 2", "discreet release 1"
 # The page shows pairs of at most this many cells, and searches at most this many pairs for the most dependent.
 MOST_PAGE_CELLS, MOST_PAGE_PAIRS = 2**16, 1000
@@ -53,7 +53,7 @@ def save(release: Release, folder: str | PathLike[str], *, force: bool = False) 
     }
     try:
         place.mkdir(parents=True, exist_ok=True)
-        # Where the rows are is the owner's business.
+        # Only the owner may know where the rows are.
         write_schema(replace(release.schema, source=None), place / "schema.yaml")
         with (place / "model.npz").open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -116,7 +116,7 @@ def _read(place: Path, said: dict[str, Any]) -> Release:
     fitted = _fitted(place, said, schema)
     known = fitted.known(schema)
     if said["form"] == FIRST_FOLDER_FORMAT:
-        # It answers with all that it has; if it is saved again, then without the questions of others.
+        # It answers with all that it has; saved again, it leaves out the questions of others.
         fitted = fitted_to(known, goal)
     return Release(schema, goal, Forecast(**said["forecast"]), model, known, fitted, bill, card)
 

@@ -54,11 +54,11 @@ from discreet.source.source import Exact
 from discreet.source.table import Table
 from discreet.types import Columns
 
-Heard = TypeVar("Heard", int, NDArray[np.int64], tuple[int, ...])
+Value = TypeVar("Value", int, NDArray[np.int64], tuple[int, ...])
 
 
-def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
-    """What a procedure hears: that its steps were taken, or what was said."""
+def result_of(request: Request, released: Released) -> int | NDArray[np.int64]:
+    """What a procedure gets back: that its steps were taken, or the released value."""
     match request:
         case Measure():
             return 0
@@ -69,7 +69,7 @@ def heard(request: Request, released: Released) -> int | NDArray[np.int64]:
 
 
 class RequestExecutor(Executor):
-    """An executor that also does what procedures ask for."""
+    """An executor that also executes the requests of procedures."""
 
     def __init__(self, table: Table, ledger: Ledger, quantum: Number = 0) -> None:
         super().__init__(table, ledger, quantum)
@@ -86,39 +86,39 @@ class RequestExecutor(Executor):
         self, request: Distances | SmallTable, *, analyst: str, hold: int | None = None
     ) -> NDArray[np.int64]: ...
     def answer(self, request: Request, *, analyst: str, hold: int | None = None) -> int | NDArray[np.int64]:
-        """Do what a procedure asks for, and say what it hears."""
-        return heard(request, self.do(request, Paying(analyst, hold))[1])
+        """Execute the request of a procedure; returns what the procedure gets back."""
+        return result_of(request, self.do(request, Paying(analyst, hold))[1])
 
     def do(self, request: Request, paying: Paying) -> tuple[int, Released]:
-        """Do what a procedure asks for: the number of its spend in the ledger, and what is released for it."""
+        """Execute the request of a procedure: the number of its spend in the ledger, and what was released for it."""
         domain, unit = self.table.domain, self.table.unit
         match request:
             case Measure(steps, why):
                 mechanisms = self._mechanisms(steps)
                 event = steps.event(domain, unit)
-                return self._request(event, why, paying, steps, partial(self._taken, steps, mechanisms))
+                return self._request(event, why, paying, steps, partial(self._take_steps, steps, mechanisms))
             case Choose(questions, expected, epsilon, why):
                 moves = sensitivity_of(questions, domain, unit)
                 chosen = largest_surprise(epsilon=epsilon, sensitivity=moves, expected=expected)
-                return self._hear(chosen, lambda: self._questions(questions), why, paying)
+                return self._release_value(chosen, lambda: self._questions(questions), why, paying)
             case Quantile(questions, expected, sigma, rank, why):
                 moves = sensitivity_of(questions, domain, unit)
-                heard = surprise_quantile(sigma=sigma, sensitivity=moves, expected=expected, rank=rank)
-                return self._hear(heard, lambda: self._questions(questions), why, paying)
+                quantile = surprise_quantile(sigma=sigma, sensitivity=moves, expected=expected, rank=rank)
+                return self._release_value(quantile, lambda: self._questions(questions), why, paying)
             case Distances(scopes, middle, sigma, why):
                 each = marginal_moves(scopes, middle, domain, unit)
-                far = noisy_distances(sigma=sigma, sensitivity=each, expected=middle)
-                return self._hear(far, lambda: self._marginals(scopes), why, paying)
+                distances = noisy_distances(sigma=sigma, sensitivity=each, expected=middle)
+                return self._release_value(distances, lambda: self._marginals(scopes), why, paying)
             case Farthest(scopes, middle, handicaps, epsilon, why):
                 each = marginal_moves(scopes, middle, domain, unit)
                 place = farthest(epsilon=epsilon, sensitivity=each, expected=middle, handicaps=handicaps)
-                return self._hear(place, lambda: self._marginals(scopes), why, paying)
+                return self._release_value(place, lambda: self._marginals(scopes), why, paying)
             case SmallTable(questions, rows, epsilon, why):
                 choose, imbalances = choosing(questions, domain, unit, epsilon=epsilon, rows=rows)
-                return self._hear(choose, lambda: self.table.evaluate(imbalances), why, paying)
+                return self._release_value(choose, lambda: self.table.evaluate(imbalances), why, paying)
 
-    def _hear(
-        self, mechanism: Mechanism[Heard], read: Callable[[], Exact], why: str, paying: Paying
+    def _release_value(
+        self, mechanism: Mechanism[Value], read: Callable[[], Exact], why: str, paying: Paying
     ) -> tuple[int, Released]:
         def draw() -> Released:
             return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
@@ -151,7 +151,7 @@ class RequestExecutor(Executor):
         return Parts([kept[scope] for scope in scopes])
 
     def forget_sealed(self) -> None:
-        """Let go of the true values that a procedure has used."""
+        """Drop the true values that a procedure has used."""
         self._sealed = None
         self._sealed_marginals = {}
 
@@ -200,7 +200,7 @@ class Releasing:
         with ExitStack() as stack:
             hold = None
             try:
-                hold = stack.enter_context(self._held(brief, budget, analyst, key))
+                hold = stack.enter_context(self._reserve_budget(brief, budget, analyst, key))
             except BudgetExceeded:
                 # Under its key it may have been begun before; then it goes on with what was paid, and may end.
                 if key is None or not executor.ledger.has(key, analyst=analyst):
@@ -222,15 +222,15 @@ class Releasing:
 
     def _bill(self, begun: Transacted[Released], budget: Budget, maker: "_Maker", analyst: str) -> Bill:
         entries, table = (begun.sequence, *maker.sequences), self.executor.table.name
-        # As it stood when the release was paid: the same for one that is repeated under its key.
+        # The balances of the time when the release was paid: a repetition under its key has the same bill.
         account = narrowest(self.executor.ledger.balances(table=table, analyst=analyst, at=entries[-1]))
         gate = account.gate
         # Each request was rounded up when it was paid.
         ticks = reduce(plus, map(gate.charge, maker.events), gate.nothing)
         before = [spend for spend in self.executor.ledger.history(table=table) if spend.sequence < begun.sequence]
-        # How many there were is the business of those who asked.
+        # How many there were is known only to those who asked.
         earlier = int(any(not isinstance(spend.event, Nothing) for spend in before))
-        # By itself it keeps the budget that it was given, whatever the table's own is.
+        # The release keeps the budget that it was given, whatever the table's cap is.
         spent = as_budget(gate_of(Budget(budget.epsilon, budget.delta, gate.kind)), ticks)
         return Bill(budget, spent, ticks, budget_of(gate), account.spent, earlier, entries, begun.at)
 
@@ -239,7 +239,7 @@ class Releasing:
         return Brief(known, goal, units, asked_of(wanted, self.executor.table.domain))
 
     @contextmanager
-    def _held(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
+    def _reserve_budget(self, brief: Brief, budget: Budget, analyst: str, key: str | None) -> Iterator[int]:
         """Reserve the budget, so that no other request can take it; what is left of it is returned."""
         event = brief.known.event_for(brief.units)
         ledger, table = self.executor.ledger, self.executor.table.name
@@ -270,7 +270,7 @@ class _Maker:
         self.sequences: list[int] = []
 
     def answer(self, request: Request) -> Any:
-        """Pay, read, release, record; learn, and say what was heard."""
+        """Pay, read, release, record, learn; returns what the procedure gets back."""
         table, paying = self._executor.table, self._paying
         if paying.keyed is not None:
             key = part_of(paying.keyed.key, "request", len(self.events) + 1)
@@ -289,7 +289,7 @@ class _Maker:
         self.sequences.append(sequence)
         if isinstance(request, Measure):
             learn(released, known)
-        return heard(request, released)
+        return result_of(request, released)
 
 
 def _request(key: str, goal: Goal, budget: Budget, method: str, limits: Limits) -> Keyed:

@@ -32,7 +32,7 @@ class Stake:
 class Stakes:
     """The stakes of this process, at most one for each analyst.
 
-    A toss may be seen in an answer, in an error, or in that none comes. So `begin` is called before it, and `passed`
+    A toss may show in an answer, in an error, or in a missing reply. So `begin` is called before it, and `passed`
     only after it is known to have passed. Whatever goes wrong between them, nothing is tossed under that stake again,
     and it is paid and not given back.
     """
@@ -59,7 +59,7 @@ class Stakes:
         stake = self.own(price, analyst)
         if stake is not None:
             return stake
-        # Of another session, or of a toss that went wrong: what may have been seen of that is paid now.
+        # A stake of another session, or of a toss that failed: its outcome may have been seen, so it is paid now.
         self.close(analyst)
         executor = self.executor
         if not self._fits(coin, price, analyst):
@@ -85,11 +85,11 @@ class Stakes:
 
     def close(self, analyst: str | None = None) -> None:
         """Give back what is unused, and pay what may have been used."""
-        # No coin is tossed meanwhile.
+        # No coin may be tossed meanwhile.
         with self.executor.paying:
             for name in [analyst] if analyst is not None else list(self._stakes):
                 stake = self._stakes.get(name)
-                # After a fork it is the parent's.
+                # After a fork the stake belongs to the parent.
                 if stake is not None and stake.process == os.getpid():
                     self.executor.ledger.close_hold(stake.number, unused=stake.unused)
                 self._stakes.pop(name, None)
@@ -100,8 +100,8 @@ class Stakes:
     def _unopened(self, coin: ModelCoin, analyst: str) -> tuple[Event, ...]:
         """The opening of a coin, unless every account over the analyst has paid it.
 
-        Who opens a session pays it for the accounts over them; others have accounts of their own. An order that it
-        closes stays closed, whatever its limit is raised to.
+        The analyst who opens a session pays the opening in the accounts over them; others have accounts of their own.
+        An order that it closes stays closed, whatever its limit is raised to.
         """
         for account in self.executor.accounts(analyst):
             closing = account.gate.charge(coin.opening)
