@@ -221,7 +221,7 @@ def unkept(session):
         yield "an error that is no refusal"
     for paid, bill, gate, budget, requests in session.bills:
         # What is full is full.
-        pairs = [(now, said) for now, said in zip(paid, bill.ticks, strict=True) if now < FULL_TICKS]
+        pairs = [(now, said) for now, said in zip(paid, bill.grains, strict=True) if now < FULL_TICKS]
         if not pairs or any(now != said for now, said in pairs):
             yield "another bill"
         if price(session, requests) > limit_of(gate, budget):
