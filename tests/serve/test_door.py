@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socket import gethostname
+from statistics import median
 from time import sleep
 
 import pytest
@@ -224,11 +225,15 @@ def test_too_many_requests_are_refused_uncharged_and_told_when_to_come_again(tmp
 
 def test_a_failed_token_is_answered_on_the_quantum(tmp_path):
     with Inside(tmp_path, quantum=0.2) as inside:
+        waited = []
         for _, headers in spoiled(inside):
             encoded = {name: value.encode("latin-1") for name, value in headers.items()}
             found = inside.web.get("/v1/me", headers=encoded)
             assert found.status_code == 401
-            assert 0.19 < found.elapsed.total_seconds() < 0.4
+            waited.append(found.elapsed.total_seconds())
+        # A busy machine may miss a tick now and then.
+        assert min(waited) > 0.19
+        assert median(waited) < 0.4
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "example.org", "::"])

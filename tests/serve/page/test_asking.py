@@ -44,6 +44,19 @@ def test_a_count_has_its_price_before_and_its_error_after(visit, expect):
     expect(page.locator("#price")).to_contain_text("free: it is known")
 
 
+def test_what_is_typed_while_the_page_loads_stays(visit, expect):
+    found = visit()
+    waiting = []
+    found.page.route("**/v1/tables/people", lambda route: waiting.append(route))
+    found.to(PEOPLE)
+    typed = "SELECT COUNT(*) FROM people WHERE hours > 41"
+    found.page.fill("#sql", typed)
+    expect(found.page.locator("#columns")).to_contain_text("Loading")
+    waiting[0].continue_()
+    expect(found.page.locator("#columns")).to_contain_text("hours")
+    expect(found.page.locator("#sql")).to_have_value(typed)
+
+
 def test_the_slider_chooses_an_error_and_shows_its_price(visit, expect):
     page = visit(PEOPLE).page
     page.fill("#sql", "SELECT COUNT(*) FROM people WHERE hours <= 7")

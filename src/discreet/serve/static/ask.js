@@ -168,6 +168,9 @@ async function ask() {
 }
 
 async function begin() {
+  const asked = new URLSearchParams(location.hash.slice(1)).get("q");
+  // Before anything is waited for: what a person types meanwhile stays.
+  box.value = asked ?? (sessionStorage.getItem(`${memory} question`) || `SELECT COUNT(*) FROM ${named(table)}`);
   const facts = await get(tablePath());
   columns = facts.columns;
   left = facts.remaining.epsilon;
@@ -180,8 +183,7 @@ async function begin() {
     });
   }
   for (const found of kept().reverse()) show(found);
-  const asked = new URLSearchParams(location.hash.slice(1)).get("q");
-  write(asked ?? (sessionStorage.getItem(`${memory} question`) || `SELECT COUNT(*) FROM ${named(table)}`));
+  changed();
   await showKnown();
 }
 
