@@ -9,10 +9,10 @@ from discreet.curator.records import Released, learn
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.build_model import Built, build, model_of
-from discreet.plan.model_forecast import Stream, counts_rows, model_units, probes
+from discreet.plan.model_forecast import Stream, model_units, probes
 from discreet.plan.plan import Choose, Measure, Quantile, measured, run
 from discreet.plan.steps import Target
-from discreet.query.linear import Linear
+from discreet.query.linear import Linear, counts_rows
 from discreet.query.product import Product
 from discreet.schema import Unit
 from support.model_sessions import DOMAIN, ERROR, NAMES, SURE, conjunctions, eager, paired_rows, table_of, truth_of

@@ -22,8 +22,8 @@ from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadQuery, Mistake, Refusal
 from discreet.lab.textbook.pmw_model import read_count
 from discreet.model.dense.dense_model import Dense
-from discreet.plan.model_forecast import counts_rows
 from discreet.query import Linear, Marginal, Ratio
+from discreet.query.linear import counts_rows
 from discreet.query.product import Factor, Product
 from discreet.query.query_wire import query_from_plain, query_to_plain
 from discreet.schema import Unit

@@ -24,10 +24,10 @@ from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.model.tree.tree_model import Tree
 from discreet.plan.build_model import PROBE, Built, build, mend, model_of
-from discreet.plan.model_forecast import WORTH, Stream, counts_rows, lattice_units, model_units
+from discreet.plan.model_forecast import WORTH, Stream, lattice_units, model_units
 from discreet.plan.plan import Done, Procedure, Quantile, Request, Steps, plan_steps, run
 from discreet.plan.steps import Target, exact_sigma
-from discreet.query.linear import Linear
+from discreet.query.linear import Linear, counts_rows
 from discreet.types import Columns
 
 # Hits may cost this share of what the lattice would, so that a bad model is soon abandoned.

@@ -32,9 +32,8 @@ from discreet.ledger import Budget, Ledger
 from discreet.ledger.transaction import Record, record_of
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.plan.build_model import Built
-from discreet.plan.model_forecast import counts_rows
 from discreet.plan.plan import Steps, measured
-from discreet.query.linear import Linear, Marginal
+from discreet.query.linear import Linear, Marginal, counts_rows
 from discreet.query.query_wire import query_from_plain, query_to_plain
 from discreet.query.residual import Measurement, Residual
 from discreet.schema.domain import Domain, column_print

@@ -152,9 +152,3 @@ def _spread(count: int, dimensions: int) -> Numbers:
     """Points that fill a cube evenly: multiples of the roots of primes, modulo 1."""
     points: Numbers = np.mod(np.outer(np.arange(1, count + 1), roots_of_primes(dimensions) % 1.0), 1.0)
     return points
-
-
-def counts_rows(domain: Domain, query: Linear) -> bool:
-    """Whether a question counts rows: every row weighs 0 or 1."""
-    low, high = query.range(domain)
-    return low >= 0 and high <= 1

@@ -248,3 +248,9 @@ def weighs_nothing(question: Linear | Marginal) -> bool:
     """Whether no row can count: then the answer is 0, and everybody knows."""
     weight = question.weight if isinstance(question, Marginal) else question
     return weight is not None and not weight.products
+
+
+def counts_rows(domain: Domain, query: Linear) -> bool:
+    """Whether a question counts rows: every row weighs 0 or 1."""
+    low, high = query.range(domain)
+    return low >= 0 and high <= 1
