@@ -6,6 +6,9 @@ from discreet.errors import BadSchema
 from discreet.schema.domain import Domain
 from discreet.schema.unit import FIRST_VERSION, Unit
 
+# The endings of files that hold a schema, a code book or the metadata of another tool.
+SCHEMA_ENDINGS = (".yaml", ".yml", ".json")
+
 
 @dataclass(frozen=True)
 class Schema:

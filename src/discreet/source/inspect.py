@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadData, BadSchema
+from discreet.schema.schema import SCHEMA_ENDINGS
 from discreet.schema.unit import Unit
 from discreet.schema.yaml.draft import DraftOrigin
 from discreet.schema.yaml.foreign import foreign_from, is_foreign
 from discreet.schema.yaml.partial_column import ColumnType, PartialColumn
 from discreet.schema.yaml.schema_file import file_text, tree
 from discreet.schema.yaml.yaml_tree import resolve
+from discreet.source.engines.address import FILE_FORMATS
 
 # With more different texts than this, a column is not a category.
 MOST_VALUES = 1_000
@@ -55,7 +57,7 @@ def inspect_file(path: str | PathLike[str], *, table: str | None = None, public:
     unless they are `public`.
     """
     path = Path(path)
-    if path.suffix.lower() in (".yaml", ".yml", ".json"):
+    if path.suffix.lower() in SCHEMA_ENDINGS:
         return _metadata(path, table)
     kind = _file_kind(path)
     if kind == "duckdb" or public:
@@ -91,11 +93,12 @@ def _file_kind(path: Path) -> str:
         raise BadData(f'"{path}" is a directory; a draft is made from one file. Name a file in it.') from None
     except OSError as error:
         raise BadData(f'"{path}" cannot be read: {error.strerror}. Check its permissions.') from None
-    if start[:4] == b"PAR1" or path.suffix.lower() in (".parquet", ".pq"):
+    named = FILE_FORMATS.get(path.suffix.lower())
+    if start[:4] == b"PAR1" or named == "parquet":
         return "parquet"
-    if start[8:12] == b"DUCK" or path.suffix.lower() in (".duckdb", ".ddb", ".db"):
+    if start[8:12] == b"DUCK" or named == "duckdb":
         return "duckdb"
-    if path.suffix.lower() in (".csv", ".tsv", ".txt"):
+    if named == "csv":
         return "csv"
     raise BadData(
         f'"{path.name}" is no CSV (.csv, .tsv), Parquet or DuckDB file, nor metadata (.yaml, .json) of another tool.'

@@ -10,13 +10,11 @@ from uuid import uuid4
 
 from discreet.errors import BadData, BadSchema, SourceUnavailable
 from discreet.schema.domain import Domain
-from discreet.schema.schema import Schema
+from discreet.schema.schema import SCHEMA_ENDINGS, Schema
 from discreet.schema.unit import Identity, Unit
 from discreet.source.frame import Frame
 from discreet.source.query_sensitivity import AnyQuery
 from discreet.source.source import Exact, Source
-
-_SCHEMA_FILES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +131,7 @@ def _read_schema(path: str) -> Schema:
 
 
 def _source_of(schema: Schema, path: str) -> str:
-    if Path(path).suffix.lower() not in _SCHEMA_FILES:
+    if Path(path).suffix.lower() not in SCHEMA_ENDINGS:
         raise BadSchema(f'open("{path}") needs a schema. Give it with schema=…, or open the schema file itself.')
     if schema.source is None:
         raise BadSchema(

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadSchema
+from discreet.schema.schema import SCHEMA_ENDINGS
 from discreet.schema.yaml import foreign
 from discreet.schema.yaml.column_settings import partial_column_from
 from discreet.schema.yaml.partial_column import ColumnType, PartialColumn
@@ -34,7 +35,7 @@ BOUNDS = ("lower", "upper")
 def read_codebook(path: str | PathLike[str], known: Mapping[str, PartialColumn]) -> dict[str, PartialColumn]:
     """What a code book says of columns, read by the types that are known of them."""
     name, content = Path(path).name, file_text(path)
-    if Path(path).suffix.lower() in (".yaml", ".yml", ".json"):
+    if Path(path).suffix.lower() in SCHEMA_ENDINGS:
         return _from_tree(tree(content, file=name), known)
     return codebook_from_csv(content, known, name=name)
 

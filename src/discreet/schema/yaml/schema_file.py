@@ -21,7 +21,7 @@ from typing import Any
 
 from discreet.errors import BadSchema, Mistake, did_you_mean
 from discreet.schema.domain import Domain
-from discreet.schema.schema import Schema
+from discreet.schema.schema import SCHEMA_ENDINGS, Schema
 from discreet.schema.unit import FIRST_VERSION, Unit, people_groups
 from discreet.schema.yaml import foreign
 from discreet.schema.yaml import writer as text
@@ -252,7 +252,6 @@ def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
         raise BadSchema(f'"{path}" cannot be written: {error.strerror}.') from None
 
 
-_SUFFIXES = (".yaml", ".yml", ".json")
 _WORD = "shares_people_with"
 # Not in a comment: those begin a line, or come after a space.
 _SAYS = re.compile(rf"""^(?!#)(?:(?!\s\#).)*?{_WORD}["']?\s*:""", re.MULTILINE)
@@ -269,7 +268,7 @@ def schemas_beside(path: Path) -> dict[Path, Schema]:
     except OSError:
         files = []
     for file in files:
-        if file.suffix.lower() in _SUFFIXES and file.is_file() and not file.samefile(path):
+        if file.suffix.lower() in SCHEMA_ENDINGS and file.is_file() and not file.samefile(path):
             try:
                 texts[file] = file_text(file)
             except BadSchema:

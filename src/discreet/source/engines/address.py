@@ -8,8 +8,12 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from discreet.errors import BadSchema, did_you_mean
 
-FILES = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
-FILES |= {".duckdb": "duckdb", ".ddb": "duckdb", ".db": "duckdb"}
+# The format of a file, by its ending.
+FILE_FORMATS = {
+    **dict.fromkeys([".csv", ".tsv", ".txt"], "csv"),
+    **dict.fromkeys([".parquet", ".pq"], "parquet"),
+    **dict.fromkeys([".duckdb", ".ddb", ".db"], "duckdb"),
+}
 SCHEMES = {"duckdb": "duckdb", "postgres": "postgres", "postgresql": "postgres", "spark": "spark", "sc": "spark"}
 
 
@@ -70,12 +74,12 @@ def _file(text: str, folder: Path | None) -> Address:
     if suffixes and suffixes[-1] in (".gz", ".zst"):
         suffixes.pop()
     ending = suffixes[-1] if suffixes else ""
-    if ending not in FILES:
+    if ending not in FILE_FORMATS:
         raise BadSchema(
-            f'the source "{text}" ends in "{ending}"; {did_you_mean(ending, FILES)} Give a CSV, Parquet or DuckDB '
-            "file, or an address such as postgres://host/database?table=people."
+            f'the source "{text}" ends in "{ending}"; {did_you_mean(ending, FILE_FORMATS)} Give a CSV, Parquet or '
+            "DuckDB file, or an address such as postgres://host/database?table=people."
         )
-    return Address(FILES[ending], str(path))
+    return Address(FILE_FORMATS[ending], str(path))
 
 
 def _within(folder: Path | None, text: str) -> Path:
