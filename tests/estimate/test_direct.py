@@ -14,6 +14,7 @@ from discreet.estimate.direct_measurements import MOST_DIRECTS
 from discreet.estimate.estimator import normal_quantile
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.estimate.measurements import GaussianQuery, GaussianResiduals
+from discreet.estimate.separable import MOST_TABLE
 from discreet.mechanism.gaussian import gaussian_half_width
 from discreet.query import Linear, Marginal
 from discreet.query.product import Product, box
@@ -238,6 +239,23 @@ def test_past_the_limit_directs_are_still_remembered_by_themselves():
     last = (MOST_DIRECTS + 2) * WOMEN
     assert last in known.direct_answers
     assert len(known.directs.groups[("sex",)].directs) == MOST_DIRECTS
+
+
+def test_a_direct_that_is_too_large_to_join_answers_itself_and_leaves_no_empty_group():
+    domain = Domain({f"b{place}": Boolean() for place in range(12)})
+    # Any two words of even parity differ in two bits at least, so no two products can be merged.
+    words = [word for word in range(2**12) if word.bit_count() % 2 == 0][::50]
+    cell = lambda word: box({name: np.arange(2) == (word >> place & 1) for place, name in enumerate(domain)})
+    large = Linear([cell(word) for word in words])
+    assert 2**12 * len(large.products) ** 2 > MOST_TABLE
+    known = GaussianLattice.nothing(domain, Unit())
+    known.learn(GaussianQuery(large, Fraction(10), 0.0), np.array([100]))
+    assert known.directs.groups == {}
+    assert known.intervals(large, 0.95).values == [100]
+    assert found(known, Linear([cell(0)]))[1] == np.inf
+    # A smaller one on the same columns is joined as usual.
+    known.learn(GaussianQuery(Linear([cell(1)]), Fraction(10), 0.0), np.array([7]))
+    assert found(known, Linear([cell(1)])) == pytest.approx((7, 100 + 1 / 12), rel=1e-6)
 
 
 def test_a_direct_with_a_large_weight_says_nothing_about_a_small_unknown_beside_it():
