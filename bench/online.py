@@ -28,7 +28,7 @@ import workloads
 from discreet.accounting.gaussian_dp import gaussian_epsilon
 from discreet.estimate.measurements import GaussianResiduals
 from discreet.estimate.separable import family_of
-from discreet.plan import steps as stepping
+from discreet.plan import steps
 from discreet.plan.plan import plan_steps
 from discreet.query.residual import axis_of
 from machine import describe
@@ -66,11 +66,11 @@ def simulate(stream):
     known, target, total, counts = stream.nothing_known(), stream.target, 0.0, [0, 0]
     rows, start = [], process_time()
     for place, question in enumerate(stream.questions, start=1):
-        steps = plan_steps([(question, target)], known)
-        for step in steps.steps:
+        plan = plan_steps([(question, target)], known)
+        for step in plan.steps:
             counts[not isinstance(step, GaussianResiduals)] += 1
             known.learn(step)
-        total += steps.price
+        total += plan.price
         rows.append((total, *counts, process_time() - start))
         if place % 10_000 == 0:
             print(f"{stream.name}: {place:,} questions, {rows[-1][-1]:.0f} s", file=sys.stderr, flush=True)
@@ -386,11 +386,11 @@ def goals(entries, spread):
 
 @contextmanager
 def patience(value) -> Iterator[None]:
-    before, stepping.LATTICE_RENTAL_FACTOR = stepping.LATTICE_RENTAL_FACTOR, value
+    before, steps.LATTICE_RENTAL_FACTOR = steps.LATTICE_RENTAL_FACTOR, value
     try:
         yield
     finally:
-        stepping.LATTICE_RENTAL_FACTOR = before
+        steps.LATTICE_RENTAL_FACTOR = before
 
 
 def patiences(streams):
@@ -400,7 +400,7 @@ def patiences(streams):
         with patience(value):
             rows.append((value, *(f"{simulate(stream).spent[-1] / 2:.3g}" for stream in streams)))
     head = ("LATTICE_RENTAL_FACTOR", *(f"{stream.name}, ρ" for stream in streams))
-    return table(f"The planner's patience (it is {stepping.LATTICE_RENTAL_FACTOR:g})", head, rows)
+    return table(f"The planner's patience (it is {steps.LATTICE_RENTAL_FACTOR:g})", head, rows)
 
 
 def figure(entries, path):

@@ -20,7 +20,7 @@ import machine
 from discreet import load_adult
 from discreet.data import ADULT
 from discreet.model.interface import NoisyMarginal
-from discreet.model.tree import max_entropy as entropic
+from discreet.model.tree import max_entropy
 from discreet.model.tree.elimination import marginal_by_elimination
 from discreet.model.tree.junction_tree import fits, triangulate
 from discreet.model.tree.max_entropy import gather
@@ -96,7 +96,7 @@ def mirror_descent(domain, looks, total, until, most_seconds):
     scopes = sorted({look.columns for look in looks})
     layout = lay_out(triangulate(scopes, {name: domain[name].size for name in domain}), scopes)
     evidence = gather(domain, looks, {scope: layout.columns[layout.places[scope]] for scope in scopes})
-    walker = entropic._Walker(layout, evidence)
+    walker = max_entropy._Walker(layout, evidence)
 
     def state(potentials):
         _, beliefs = walker.tables(potentials)

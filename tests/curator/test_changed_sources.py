@@ -8,8 +8,7 @@ from uuid import uuid4
 import pytest
 
 import discreet as dp
-from discreet.curator import Curator
-from discreet.curator import executor as watch
+from discreet.curator import Curator, executor
 from discreet.errors import SourceChanged, TableChanged
 from discreet.ledger import Budget, Ledger
 from support.needs import needs_postgres
@@ -109,7 +108,7 @@ def test_a_table_that_grew_is_refused_when_it_is_opened_until_a_version_is_decla
 
 @pytest.mark.parametrize("kind", ["parquet", pytest.param("postgres", marks=needs_postgres)])
 def test_a_table_that_changes_under_an_open_desk_is_not_paid_for_and_then_not_told(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(executor, "LOOK_AGAIN", 0.0)
     rows = Rows(kind, tmp_path)
     with Curator(rows.opened(), budget=BUDGET, ledger=tmp_path / "l.sqlite") as desk:
         desk.ask("age >= 50", error=50)
@@ -132,7 +131,7 @@ def test_a_desk_that_has_read_its_rows_answers_about_those(tmp_path):
 
 
 def test_what_is_known_is_still_told_while_the_source_is_away(tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(executor, "LOOK_AGAIN", 0.0)
     rows = Rows("parquet", tmp_path)
     with Curator(rows.opened(), budget=BUDGET, ledger=tmp_path / "l.sqlite") as desk:
         desk.ask("age >= 50", error=50)

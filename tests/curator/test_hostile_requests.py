@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
-from discreet.curator import question as asked
+from discreet.curator import question
 from discreet.errors import TooLarge
 from discreet.ledger import Budget
 from discreet.serve.jobs import workload_of
@@ -131,8 +131,8 @@ def test_no_plan_of_a_release_that_a_server_reads_takes_long_or_much(desks, gate
 
 
 def test_a_batch_that_is_too_long_is_refused_before_it_is_read(desks, monkeypatch):
-    read, kept = [], asked.read_question
-    monkeypatch.setattr(asked, "read_question", lambda each, *more: read.append(len(str(each))) or kept(each, *more))
+    read, kept = [], question.read_question
+    monkeypatch.setattr(question, "read_question", lambda each, *more: read.append(len(str(each))) or kept(each, *more))
     for questions in ([f"income > {i}" for i in range(1, 1900)] * 2, ["age >= 40" + " " * 9_000] * 20):
         read.clear()
         with pytest.raises(TooLarge, match="Ask in several batches"):

@@ -16,7 +16,7 @@ from discreet.model.dense.dense_model import Dense
 from discreet.plan.plan import Measure
 from discreet.query.linear import Marginal
 from discreet.query.workload import all_subsets, marginals, prefixes, ranges
-from discreet.release import method_choice as methods
+from discreet.release import method_choice
 from discreet.release.budget_allocation import steps_within
 from discreet.release.method_choice import METHODS, plan_release
 from discreet.release.task import Brief, Forecast, Limits, goal_of
@@ -253,7 +253,7 @@ def test_no_forecast_is_made_twice_for_a_release(tmp_path, monkeypatch, method, 
 
         return replace(each, forecast=forecast)
 
-    monkeypatch.setattr(methods, "METHODS", {name: counting(each) for name, each in METHODS.items()})
+    monkeypatch.setattr(method_choice, "METHODS", {name: counting(each) for name, each in METHODS.items()})
     with desk_of(tmp_path, Budget(epsilon=10, delta=1e-6)) as desk:
         if known:
             desk.ask("SELECT COUNT(*) FROM data", error=50)

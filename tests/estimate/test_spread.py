@@ -121,7 +121,7 @@ def test_a_negligible_direct_is_told_but_not_joined(faint_first):
     known = GaussianLattice.nothing(DOMAIN, Unit())
     pair = [(QUESTIONS[0], 10**9), (QUESTIONS[1], 10)]
     for question, sigma in pair if faint_first else reversed(pair):
-        known.learn(GaussianQuery(question, plan_module.Fraction(sigma), 0.0), np.array([1000]))
+        known.learn(GaussianQuery(question, Fraction(sigma), 0.0), np.array([1000]))
     assert [known.directs.has(question, question.scope) for question, _ in pair] == [False, True]
     assert set(known.direct_answers) == {question for question, _ in pair}
 

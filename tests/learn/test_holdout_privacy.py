@@ -12,8 +12,7 @@ from discreet import verify
 from discreet.accounting.event import AboveThreshold, Coin, Compose, Gaussian, Repeat, total_loss
 from discreet.accounting.filter import accounting_for, pure_gate
 from discreet.accounting.renyi_dp import ORDERS
-from discreet.learn.holdout import generalization, holdout, leaderboard, scores
-from discreet.learn.holdout import held_session as held
+from discreet.learn.holdout import generalization, held_session, holdout, leaderboard, scores
 from discreet.learn.holdout.comparison_design import ComparisonDesign, ComparisonTerms
 from discreet.learn.holdout.holdout import Holdout
 from discreet.learn.holdout.leaderboard import Leaderboard
@@ -31,7 +30,7 @@ STATISTICS = [lambda x: x == 1, lambda x: x == 2, lambda x: x != 0]
 @pytest.fixture
 def coarse(monkeypatch):
     """A grid of one step: sums are counts, and laws can be computed."""
-    for module in (scores, held, holdout, generalization):
+    for module in (scores, held_session, holdout, generalization):
         monkeypatch.setattr(module, "GRID", 1)
 
 
@@ -421,7 +420,7 @@ def test_a_session_that_looks_at_the_rows_is_noticed(twin, tmp_path, monkeypatch
     if twin == "peeks":
         monkeypatch.setattr(Holdout, "estimate", _peeking)
     else:
-        monkeypatch.setattr(held, "held_sums", _counting)
+        monkeypatch.setattr(held_session, "held_sums", _counting)
     caught = 0
     for seed in range(3):
         first, second = replayed(seed, tmp_path)

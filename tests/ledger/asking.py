@@ -15,8 +15,7 @@ import os
 import sys
 
 from discreet.errors import DiscreetError, LedgerFailed
-from discreet.ledger import connection as connect
-from discreet.ledger import store
+from discreet.ledger import connection, store
 from ledger.spending import begin, marks_beside, record, spend
 
 ANSWER = bytes(9000)
@@ -48,7 +47,7 @@ class Asked:
         record(self._ledger, self._mark, self._receipt, ANSWER)
 
     def hurry(self):
-        connect.LOCK_TIMEOUT = 0.2
+        connection.LOCK_TIMEOUT = 0.2
 
     def tidy(self):
         store.CHECKPOINT_BYTES = 1

@@ -18,8 +18,7 @@ from hashlib import sha256
 from random import Random
 
 from discreet.accounting.event import Laplace
-from discreet.ledger import Budget, Ledger, store
-from discreet.ledger import connection as connect
+from discreet.ledger import Budget, Ledger, connection, store
 from support.processes import in_threads
 
 BUDGET, EVENT = Budget(epsilon=1000), Laplace(scale=1000, sensitivity=1)
@@ -32,11 +31,11 @@ LENGTHS = (0, 20, 20, 20, 300, 6_000, 50_000)
 def synced_now_and_then(durable):
     """Wrong: a commit is synced when the log is copied back, not before it is promised."""
 
-    def connect(connection, record):
-        durable(connection, record)
-        connection.execute("PRAGMA synchronous = NORMAL")
+    def on_connect(database, record):
+        durable(database, record)
+        database.execute("PRAGMA synchronous = NORMAL")
 
-    return connect
+    return on_connect
 
 
 @contextmanager
@@ -107,7 +106,7 @@ def others(how_many):
 def main(ledger_file, habit, rounds, threads, processes):
     store.CHECKPOINT_BYTES = TIDY
     if habit == "sync_now_and_then":
-        connect._durable_sqlite = synced_now_and_then(connect._durable_sqlite)
+        connection._durable_sqlite = synced_now_and_then(connection._durable_sqlite)
     pay = reveal_then_spend if habit == "reveal_first" else spend
     children = others(int(processes) - 1)
     with marks_beside(ledger_file) as mark:

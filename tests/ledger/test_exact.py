@@ -39,8 +39,7 @@ from discreet.accounting.filter import FULL_TICKS, Gate, charge_of
 from discreet.accounting.gaussian_dp import squared_mu_of_pure
 from discreet.accounting.renyi_dp import pure_divergence
 from discreet.errors import BudgetExceeded, LedgerDamaged, Mistake, Refusal
-from discreet.ledger import Budget, Ledger, Scope, verify
-from discreet.ledger import declarations as cap_module
+from discreet.ledger import Budget, Ledger, Scope, declarations, verify
 from discreet.ledger import ledger as ledger_module
 from discreet.ledger import state as state_module
 from discreet.ledger.accounts import Caps, balances, gate_of
@@ -689,7 +688,7 @@ WRONG = {
             (self.tables is None or table == self.tables[0]) and self.analyst in (None, "*", analyst)
         )
     ),
-    "a new cap forgets what was spent": lambda change: change(cap_module, "spent_before", lambda *_: {}),
+    "a new cap forgets what was spent": lambda change: change(declarations, "spent_before", lambda *_: {}),
     "charges are rounded down": lambda change: change(
         Gate,
         "charge",

@@ -15,9 +15,7 @@ from time import monotonic
 import pytest
 
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
-from discreet.ledger import Ledger, store, verify
-from discreet.ledger import connection as connect
-from discreet.ledger import store as moment
+from discreet.ledger import Ledger, connection, store, verify
 from ledger.bystander import bystander
 from ledger.serving import assert_goes_on, capped, fails, spend
 from ledger.spending import BUDGET
@@ -222,7 +220,7 @@ def test_a_head_that_cannot_be_kept_is_said_when_the_ledger_is_opened(file, tmp_
 @pytest.fixture
 def impatience(monkeypatch):
     """How long a ledger that is opened now waits for others, in seconds."""
-    monkeypatch.setattr(connect, "LOCK_TIMEOUT", 0.3)
+    monkeypatch.setattr(connection, "LOCK_TIMEOUT", 0.3)
     monkeypatch.setattr(store, "LOCK_TIMEOUT", 0.3)
     return 0.3
 
@@ -277,8 +275,8 @@ def test_somebody_who_reads_for_long_delays_no_spend_for_long(ledger, file, monk
             spend(ledger)
         assert monotonic() - begun < 5 * (0.2 + 1)
     assert_goes_on(ledger, file)
-    with closing(sqlite3.connect(file)) as connection:
-        _, logged, copied_back = connection.execute("PRAGMA wal_checkpoint").fetchone()
+    with closing(sqlite3.connect(file)) as database:
+        _, logged, copied_back = database.execute("PRAGMA wal_checkpoint").fetchone()
     assert logged == copied_back
 
 
@@ -293,7 +291,7 @@ def test_time_never_moves_back_though_the_clock_does(ledger, file, monkeypatch):
         def now(cls, zone=None):
             return datetime.now(UTC) + timedelta(seconds=next(cls.moves, 0))
 
-    monkeypatch.setattr(moment, "datetime", Clock)
+    monkeypatch.setattr(store, "datetime", Clock)
     for _ in range(7):
         spend(ledger)
     assert_goes_on(ledger, file)

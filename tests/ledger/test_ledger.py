@@ -31,10 +31,9 @@ from discreet.accounting import (
     mu_of,
 )
 from discreet.errors import AnswerLost, BadParameter, BudgetExceeded, KeyReused, LedgerDamaged, LedgerFailed, Mistake
-from discreet.ledger import Budget, Head, Ledger, Receipt, verify
-from discreet.ledger import connection as migration
-from discreet.ledger import store as moment
+from discreet.ledger import Budget, Head, Ledger, Receipt, store, verify
 from discreet.ledger.accounts import count_event, gate_of
+from discreet.ledger.connection import MIGRATIONS
 from discreet.ledger.refusal import louder
 from discreet.ledger.store import FORMAT, Draft, chained, looked_up
 from support.ledger_places import PLACES, new_database, new_file, tell
@@ -778,7 +777,7 @@ def test_time_never_runs_backwards_even_when_the_clock_is_set_back(ledger, addre
             return datetime(2001, 1, 1, tzinfo=UTC)
 
     before = ask(ledger)
-    monkeypatch.setattr(moment, "datetime", SetBack)
+    monkeypatch.setattr(store, "datetime", SetBack)
     with Ledger(address) as reopened:
         times = [before.at, ask(ledger).at, ask(reopened).at]
     monkeypatch.undo()
@@ -976,8 +975,8 @@ def test_a_ledger_is_brought_to_a_newer_version_in_its_place_and_keeps_its_entri
     ledger.record(receipt, b"1207")
     before = list(ledger.entries())
     ledger.close()
-    newer = (*migration.MIGRATIONS, step("ALTER TABLE discreet_ledger ADD COLUMN note TEXT"))
-    monkeypatch.setattr(migration, "MIGRATIONS", newer)
+    newer = (*MIGRATIONS, step("ALTER TABLE discreet_ledger ADD COLUMN note TEXT"))
+    monkeypatch.setattr("discreet.ledger.connection.MIGRATIONS", newer)
     with Ledger(address) as upgraded:
         assert list(upgraded.entries()) == before
         assert ask(upgraded, key="k").released == b"1207"
@@ -996,7 +995,7 @@ def test_a_step_that_fails_leaves_the_ledger_as_it_was(ledger, address, monkeypa
     head = ledger.head
     ledger.close()
     broken = step("ALTER TABLE discreet_ledger ADD COLUMN note TEXT", "ALTER TABLE not_there ADD COLUMN note TEXT")
-    monkeypatch.setattr(migration, "MIGRATIONS", (*migration.MIGRATIONS, broken))
+    monkeypatch.setattr("discreet.ledger.connection.MIGRATIONS", (*MIGRATIONS, broken))
     with pytest.raises(LedgerFailed):
         Ledger(address)
     monkeypatch.undo()

@@ -16,9 +16,8 @@ import sqlalchemy as sa
 
 from discreet.accounting import Laplace, Pure
 from discreet.errors import BadParameter, LedgerDamaged, LedgerFailed
-from discreet.ledger import Budget, Head, Ledger, verify
+from discreet.ledger import Budget, Head, Ledger, store, verify
 from discreet.ledger import state as state_module
-from discreet.ledger import store as entry_module
 from discreet.ledger.export import dp_event_lines
 from discreet.ledger.state import State, replayed
 from discreet.ledger.store import GENESIS, Entry, seal
@@ -388,7 +387,7 @@ UNSEALED = {
 def test_a_chain_that_covers_less_would_let_it_pass(monkeypatch, tmp_path, what):
     wrong, change = UNSEALED[what]
     for rule, served in ((seal, False), (wrong, True)):
-        for module in (entry_module, state_module):
+        for module in (store, state_module):
             monkeypatch.setattr(module, "seal", rule)
         file = new_file(tmp_path)
         with Ledger(file) as ledger:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, BadQuery
-from discreet.lab.textbook import multiplicative_weights as weights
 from discreet.lab.textbook.multiplicative_weights import (
     RULES,
     least_fall,
@@ -15,6 +14,7 @@ from discreet.lab.textbook.multiplicative_weights import (
     project,
     relative_entropy,
     step_between,
+    updated,
 )
 from discreet.model.dense.dense_model import Dense
 from discreet.query import col, count
@@ -135,18 +135,15 @@ def test_the_bounds_are_no_worse_than_the_lectures(rule, error):
 
 
 def wrong_way(model, query, target, *, error, rule):
-    return weights_updated(model, query, 2 * float(query @ model) - target, error=error, rule=rule)
+    return updated(model, query, 2 * float(query @ model) - target, error=error, rule=rule)
 
 
 def too_far(model, query, target, *, error, rule):
-    return weights_updated(model, query, target, error=0.98 if rule == "linear" else 40 * error, rule=rule)
+    return updated(model, query, target, error=0.98 if rule == "linear" else 40 * error, rule=rule)
 
 
 def too_short(model, query, target, *, error, rule):
-    return weights_updated(model, query, target, error=error / 12, rule=rule)
-
-
-weights_updated = weights.updated
+    return updated(model, query, target, error=error / 12, rule=rule)
 
 
 @pytest.mark.parametrize("rule", ["linear", "exponential"])
@@ -154,7 +151,7 @@ weights_updated = weights.updated
 def test_a_wrong_update_is_noticed(rule, wrong, monkeypatch):
     """The power of the tests above: a wrong direction, a step too far or too short breaks what was proved."""
     truth, error = tables(64)["few cells"], 0.08
-    monkeypatch.setattr(weights, "updated", wrong)
+    monkeypatch.setattr("discreet.lab.textbook.multiplicative_weights.updated", wrong)
     asked = list(random_stream(64, 4))
     found = multiplicative_weights(asked, truth, error=error, rule=rule)
     with pytest.raises(AssertionError):
@@ -164,7 +161,7 @@ def test_a_wrong_update_is_noticed(rule, wrong, monkeypatch):
 def test_a_projection_on_a_wrong_target_is_noticed(monkeypatch):
     truth = tables(64)["few cells"]
     shy = lambda model, query, target: project(model, query, 0.25 * target + 0.75 * float(query @ model))
-    monkeypatch.setattr(weights, "project", shy)
+    monkeypatch.setattr("discreet.lab.textbook.multiplicative_weights.project", shy)
     with pytest.raises(AssertionError):
         check(
             multiplicative_weights(random_stream(64, 4), truth, error=0.08, rule="projection"),

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import NoEntropy
-from discreet.noise import discrete_laplace, gumbel_race, rounded_gaussian, uniform_below
-from discreet.noise import sample as entropy
+from discreet.noise import discrete_laplace, gumbel_race, rounded_gaussian, sample, uniform_below
 
 MANY = 2_000
 
@@ -63,14 +62,14 @@ def test_threads_settle_slow_draws_right():
 
 def test_two_calls_use_two_keys():
     first, second = np.empty(4_096, dtype=np.int64), np.empty(4_096, dtype=np.int64)
-    entropy.filler(4_096)(first)
-    entropy.filler(4_096)(second)
+    sample.filler(4_096)(first)
+    sample.filler(4_096)(second)
     assert not np.intersect1d(first, second).size
 
 
 def test_a_stream_does_not_repeat_between_pieces():
     words = np.empty(1 << 16, dtype=np.int64)
-    entropy.filler(words.size)(words)
+    sample.filler(words.size)(words)
     assert np.unique(words).size == words.size
 
 

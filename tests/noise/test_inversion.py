@@ -9,7 +9,6 @@ import pytest
 from flint import arb
 
 from discreet.noise import kernel, law
-from discreet.noise import kernel as compiled
 from discreet.noise.sample import Digits, _gaussian_shape, _laplace_shape, decide_exactly, magnitude
 from discreet.numeric import precision
 
@@ -117,7 +116,7 @@ def test_with_no_margin_the_floats_are_sometimes_wrong():
 def test_machine_code_and_plain_python_agree_on_the_same_words(shape):
     words = random_words(3, 3000) + crafted_words()
     out = np.empty(len(words) // 2, dtype=np.int64)
-    machine = compiled.compiled_kernel(kernel.integers)
+    machine = kernel.compiled_kernel(kernel.integers)
     machine(np.array(words, dtype=np.int64), shape.table().array, float(shape.scale), shape.offset, shape.margin, out)
     assert out.tolist() == by_kernel(shape, words)
 

@@ -8,8 +8,7 @@ from flint import arb
 
 from discreet.errors import BadParameter
 from discreet.noise import exponential_race, gumbel_race, kernel
-from discreet.noise import kernel as compiled
-from discreet.noise.kernel import exponential_table
+from discreet.noise.kernel import compiled_kernel, exponential_table
 from discreet.noise.race import _noise, decide
 from discreet.noise.sample import Digits
 from discreet.numeric import precision
@@ -92,7 +91,7 @@ def test_machine_code_gives_the_same_bounds(gumbel):
     words = np.random.default_rng(7).integers(-(2**63), 2**63, size=4_000)
     bonus = -np.linspace(0, 50, 2_000)
     lower, upper = np.empty(2_000), np.empty(2_000)
-    compiled.compiled_kernel(kernel.contest)(words, exponential_table().array, bonus, gumbel, lower, upper)
+    compiled_kernel(kernel.contest)(words, exponential_table().array, bonus, gumbel, lower, upper)
     plain_lower, plain_upper = [0.0] * 2_000, [0.0] * 2_000
     kernel.contest(words.tolist(), exponential_table().plain, bonus.tolist(), gumbel, plain_lower, plain_upper)
     assert np.allclose(lower, plain_lower, rtol=1e-14, atol=1e-13)

@@ -8,8 +8,7 @@ from flint import arb
 
 import discreet as dp
 from discreet import noise, verify
-from discreet.accounting.event import Compose, Gaussian, Laplace, Repeat, Selection
-from discreet.accounting.event import total_loss as cost
+from discreet.accounting.event import Compose, Gaussian, Laplace, Repeat, Selection, total_loss
 from discreet.accounting.filter import accounting_for
 from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, TooLarge
@@ -121,7 +120,7 @@ def test_with_a_delta_selection_and_measurement_cost_the_same_and_fit_the_budget
         case other:
             raise AssertionError(other)
     accounting = accounting_for("gaussian")
-    assert 0.99 < accounting.epsilon(cost(plan.event, accounting), Fraction(1, 10**9)) <= 1
+    assert 0.99 < accounting.epsilon(total_loss(plan.event, accounting), Fraction(1, 10**9)) <= 1
     assert (plan.choose(np.zeros(2, dtype=np.int64)).event, plan.measure.event) == plan.event.event.events
 
 
@@ -221,9 +220,7 @@ def test_the_batch_answers_what_the_model_answers(monkeypatch):
     model = mwem(table, queries[:-1], epsilon=5, rounds=3)
     one_by_one = [model.answer(query) for query in queries]
     assert Batch(queries, table.domain).answers(model) == pytest.approx(one_by_one)
-    from discreet.lab.textbook import mwem as batch
-
-    monkeypatch.setattr(batch, "MOST_KEPT", 3)
+    monkeypatch.setattr("discreet.lab.textbook.mwem.MOST_KEPT", 3)
     assert Batch(queries, table.domain).answers(model) == pytest.approx(one_by_one)
 
 

@@ -10,7 +10,7 @@ import pytest
 from discreet.estimate.laplace_estimator import estimator_for
 from discreet.plan.plan import Distances, Measure, run
 from discreet.query.residual import Residual
-from discreet.release import method_choice as methods
+from discreet.release import method_choice
 from discreet.release.budget_allocation import steps_within
 from discreet.release.method_choice import METHODS, TRIAL, Forecasts, make_release, tree_is_better, worthwhile
 from discreet.release.task import NO_LIMITS, Brief, goal_of
@@ -216,7 +216,7 @@ def release(codes, units, monkeypatch, method="auto"):
         yield
 
     idle = {name: replace(each, make=nothing) for name, each in METHODS.items()}
-    monkeypatch.setattr(methods, "METHODS", idle)
+    monkeypatch.setattr(method_choice, "METHODS", idle)
     oracle = Oracle(DOMAIN, codes, ADD)
     chosen, _ = run(make_release(Forecasts(Brief(oracle.known, GOAL, Fraction(units))), method, NO_LIMITS), oracle)
     return chosen.method, left[0], oracle

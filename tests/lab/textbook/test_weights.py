@@ -25,7 +25,6 @@ from discreet.errors import (
     SealBroken,
     TooLarge,
 )
-from discreet.lab.textbook import pmw as weights
 from discreet.lab.textbook.pmw import PMW
 from discreet.ledger import Budget, Ledger
 from discreet.mechanism.sparse_vector import Run
@@ -485,4 +484,3 @@ def test_nothing_is_printed(ledger, capsys, caplog):
     session.ask("age >= 1")
     assert capsys.readouterr() == ("", "")
     assert caplog.records == []
-    assert weights.__doc__
