@@ -45,7 +45,7 @@ fix: $(READY)
 
 bench:
 	$(MAKE) $(VENV)/.ready-dev-pld-bench-servers-browser EXTRAS=dev,pld,bench,servers,browser
-	for script in accounting attack crossover curator dense holdout kmeans ledger noise online pure release server sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
+	for script in accounting attack crossover curator dense holdout kmeans ledger noise online pure ranges release server sources textbook tree wide; do $(BIN)/python bench/$$script.py || exit 1; done
 
 serve:
 	$(MAKE) $(VENV)/.ready-server EXTRAS=server

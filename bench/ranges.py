@@ -1,9 +1,9 @@
 """Ranges over two columns: the error of each method of release, beside one Gaussian answer for each range.
 
 python bench/ranges.py           prints the table, writes bench/results/ranges.md
-python bench/ranges.py --quick   one seed, 100 ranges, epsilon 1; nothing is written
+python bench/ranges.py --quick   one run, 100 ranges, epsilon 1; nothing is written
 
-Adult, as it is bundled. Asked are counts of random ranges of age × hours_per_week, the same for all methods and seeds;
+Adult, as it is bundled. Asked are counts of random ranges of age × hours_per_week, the same for all methods and runs;
 each end is drawn from the cells of its column. They are the workload of the release. The error is the mean of
 |answer − truth| in rows. "gaussian" is the simplest baseline: the same budget, each range by itself with the same
 noise. "auto" is the method that the plan chooses.
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent / "results"
 FILE = ADULT.with_suffix(".parquet")
 COLUMNS = ("age", "hours_per_week")
 METHODS = ("auto", "mixture", "adaptive", "lattice", "direct")
-EPSILONS, DELTA, SEEDS, RANGES = (0.1, 1, 10), 1e-9, 3, 400
+EPSILONS, DELTA, RUNS, RANGES = (0.1, 1, 10), 1e-9, 3, 400
 
 
 def draw_ranges(domain, number):
@@ -78,7 +78,7 @@ def spread(values):
     return f"{median(values):.3g} ({min(values):.3g}–{max(values):.3g})" if len(values) > 1 else f"{values[0]:.3g}"
 
 
-def run(epsilons, seeds, number):
+def run(epsilons, runs, number):
     """The lines of the table."""
     ranges = draw_ranges(dp.load_adult().domain, number)
     true = truth(ranges)
@@ -86,7 +86,7 @@ def run(epsilons, seeds, number):
     for epsilon in epsilons:
         cells = [f"{gaussian(epsilon, number):.3g}"]
         for method in METHODS:
-            found = [released(method, epsilon, ranges, true) for _ in range(seeds)]
+            found = [released(method, epsilon, ranges, true) for _ in range(runs)]
             cells.append(spread([error for _, error, _ in found]))
             if method == "auto":
                 cells[-1] += f", {', '.join(sorted({name for name, _, _ in found}))}"
@@ -98,17 +98,17 @@ def run(epsilons, seeds, number):
 def main():
     """Run, print, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed, 100 ranges, epsilon 1; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="one run, 100 ranges, epsilon 1; nothing is written")
     quick = parser.parse_args().quick
-    number, seeds = (100, 1) if quick else (RANGES, SEEDS)
-    lines = run((1,) if quick else EPSILONS, seeds, number)
+    number, runs = (100, 1) if quick else (RANGES, RUNS)
+    lines = run((1,) if quick else EPSILONS, runs, number)
     page = [
         "# Ranges over two columns",
         "",
         f"{describe('scipy')}. bench/ranges.py: {number} ranges of {' × '.join(COLUMNS)} on Adult (sha256 of the file "
         f"{sha256(FILE.read_bytes()).hexdigest()[:12]}…), delta 1e-9, add_remove.",
         "",
-        f"Mean error of a range in rows: median (least–largest) of {seeds} seeds. gaussian: each range by itself, all "
+        f"Mean error of a range in rows: median (least–largest) of {runs} runs. gaussian: each range by itself, all "
         "within the same budget.",
         "",
         f"| ε | gaussian | {' | '.join(METHODS)} |",
