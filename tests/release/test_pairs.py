@@ -340,7 +340,7 @@ def test_the_parts_of_a_budget_add_up_to_1(goal, public):
     for count in (1.0, 100.0, 1e4, 1e7):
         for units in (1e-9, 1e-3, 1.0, 50.0):
             shares = shares_of(goal, count, units, public=public)
-            parts = (shares.total, shares.singles, shares.look, shares.pairs, shares.triples)
+            parts = (shares.total, shares.singles, shares.distances, shares.pairs, shares.triples)
             assert sum(parts) == pytest.approx(1)
             assert min(parts) >= 0
             assert (shares.total == 0) == public

@@ -124,17 +124,17 @@ def adaptive_precision(brief: Brief, rows: float, depth: int) -> ExpectedPrecisi
     if left <= 0:
         return ExpectedPrecision(found)
     # As "adaptive" paces itself: more selections where a measurement has little noise.
-    look = (
+    noise = (
         INTERACTION.error_per_deviation
         * np.median(layers.cells[deep == 2])
         * (AIM.selections_per_column * len(sizes) / left) ** 0.5
         / rows
     )
-    finer = float(np.clip(AIM.low_noise / look, 1.0, AIM.most_refinement))
+    finer = float(np.clip(AIM.low_noise / noise, 1.0, AIM.most_refinement))
     many = int(possible.sum())
     chosen = min(1.0, FORECAST.selected_per_column * finer * len(sizes) / many)
     top = left / (many * chosen * float(moves_of(brief.known).l2_squared))
-    # What a measured marginal says of subsets of its columns; and of all its columns, where it was selected.
+    # The precision that a measured marginal gives subsets of its columns; and all its columns, where it was selected.
     asked = np.array([len(scope) for scope in brief.goal.scopes])[layers.rows]
     implied = layers.summed(np.where(asked == depth, chosen * top / layers.others, 0.0))
     lower = (deep > 1) & (deep < depth)
@@ -187,7 +187,7 @@ def prices(layers: Layers, known: Estimator) -> Numbers:
 
 
 def moves_of(known: Estimator, cells: int = 2) -> Sensitivity:
-    """How far one person can move a marginal of `cells` cells."""
+    """The sensitivity of a marginal of `cells` cells."""
     return histogram_sensitivity(cells, known.lattice.unit, droppable=known.domain.drops)
 
 
@@ -208,7 +208,7 @@ def mixture_forecast(brief: Brief, rows: float) -> Forecast:
             "mixture",
             f"the single columns have {features} features and the pairs {numbers:.0f} cells; the limits are "
             f"{MOST_FEATURES} and {FORECAST.most_pair_cells}. "
-            "Leave out columns with many cells, or declare coarser ones.",
+            "Leave out columns with many cells.",
         )
     units = float(brief.units)
     shares = shares_of(goal, many, units, public=is_public(brief.known))

@@ -83,7 +83,7 @@ class TrialTuning:
     verdict_marginals: int = 60
     verdict_deviation: float = 0.01
     # The tree wins if its distance is less than this part of that of the mixtures.
-    nearer: float = 0.97
+    tree_ratio: float = 0.97
     # The most cells of the tree. It holds strong pairs: this many deviations of the noise further from independence
     # than chance. There is no tree if more than `most_strong` of all pairs are strong, or it would hold more than
     # `most_in_tree` of them.
@@ -103,7 +103,7 @@ TRIAL = TrialTuning()
 
 
 def worthwhile(brief: Brief, rows: float) -> bool:
-    """Whether a trial would tell something, by public facts."""
+    """Whether the noise of a trial would be small enough to decide, by public facts."""
     goal = brief.goal
     if not brief.known.measures_residuals or not 3 <= len(goal.of_size(2)) <= TRIAL.most_pairs:
         return False
@@ -114,9 +114,9 @@ def worthwhile(brief: Brief, rows: float) -> bool:
 
 
 def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
-    """Whether a tree is nearer to the goal's marginals than mixtures, as far as a small part of the budget tells.
+    """Whether a tree is closer to the goal's marginals than mixtures, and the cost of the trial.
 
-    And what that cost: no more than a fortieth.
+    It costs at most a fortieth of the budget, so its verdict is noisy.
     """
     known, goal, units = brief.known, brief.goal, float(brief.units)
     rows, _ = total_of(known.lattice)
@@ -135,35 +135,37 @@ def tree_is_better(brief: Brief) -> Procedure[tuple[bool, Fraction]]:
     scopes, expected = _expected(goal, (mixtures, tree))
     why = "whether a tree or mixtures are nearer"
     verdict = distances_for(known, scopes, expected, TRIAL.verdict_share * units, why)
-    heard = yield verdict
-    far, near = np.reshape(heard, (2, -1)).sum(axis=1)
-    return bool(near < TRIAL.nearer * far), spent + price_of_request(known, verdict)
+    distances = yield verdict
+    of_mixtures, of_tree = np.reshape(distances, (2, -1)).sum(axis=1)
+    return bool(of_tree < TRIAL.tree_ratio * of_mixtures), spent + price_of_request(known, verdict)
 
 
 def _models(known: Estimator, goal: Goal, rows: float, units: float) -> tuple[Mixture, Tree | None]:
     """Mixtures and a tree, fitted to what is known of pairs; no tree if no pair is strong, or most are."""
-    looks = noisy_marginals(known.lattice, goal.of_size(2))
+    measured = noisy_marginals(known.lattice, goal.of_size(2))
     components = components_of(rows, units)
     members = max(TRIAL.members, TRIAL.components_in_all // components)
-    mixtures = fit_ensemble(goal.domain, looks, total=rows, members=members, components=components, steps=TRIAL.steps)
-    scopes = _strong(goal, looks, rows)
+    mixtures = fit_ensemble(
+        goal.domain, measured, total=rows, members=members, components=components, steps=TRIAL.steps
+    )
+    scopes = _strong(goal, measured, rows)
     strong = sum(len(scope) == 2 for scope in scopes)
     if len(mixtures.weights) == 1 or not 0 < strong <= TRIAL.most_in_tree * len(goal.of_size(2)):
         return mixtures, None
-    held = [look for look in looks if look.columns in set(scopes)]
+    held = [each for each in measured if each.columns in set(scopes)]
     return mixtures, fit_tree(goal.domain, held, total=rows, scopes=scopes)
 
 
-def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Columns]:
+def _strong(goal: Goal, measured: Sequence[NoisyMarginal], rows: float) -> list[Columns]:
     """The single columns and the strongest pairs, as many as a tree can hold, unless most pairs are strong."""
-    alone = product_of(goal.domain, looks, total=rows)
+    alone = product_of(goal.domain, measured, total=rows)
     sizes = {name: goal.domain[name].size for name in goal.names}
     beyond: dict[Columns, float] = {}
     for pair in goal.of_size(2):
         off = [
-            look.weight**0.5 * look.residual(alone.marginal(pair), goal.domain)
-            for look in looks
-            if look.columns == pair
+            each.weight**0.5 * each.residual(alone.marginal(pair), goal.domain)
+            for each in measured
+            if each.columns == pair
         ]
         squares = np.concatenate([each.ravel() ** 2 for each in off] or [np.zeros(0)])
         # The squares of normal numbers add up to their number, give or take √2 times its root.
@@ -180,7 +182,7 @@ def _strong(goal: Goal, looks: Sequence[NoisyMarginal], rows: float) -> list[Col
 
 
 def _expected(goal: Goal, models: Sequence[Model]) -> tuple[list[Columns], list[Numbers]]:
-    """Some of the goal's marginals, and what each model expects of them; those that all can tell."""
+    """Some of the goal's marginals that all models can compute, and what each model expects of them."""
     found: list[tuple[Columns, list[Numbers]]] = []
     for scope, _ in sampled(goal, TRIAL.verdict_marginals):
         try:
@@ -190,7 +192,7 @@ def _expected(goal: Goal, models: Sequence[Model]) -> tuple[list[Columns], list[
     return [scope for scope, _ in found] * len(models), [each[at] for at in range(len(models)) for _, each in found]
 
 
-# Without any idea of the number of rows, a plan is made for this number.
+# If nothing is known of the number of rows, a plan is made for this number.
 SUPPOSED_ROWS = 10_000.0
 
 
@@ -228,7 +230,7 @@ METHODS: Mapping[str, Method] = {
         ),
         Method(
             "lattice",
-            "pieces of all marginals, the budget split between them as is best for noise alone",
+            "residuals of all marginals, the budget split between them for the least noise",
             forecast.lattice_forecast,
             lattice,
         ),
@@ -254,9 +256,9 @@ AUTOMATIC = ("mixture", "adaptive", "lattice", "direct")
 
 
 class Forecasts:
-    """What each method would do for one brief. Each forecast is made when it is first needed, and only once.
+    """The forecasts of the methods for one brief. Each is computed when it is first needed, and only once.
 
-    `rows` is the number of rows they are made for: as given, as far as it is known, or `supposed`.
+    `rows` is the number of rows that they are for: the given one, the known estimate, or else a `supposed` number.
     """
 
     def __init__(self, brief: Brief, rows: float | None = None, found: Mapping[str, Forecast] | None = None) -> None:
@@ -266,19 +268,19 @@ class Forecasts:
         self.rows = max(1.0, SUPPOSED_ROWS if self.supposed else total if rows is None else rows)
 
     def of(self, method: str) -> Forecast:
-        """What one method would do."""
+        """The forecast of one method."""
         if method not in self._found:
-            telling = replace(self.brief, goal=self.brief.goal.telling)
-            self._found[method] = METHODS[method].forecast(telling, self.rows)
+            informative = replace(self.brief, goal=self.brief.goal.informative)
+            self._found[method] = METHODS[method].forecast(informative, self.rows)
         return self._found[method]
 
     def plan(self, limits: Limits, methods: Iterable[str] = METHODS) -> ReleasePlan:
-        """What these methods would do, the best first."""
+        """The forecasts of these methods, the best first."""
         rows = sorted(map(self.of, methods), key=lambda row: (not row.possible, not limits.keep(row), row.error))
         return ReleasePlan(tuple(rows), self.brief.goal.describe, self.rows, self.supposed, limits)
 
     def require(self, method: str, limits: Limits) -> None:
-        """Refuse what this method, or for "auto" every method, cannot do within the limits."""
+        """Raise if this method, or for "auto" every method, cannot make the release within the limits."""
         if method != AUTO:
             require_possible(self.of(method), limits)
         elif not any(row.possible and limits.keep(row) for row in map(self.of, AUTOMATIC)):
@@ -291,7 +293,7 @@ class Forecasts:
 
 
 def plan_release(brief: Brief, *, rows: float | None = None, limits: Limits = NO_LIMITS) -> ReleasePlan:
-    """What each method would do, from public facts."""
+    """The forecasts of all methods, from public facts."""
     return Forecasts(brief, rows).plan(limits)
 
 
@@ -329,7 +331,7 @@ def _choose(forecasts: Forecasts, limits: Limits) -> Procedure[tuple[Forecast, B
 
 
 def asked_of(wanted: Wanted, domain: Domain) -> ResidualWorkload | None:
-    """What is asked of the residuals, where that is not all cells of some marginals: None if it is.
+    """The workload in terms of residuals; None if it asks for all cells of some marginals.
 
     >>> from discreet.query.workload import marginals, ranges
     >>> from discreet.schema.column import Integers
@@ -350,7 +352,7 @@ def asked_of(wanted: Wanted, domain: Domain) -> ResidualWorkload | None:
 
 
 def require_method(method: str) -> None:
-    """Refuse a name that is of no method."""
+    """Raise if no method has this name."""
     if method != AUTO and method not in METHODS:
         raise BadParameter(
             f'method is {method!r}; it must be "auto" or the name of a method: {did_you_mean(str(method), METHODS)}'
@@ -358,7 +360,7 @@ def require_method(method: str) -> None:
 
 
 def require_possible(row: Forecast, limits: Limits) -> None:
-    """Refuse what cannot be done, or not within the limits, before anything is paid."""
+    """Raise if a method is impossible, or not within the limits, before anything is paid."""
     if not row.possible:
         raise TooLarge(f'the method "{row.method}" cannot make this release: {row.why_not} Take method="auto".')
     if not limits.keep(row):

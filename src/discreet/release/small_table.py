@@ -23,11 +23,11 @@ def choosing(
 ) -> tuple[Mechanism[tuple[int, ...]], list[Linear]]:
     """The mechanism that chooses a table of `rows` rows, and what it reads: the imbalances of all queries.
 
-    Raises TooLarge if there are too many tables to walk through, answers to ask for, or weights to hold.
+    Raises TooLarge if there are too many tables to enumerate, answers to ask for, or weights to hold.
     """
     require_held(len(queries), domain)
     effects = np.array([query.table(domain, sorted(domain)).ravel() for query in queries])
-    # What cannot be listed is refused before its imbalances are made.
+    # Too many tables are refused here, before the imbalances are computed.
     small_table(effects, epsilon=epsilon, sensitivity=1, rows=rows)
     _require_few(sum(len(answers(weights, rows)) for weights in effects), rows)
     everyone = Linear([Product(())])
@@ -49,6 +49,6 @@ def require_held(queries: int, domain: Domain) -> None:
 def _require_few(imbalances: int, rows: int) -> None:
     if imbalances > MOST_ASKED_IMBALANCES:
         raise TooLarge(
-            f"{rows} rows can give {imbalances} different answers, each of which is a question to the table; the limit "
-            f"is {MOST_ASKED_IMBALANCES}. Take fewer rows, or ask for less."
+            f"{rows} rows can give {imbalances} different answers, and each is a query to the table; the limit is "
+            f"{MOST_ASKED_IMBALANCES}. Take fewer rows, or ask for less."
         )

@@ -1,4 +1,4 @@
-"""Synthetic rows as a table of raw values: what a reader of the original table would expect to find in a file."""
+"""Synthetic rows as a table of raw values, in the types of the original table."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,9 +43,9 @@ def raw_rows(codes: Coded, domain: Domain | Schema, *, inside: Inside = "anywher
     """The raw values of rows: for each column and row a value that lies in the row's cell.
 
     A category is its value, an integer itself. In a bin each whole number, or day, or decimal is as likely as another;
-    with `inside="middle"` it is always the middle one. The extra cells "other" and "missing" become None: what was
-    there is not known. So raw values coded again give the same codes, but for extra cells, which go where the column
-    sends what is missing: a cell "missing" comes back; a cell "other" does if missing values count as outside.
+    with `inside="middle"` it is always the middle one. The extra cells "other" and "missing" become None, because
+    their values are not known. So raw values coded again give the same codes, except for extra cells, which are coded
+    as the column codes missing values: "missing" comes back, and "other" only if missing values count as outside.
 
     >>> from discreet.schema.column import Boolean
     >>> people = Domain({"age": Bins([17, 25, 65], upper=90), "smoker": Boolean()})
@@ -175,7 +175,7 @@ def _wanted(package: str) -> Iterator[None]:
 
 
 def _type_of(column: Column) -> str | None:
-    """What all raw values of a column are, but for missing ones; None if they differ, or no machine type holds them."""
+    """The type of all raw values of a column but missing ones; None if they differ, or no machine type holds them."""
     if isinstance(column, Integers):
         return "integer"
     if isinstance(column, Bins):
@@ -239,7 +239,7 @@ def _whole(column: Bins, cells: Ints, heights: Numbers | None) -> list[Any]:
         width = np.array(widths)[cells]
         found = (np.array(lows)[cells] + np.minimum((heights * width).astype(np.int64), width - 1)).tolist()
     else:
-        # A double has gaps in so wide a bin; a fraction has none.
+        # Doubles are too sparse for so wide a bin; fractions are exact.
         places = zip(cells.tolist(), heights.tolist(), strict=True)
         found = [lows[cell] + floor(Fraction(height) * widths[cell]) for cell, height in places]
     return [date.fromordinal(day) for day in found] if column.kind == "date" else found
@@ -250,7 +250,7 @@ def _decimal(column: Bins, cells: Ints, heights: Numbers | None) -> list[Any]:
     starts = [first_float(edge, beyond=False) for edge in column.edges]
     ends = [*(nextafter(start, -inf) for start in starts[1:]), nextafter(first_float(column.top, beyond=True), -inf)]
     if any(start > end for start, end in zip(starts, ends, strict=True)):
-        raise BadData("a bin is so narrow that no float lies in it. Declare wider ones.")
+        raise BadData("a bin is so narrow that no float lies in it; the table's owner can declare wider ones.")
     low, high = np.array(starts)[cells], np.array(ends)[cells]
     if heights is None:
         edges = [*column.edges, column.top]

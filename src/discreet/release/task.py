@@ -59,8 +59,8 @@ class Goal:
         return tuple(sorted(found, key=lambda each: (len(each), each)))
 
     @cached_property
-    def telling(self) -> "Goal":
-        """The same without columns of one value, which tell nothing."""
+    def informative(self) -> "Goal":
+        """The same without columns of one value, which carry no information."""
         found: dict[Columns, float] = {}
         for columns, weight in self.weights:
             kept = tuple(name for name in columns if self.domain[name].size > 1)
@@ -80,21 +80,21 @@ class Goal:
         return [scope for scope in self.below if len(scope) == size]
 
     def freedom(self, columns: Columns) -> int:
-        """How many independent numbers some columns say beyond what fewer of them say."""
+        """The degrees of freedom of the residual of some columns: those that no fewer columns have."""
         return prod(self.domain[name].size - 1 for name in columns)
 
     def cells(self, columns: Columns) -> int:
-        """How many cells some columns have together."""
+        """The number of cells of the marginal of some columns."""
         return prod(self.domain[name].size for name in columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualWorkload:
-    """What is asked, as the lattice sees it: rows of answers, each with a weight, and the energies of their pieces.
+    """A workload in terms of residuals: rows of answers, each with a weight, and the energies of their residuals.
 
-    All pieces lie one after the other, block after block (`starts`; the last block ends at `size`), and within a block
-    as the entries of its tensor of parts. Entry i of the table says that the `answers[r]` answers of row r = `rows[i]`
-    have together the energy `energies[i]` in the piece at `places[i]`.
+    All residuals are in one list, block after block (`starts`; the last block ends at `size`), and within a block in
+    the order of its tensor of parts. Entry i of the table says that the `answers[r]` answers of row r = `rows[i]` have
+    together the energy `energies[i]` in the residual at `places[i]`.
     """
 
     domain: Domain
@@ -107,22 +107,22 @@ class ResidualWorkload:
     energies: Numbers
 
     def demand(self, weights: Numbers) -> Numbers:
-        """What a unit of variance of each piece adds to the summed variance of all answers, with a weight for each row.
+        """The factor of each residual's variance in the weighted sum of the variances of all answers.
 
-        It is the v_V of allocate.md.
+        `weights` has a weight for each row. It is the v_V of allocate.md.
         """
         energies = self.energies * weights[self.rows]
         return np.bincount(self.places, weights=energies, minlength=self.size).astype(np.float64, copy=False)
 
     def variances(self, precision: Numbers) -> Numbers:
-        """The summed variance of the answers of each row; infinite if a piece is unknown."""
+        """The summed variance of the answers of each row; infinite if a residual is unknown."""
         with np.errstate(divide="ignore"):
             inverse = 1 / precision
         energies = self.energies * inverse[self.places]
         return np.bincount(self.rows, weights=energies, minlength=len(self.weights)).astype(np.float64, copy=False)
 
     def split(self, numbers: Numbers) -> dict[Columns, Numbers]:
-        """Numbers of all pieces as a tensor for each block."""
+        """Numbers of all residuals as a tensor for each block."""
         ends = [*self.starts.values(), self.size]
         shapes = [_shape(self.domain, columns) for columns in self.starts]
         return {
@@ -131,7 +131,7 @@ class ResidualWorkload:
         }
 
     def joined(self, blocks: dict[Columns, Numbers], otherwise: float = 0.0) -> Numbers:
-        """The tensors of some blocks as numbers of all pieces; those of other blocks are `otherwise`."""
+        """The tensors of some blocks as numbers of all residuals; those of other blocks are `otherwise`."""
         numbers = np.full(self.size, otherwise)
         for columns, start in self.starts.items():
             found = blocks.get(columns)
@@ -158,7 +158,7 @@ def goal_of(wanted: Wanted, domain: Domain) -> Goal:
             column_of(domain, name)
         weights[columns] = weights.get(columns, 0.0) + weight
     if not weights:
-        raise BadQuery("the workload is empty; a release is for at least one marginal. Give dp.marginals(domain, 2).")
+        raise BadQuery("the workload is empty; a release needs at least one marginal. Give some pairs of columns.")
     if all(domain[name].size == 1 for columns in weights for name in columns):
         raise BadQuery(
             "no column of the workload has two values; a release is for marginals with more than one cell. Ask for the "
@@ -171,7 +171,7 @@ def goal_of(wanted: Wanted, domain: Domain) -> Goal:
 def _listed(wanted: Wanted) -> tuple[list[tuple[Columns, float]], str]:
     if isinstance(wanted, Mapping):
         pairs = [
-            (_scope(columns), float(positive("weight", weight, next_step="Leave out what does not matter.")))
+            (_scope(columns), float(positive("weight", weight, next_step="Leave out marginals of no weight.")))
             for columns, weight in wanted.items()
         ]
         return pairs, f"{len(pairs)} weighted marginals"
@@ -180,14 +180,14 @@ def _listed(wanted: Wanted) -> tuple[list[tuple[Columns, float]], str]:
             return [((wanted.family[1],), 1.0)], wanted.describe
         if wanted.size > MOST_GOAL_QUERIES:
             raise BadQuery(
-                f"the workload has {wanted.size} questions; up to {MOST_GOAL_QUERIES} are listed. "
-                "Give the marginals that they are asked of: dp.marginals(domain, 3)."
+                f"the workload has {wanted.size} questions; the limit is {MOST_GOAL_QUERIES}. "
+                "Ask for the marginals that contain them."
             )
         return [(_scope(each), 1.0) for each in wanted], wanted.describe
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise BadQuery(
-            f"the workload is a {type(wanted).__name__}; it is a workload, a list of marginals or of lists of columns, "
-            "or a dict of their weights. Give dp.marginals(domain, 3)."
+            f"the workload is a {type(wanted).__name__}; it must be a workload, a list of marginals or of lists of "
+            "columns, or a dict of their weights. Give one of these, for example a list of pairs of columns."
         )
     found = [(_scope(each), 1.0) for each in wanted]
     return found, f"{len(found)} {'marginal' if len(found) == 1 else 'marginals'}"
@@ -227,7 +227,7 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a method would do, from public facts alone.
+    """The expected error, time and memory of a method, from public facts alone.
 
     `error` is the mean L1 error of the goal's marginals, weighted, as a share of the rows; `seconds` are of one
     processor and `memory` is in bytes. A method that cannot be used has an infinite error, and `why_not` says why.
@@ -247,7 +247,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A way to make a release. `forecast` is given the number of rows, about, and reads none of them."""
+    """A way to make a release. `forecast` is given an approximate number of rows, and reads none of them."""
 
     name: str
     describe: str
@@ -257,7 +257,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a release may take: seconds of one processor, and bytes."""
+    """The limits of a release: seconds of one processor, and bytes."""
 
     seconds: float = inf
     memory: float = inf
@@ -267,9 +267,9 @@ class Limits:
         return row.seconds <= self.seconds and row.memory <= self.memory
 
     def watch(self, tell: Tell | None) -> Tell | None:
-        """Reports the same progress, and ends a fit when its time is over: it then returns what it has.
+        """Reports the same progress, and ends a fit when its time is over: it then returns the model it has.
 
-        The clock starts with the first report of a fit: how long rows are read must not decide what is made of them.
+        The clock starts with the first report of a fit, because the time of reading rows must not influence the model.
         """
         if self.seconds == inf:
             return tell
@@ -279,8 +279,8 @@ class Limits:
             now = thread_time()
             if not begun:
                 begun.append(now)
-            said = None if tell is None else tell(done)
-            return said if now - begun[0] < self.seconds else False
+            goes_on = None if tell is None else tell(done)
+            return goes_on if now - begun[0] < self.seconds else False
 
         return report
 
@@ -294,7 +294,7 @@ NO_LIMITS = Limits()
 
 
 def limits_of(seconds: Number | None, memory: Number | None) -> Limits:
-    """The limits that were given; what is left out has none."""
+    """The limits that were given; None is no limit."""
     return Limits(
         inf if seconds is None else float(positive("seconds", seconds, next_step="Leave it out for no limit.")),
         inf if memory is None else float(positive("memory", memory, next_step="Give bytes, say 2e9.")),
@@ -303,9 +303,9 @@ def limits_of(seconds: Number | None, memory: Number | None) -> Limits:
 
 @dataclass(frozen=True, repr=False)
 class ReleasePlan(Sequence[Forecast]):
-    """What each method would do for a goal, the best first. Nothing was read and nothing was spent.
+    """The forecasts of all methods for a goal, the best first. Nothing was read and nothing was spent.
 
-    `rows` is the number of rows that the forecasts are for: as far as it is known, or as it was supposed.
+    `rows` is the number of rows that the forecasts are for: the known estimate, or else a supposed number.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -316,18 +316,18 @@ class ReleasePlan(Sequence[Forecast]):
 
     @property
     def best(self) -> Forecast:
-        """What `method="auto"` would take; raises TooLarge if nothing is possible."""
+        """The forecast of the method that `method="auto"` would take; raises TooLarge if no method is possible."""
         can = [row for row in self.forecasts if row.possible and self.limits.keep(row)]
         if can:
-            near = {row.method: row for row in can if row.error <= EQUAL_FORECASTS * can[0].error}
-            return next(near[method] for method in PREFERENCE if method in near)
+            equal = {row.method: row for row in can if row.error <= EQUAL_FORECASTS * can[0].error}
+            return next(equal[method] for method in PREFERENCE if method in equal)
         raise TooLarge(
             f"no method can make this release within {self.limits}.\n{self}\n    Give more, fewer columns or "
             "smaller marginals."
         )
 
     def of(self, method: str) -> Forecast:
-        """What one method would do."""
+        """The forecast of one method."""
         return next(row for row in self.forecasts if row.method == method)
 
     @overload

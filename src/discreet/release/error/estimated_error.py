@@ -1,8 +1,8 @@
 """The estimated error of a finished release, where no guarantee covers it.
 
-The noise of what was measured has a known size. Beyond that a model guesses, and its error is estimated by how much
-there is to guess: how far the model's columns are from independent (interactions.py). An estimate is no guarantee: on
-drawn tables it was within a factor of 1.8 of the truth for eight of ten marginals (bench/release_calibrate.py).
+The noise of the measurements is known. Beyond that a model guesses, and the error of a guess is estimated from the
+distance of the model's columns from independence (interactions.py). An estimate is no guarantee: on drawn tables it
+was within a factor of 1.8 of the truth for eight of ten marginals (bench/release_calibrate.py).
 Everything here is public: the model and what was released.
 """
 
@@ -57,7 +57,7 @@ ESTIMATE = EstimateTuning()
 
 
 def estimated_errors(model: Model, known: Estimator, goal: Goal) -> Mapping[Columns, float]:
-    """The L1 error that is expected of each of the goal's marginals, as a share of the rows."""
+    """The expected L1 error of each of the goal's marginals, as a share of the rows."""
     layers = layers_of(goal)
     precision, rows = precisions_known(layers, known), max(model.total, 1.0)
     supposed = supposed_by(model, layers, precision)
@@ -87,11 +87,10 @@ def estimated_error_of(query: Linear, model: Model, known: Estimator, confidence
 
 
 def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:
-    """What a model says of its table: how rows are spread, and how far two columns are from independent.
+    """A model's own spread of rows over columns, and its distances of pairs from independence.
 
-    Where there is much noise, a model has learnt too little of what columns say of each other: what would be missed of
-    a usual distance is added. Rows are spread as if columns were independent: then they are in more cells than they
-    are.
+    Where there is much noise, a model has learnt too little of how columns depend on each other: the part of a usual
+    distance that it would miss is added. Rows are spread as if columns were independent, over more cells than in truth.
     """
     total = max(model.total, 1.0)
 
@@ -119,7 +118,7 @@ def supposed_by(model: Model, layers: Layers, precision: Numbers) -> Supposed:
 
 
 def members_of(model: Model) -> list[Model]:
-    """The models that a model is the mean of, or itself: members of an ensemble, and of the first part of a blend.
+    """The members of an ensemble, or of the largest part of a blend; of another model, the model itself.
 
     Of an ensemble the components of each member lie together and weigh the same (`fit_ensemble`).
     """
@@ -156,7 +155,7 @@ def _error_of(scope: Columns, model: Model, known: Estimator) -> float:
 
 
 def _cells(model: Model, scope: Columns) -> float:
-    """How many cells a model uses: (Σ √p)², all of them if its rows are spread evenly."""
+    """The effective number of cells of a model: (Σ √p)², all of them if its rows are spread evenly."""
     total = max(model.total, 1.0)
     if prod(model.domain[name].size for name in scope) <= ESTIMATE.most_exact_cells:
         return float(np.sqrt(np.maximum(model.marginal(scope), 0.0) / total).sum() ** 2)

@@ -105,7 +105,7 @@ def raw_error(cells: int, rows: float, deviation: float, *, noise: NoiseShape = 
 
 
 def projected_error(spread: Spread, deviation: float, *, noise: NoiseShape = "gaussian") -> float:
-    """About the mean error after projection to the nearest table with the same number of rows.
+    """The approximate mean error after projection to the nearest table with the same number of rows.
 
     The nearest point of the simplex is max(y − t, 0) for the t at which it adds up to the number of rows. t is taken as
     the number at which it does so in the mean: then the error of a cell with x rows is E|Y − t| − E max(t − x − Y, 0),
@@ -135,10 +135,10 @@ def lattice_errors(
     projected: bool = False,
     spreads: "Mapping[Columns, Spread] | None" = None,
 ) -> Numbers:
-    """The mean error of each marginal of a goal, read off pieces that are known with these precisions.
+    """The mean error of each marginal of a goal that is computed from residuals with these precisions.
 
-    The cells of a marginal share their mean variance. `projected`, the marginal is moved to the nearest table, and how
-    its rows are spread is given by `spreads` or guessed.
+    The cells of a marginal share their mean variance. With `projected`, the marginal is moved to the nearest table; the
+    spread of its rows is given by `spreads` or guessed.
     """
     asked = asked_marginals(goal)
     deviations = np.sqrt(asked.variances(asked.joined(precisions)) / asked.answers)
@@ -155,7 +155,7 @@ def marginal_errors(
     projected: bool = False,
     spreads: "Mapping[Columns, Spread] | None" = None,
 ) -> Numbers:
-    """The mean error of each marginal of a goal if every marginal is measured by itself: what the lattice must beat.
+    """The mean error of each marginal of a goal if every marginal is measured by itself: the lattice's baseline.
 
     The `budget` is squared mu for Gaussian noise and epsilon for Laplace noise, and is split so that the weighted mean
     of the raw errors is least: as (weight · cells)^(2/3) for Gaussian and as (weight · cells)^(1/2) for Laplace noise.

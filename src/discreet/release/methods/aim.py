@@ -1,6 +1,6 @@
 """The method "adaptive" (AIM): select the marginals that a tree is most wrong about, measure them, fit again [MMSM22].
 
-A procedure (plan/plan.py): it yields what it wants measured or selected, and reads no row itself.
+A procedure (plan/plan.py): it yields requests to measure or select, and reads no row itself.
 Proof of privacy: adaptive.md
 """
 
@@ -84,10 +84,10 @@ def adaptive(
 ) -> Procedure[Tree]:
     """A tree model of the marginals of a goal, for `units` of squared mu.
 
-    Single columns are measured first. Each round then selects `at_once` marginals that the tree is far from, among
-    those below the goal that keep the tree within `most_cells`, measures their residuals, and fits the tree again.
-    After a round that teaches less than its noise, the next ones are fewer and more precise. `rounds` is the planned
-    number of selections; by default the noise of a measurement decides on it and on `at_once`.
+    Single columns are measured first. Each round then selects `at_once` marginals at a large distance from the tree,
+    among those below the goal that keep the tree within `most_cells`, measures their residuals, and fits the tree
+    again. After a round that changes the tree by less than its noise, the next ones are fewer and more precise.
+    `rounds` is the planned number of selections; by default the noise of a measurement decides on it and on `at_once`.
 
     What is known already counts, and is not paid for again. All requests together cost at most `units`.
 
@@ -123,7 +123,7 @@ class _Work:
 
     @property
     def total(self) -> float:
-        """The number of rows, as far as it is known."""
+        """The estimated number of rows."""
         return max(total_of(self.known.lattice)[0], 1.0)
 
     def ask(self, request: Request) -> Procedure[int]:
@@ -131,10 +131,10 @@ class _Work:
         price = loss(request.event(self.known.domain, self.known.lattice.unit))
         assert price <= self.left, "what is planned is below what is left"
         self.left -= price
-        heard: int = yield request
-        return heard
+        outcome: int = yield request
+        return outcome
 
-    def look(self, steps: Sequence[Step | None], why: str) -> Procedure[None]:
+    def measure(self, steps: Sequence[Step | None], why: str) -> Procedure[None]:
         """Measure the steps that are not None."""
         found = tuple(step for step in steps if step is not None)
         if found:
@@ -146,7 +146,7 @@ class _Work:
             total, variance = total_of(self.known.lattice)
             if sqrt(variance) > AIM.count_deviation * total:
                 units = (1 - AIM.rounding_margin) * part * float(self.units)
-                yield from self.look(
+                yield from self.measure(
                     steps_within(self.known, {(): 1.0}, units).steps, "the number of rows, for a release"
                 )
 
@@ -166,7 +166,7 @@ class _Work:
             for scope, block in blocks.items()
         )
         steps = steps_within(self.known, wanted, (1 - AIM.rounding_margin) * missing).steps
-        yield from self.look(steps, "single columns, for a release")
+        yield from self.measure(steps, "single columns, for a release")
         # Pairs that were measured before, and that single columns do not explain, are in the tree from the beginning.
         found, self.tree = join_pairs(self.known, self.columns)
         for scope in found:
@@ -176,7 +176,7 @@ class _Work:
             self.tree = self.fit(AIM.round_steps, tolerance=AIM.round_tolerance)
 
     def pace(self) -> tuple[int, int]:
-        """The planned number of selections, and how many per round: more where a measurement has little noise."""
+        """The planned number of selections, and the number per round: more where a measurement has little noise."""
         units = (1 - AIM.selection) * float(self.left) / (AIM.selections_per_column * len(self.columns))
         pairs = [scope for scope, _ in self.candidates if len(scope) == 2]
         noise = median([noise_after(self.known, pair, units) for pair in pairs] or [inf]) / self.total
@@ -208,7 +208,7 @@ class _Work:
         noise = sum(noise_after(self.known, scope, units) for scope in chosen)
         before = [self.tree.marginal(scope) for scope in chosen]
         steps = [rising_step(self.known, scope, (1 - AIM.rounding_margin) * units) for scope in chosen]
-        yield from self.look(steps, "where a model is most wrong")
+        yield from self.measure(steps, "where a model is most wrong")
         self.scopes += [scope for scope in chosen if scope not in self.scopes]
         self.tree = self.fit(AIM.round_steps, tolerance=AIM.round_tolerance)
         learnt = sum(
@@ -270,26 +270,26 @@ class _Work:
         every = [*self.scopes, *self.alone]
         if every and self.left > AIM.least_share * self.units:
             units = (1 - AIM.rounding_margin) * float(self.left) / len(every)
-            yield from self.look([rising_step(self.known, scope, units) for scope in every], "what a model holds")
+            yield from self.measure([rising_step(self.known, scope, units) for scope in every], "what a model holds")
 
     def fit(self, steps: int, *, tolerance: float) -> Tree:
         """The tree that is fitted to all that is known of its scopes."""
         scopes = [*self.scopes, *self.alone]
-        looks = [look for scope in scopes for look in looks_at(self.known, scope)]
+        measured = [each for scope in scopes for each in marginals_known(self.known, scope)]
         total, domain = self.total, self.known.domain
-        return fit_tree(domain, looks, total=total, scopes=scopes, start=self.tree, steps=steps, tolerance=tolerance)
+        return fit_tree(domain, measured, total=total, scopes=scopes, start=self.tree, steps=steps, tolerance=tolerance)
 
 
-def looks_at(known: Estimator, scope: Columns) -> list[NoisyMarginal]:
+def marginals_known(known: Estimator, scope: Columns) -> list[NoisyMarginal]:
     """What is known of a marginal, as one noisy marginal with the precision of its least known residual.
 
     Residuals of fewer columns are known better, and count for less than they could; but their estimates are in the
-    values. Cells are far quicker to fit than contrasts. Where residuals are missing, those that are known are returned.
+    values. Cells are fitted much faster than residuals. Where some residuals are unknown, the known ones are returned.
     """
     family = known.family(Marginal(scope))
     block = known.lattice.blocks.get(scope)
     if family is None or block is None or not block.precision.all():
-        return [look for look in noisy_marginals(known.lattice, [scope]) if look.columns == scope]
+        return [each for each in noisy_marginals(known.lattice, [scope]) if each.columns == scope]
     weight = min(float(block.precision.min(initial=inf)), LARGEST_WEIGHT)
     return [NoisyMarginal(scope, None, known.estimate_family(family).values, weight)] if block.precision.size else []
 

@@ -57,14 +57,14 @@ def direct_release(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     """Measure each marginal with noise of its own, and fit a model that is consistent and nowhere negative.
 
     Each marginal gets a part of the budget as (weight · cells)^(2/3) with Gaussian noise and as (weight · cells)^(1/2)
-    with Laplace noise, at which the weighted noise is least. What is known better than its part would buy is not
-    measured. Where delta is 0, prices add up and many marginals cost much: then their pairs or single columns are
-    measured instead, if less error is expected of them (`depths`).
+    with Laplace noise, which minimises the weighted noise. A marginal that is known better than its part would buy is
+    not measured. Where delta is 0, epsilons add up and many marginals cost much: then their pairs or single columns are
+    measured instead, if that lowers the expected error (`depths`).
 
-    It is right for a few marginals and much budget. Limits: the number of all cells (`too_large_to_fit`); what is
-    measured first does not decide what is measured next; k marginals have √k times the noise of one (k times, where
-    delta is 0), so other methods are better for all triples of many columns. The forecast of `depths` knows sizes and
-    rows, not how much the columns of this table depend on each other.
+    It is right for a few marginals and much budget. Limits: the number of all cells (`too_large_to_fit`); it does not
+    adapt to its own measurements; k marginals have √k times the noise of one (k times, where delta is 0), so other
+    methods are better for all triples of many columns. The forecast of `depths` uses sizes and rows, not how much the
+    columns of this table depend on each other.
     """
     known, goal = brief.known, brief.goal
     refused = too_large_to_fit(goal)
@@ -88,8 +88,8 @@ def direct_release(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
 def refine_row_count(known: Estimator, goal: Goal, units: Fraction, *, implied: float = 0.0) -> Procedure[Fraction]:
     """Count the rows with a small share of the units, and with more if the rows are few; returns the cost.
 
-    An error of the number of rows is one of every marginal. `implied` is the precision with which later measurements
-    will give the number too: it need not be paid for here. Units are squared mu.
+    An error of the number of rows is an error of every marginal. `implied` is the precision that later measurements
+    will give the number anyway: it need not be paid for here. Units are squared mu.
     """
     cost = yield from measure_row_count(known, units * ALLOCATION.first_count)
     rows, variance = total_of(known.lattice)
@@ -115,7 +115,7 @@ def direct_steps(known: Estimator, goal: Goal, weights: Mapping[Columns, float],
 
 
 def known_variance(known: Estimator, scope: Columns) -> float:
-    """The mean variance of the cells of a marginal as it is known: by the lattice, or because it was measured whole."""
+    """The mean variance of the cells of a marginal, by the lattice or by its direct measurement, whichever is less."""
     answer = known.direct_answers.get(Marginal(scope))
     before = inf if answer is None else answer.variance
     blocks = known.lattice.blocks
@@ -129,7 +129,7 @@ def known_variance(known: Estimator, scope: Columns) -> float:
 
 
 def depths(goal: Goal, known: Estimator, rows: float, units: Fraction) -> list[Depth]:
-    """What can be measured where delta is 0: the marginals of the goal, or all marginals of fewer of their columns.
+    """The choices where delta is 0: to measure the marginals of the goal, or all marginals of fewer of their columns.
 
     The expected error is that of the noise, after projection to tables, and the distance of typical tables from what
     marginals of these few columns predict (`DirectTuning`).
@@ -165,7 +165,7 @@ def _depth(goal: Goal, known: Estimator, columns: int, rows: float, units: Fract
 
 
 def _precisions(goal: Goal, known: Estimator, weights: Mapping[Columns, float], units: Fraction) -> Precisions:
-    """How well pieces will be known. Those that no marginal has are left to the model, and have no noise."""
+    """The expected precisions of residuals. Those that no marginal has are left to the model, and have no noise."""
     found: Precisions = {}
     for scope in ((), *goal.below):
         shape = tuple(axis.parts - 1 for axis in axes_of(goal.domain, scope))

@@ -23,7 +23,7 @@ from discreet.release.methods.pair_split import PairDistances
 from discreet.release.task import Goal
 from discreet.types import Columns
 
-# A mixture is fitted to no more numbers than this: it looks at all of them again and again.
+# A mixture is fitted to no more numbers than this: every step of the fit uses all of them.
 MOST_FITTED_CELLS = 2**22
 
 
@@ -47,7 +47,7 @@ class EnsembleFitTuning:
     blended_tree_cells: int = 4000
     blended_tree_share: float = 0.25
     # If only some pairs were measured, at most this part of all, the model is a tree that holds them, if it has at most
-    # this many cells: of the other pairs a mixture would say something at random.
+    # this many cells: a mixture would fill in the other pairs at random.
     most_tree_cells: int = 2**17
     most_pairs_in_tree: float = 0.5
     # A pair is strong if it is further from independent than this part of its noise.
@@ -71,28 +71,29 @@ def too_large_to_fit(goal: Goal) -> str:
     if cells > MOST_FITTED_CELLS:
         return (
             f"the marginals have {cells} cells together; the limit is {MOST_FITTED_CELLS}. Ask for fewer columns "
-            "at once, or declare coarser ones."
+            "at once."
         )
-    deepest = max(goal.scopes, key=lambda scope: _pieces_in(goal, scope))
-    if _pieces_in(goal, deepest) > MOST_PIECES:
+    deepest = max(goal.scopes, key=lambda scope: _number_of_residuals(goal, scope))
+    residuals = _number_of_residuals(goal, deepest)
+    if residuals > MOST_PIECES:
         return (
-            f"the marginal of {', '.join(deepest)} has {_pieces_in(goal, deepest)} pieces; the limit is {MOST_PIECES}. "
+            f"the marginal of {', '.join(deepest)} has {residuals} residuals; the limit is {MOST_PIECES}. "
             "Ask for fewer columns at once."
         )
     features = 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in goal.names)
     if features > MOST_FEATURES:
         return (
             f"the single columns have {features} features together; a mixture is fitted to {MOST_FEATURES}. "
-            "Leave out columns with many cells, or declare coarser ones."
+            "Leave out columns with many cells."
         )
     return ""
 
 
 def fitted_to_all(known: Estimator, goal: Goal, units: float, tell: Tell | None = None) -> Mixture:
-    """The model of all that is known of a goal's columns, of however many at once. `units` are squared mu.
+    """The model of all that is known of a goal's columns, with marginals of any order. `units` are squared mu.
 
-    Marginals that were measured by themselves are taken apart into the same pieces as the lattice's, which loses
-    nothing, and joined to these by precision. Counts of conditions that were measured by themselves are not used.
+    Marginals that were measured whole are decomposed into residuals, which loses nothing, and averaged with those of
+    the lattice by precision. Counts of conditions that were measured directly are not used.
     """
     everything = joined_lattice(known, goal)
     rows, _ = total_of(everything)
@@ -108,28 +109,29 @@ def fitted_to_all(known: Estimator, goal: Goal, units: float, tell: Tell | None 
 
 
 def components_of(rows: float, units: float) -> int:
-    """How many components a member of the ensemble has."""
+    """The number of components of a member of the ensemble."""
     wanted = max(rows, 1.0) * units**0.5 / ENSEMBLE_FIT.rows_per_component
     return int(np.clip(wanted, ENSEMBLE_FIT.fewest_components, ENSEMBLE_FIT.most_components))
 
 
 def members_for(components: int, measured: float) -> int:
-    """How many members an ensemble has; they differ most in the part of the goal that was not `measured` as it is."""
+    """The number of members of an ensemble; they differ most in the part of the goal that was not `measured` itself."""
     unmeasured = round(ENSEMBLE_FIT.members * (1 - measured) ** 2)
     return max(ENSEMBLE_FIT.fewest_members, unmeasured, ENSEMBLE_FIT.components_in_all // components)
 
 
 def rows_of(lattice: Lattice) -> float:
-    """The number of rows of a model: a little less than was seen where that is mostly noise, and at least 1.
+    """The number of rows of a model: a little less than the estimate where that is mostly noise, and at least 1.
 
-    Of n ± σ it is n/(1 + σ²/n²): too many rows make larger errors than too few, as most cells are noise then too.
+    For an estimate n ± σ it is n/(1 + σ²/n²): too many rows cause larger errors than too few, because then most cells
+    are noise too.
     """
     rows, variance = total_of(lattice)
     return max(1.0, rows / (1 + variance / rows**2)) if rows > 0 else 1.0
 
 
 def worth(lattice: Lattice, goal: Goal) -> float:
-    """What the known pieces of up to three columns of a goal cost, one by one, in squared mu."""
+    """The price of the known residuals of up to three columns of a goal, one by one, in squared mu."""
     blocks = [lattice.blocks.get(scope) for scope in goal.below if len(scope) <= 3]
     return sum(float((block.price * block.precision).sum()) for block in blocks if block is not None)
 
@@ -137,16 +139,16 @@ def worth(lattice: Lattice, goal: Goal) -> float:
 def fit_low_order(
     known: Estimator, goal: Goal, units: float, seen: PairDistances | None = None, tell: Tell | None = None
 ) -> Mixture | Blend | Tree:
-    """The model of all that is known of up to three columns of a goal, and of what a look saw of pairs."""
+    """The model of all that is known of up to three columns of a goal, and of the measured distances of pairs."""
     rows, _ = total_of(known.lattice)
     # What was paid before counts as much as what is paid now.
     units = max(units, worth(known.lattice, goal))
-    looks = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
+    measured = noisy_marginals(known.lattice, [scope for scope in goal.below if len(scope) <= 3])
     components = components_of(rows, units)
     members = members_for(components, _measured_triples(known, goal))
     ensemble = fit_ensemble(
         goal.domain,
-        looks,
+        measured,
         total=rows_of(known.lattice),
         members=members,
         components=components,
@@ -171,7 +173,7 @@ def _measured_triples(known: Estimator, goal: Goal) -> float:
 
 
 def tree_of_pairs(known: Estimator, goal: Goal, pairs: Collection[Columns]) -> Tree | None:
-    """The tree of some pairs and all single columns, if they are few and it holds them; of triples as it has room."""
+    """The tree of some pairs and all single columns, if the pairs are few and fit; and of the triples that fit too."""
     sizes = {name: goal.domain[name].size for name in goal.names}
     if not 0 < len(pairs) <= ENSEMBLE_FIT.most_pairs_in_tree * len(goal.of_size(2)):
         return None
@@ -183,11 +185,11 @@ def tree_of_pairs(known: Estimator, goal: Goal, pairs: Collection[Columns]) -> T
     for triple in goal.of_size(3):
         if triple in known.lattice.blocks and fits(scopes, triple, sizes, ENSEMBLE_FIT.most_tree_cells):
             scopes.append(triple)
-    return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=rows_of(known.lattice), scopes=scopes)
+    return fit_tree(goal.domain, _marginals_of_exactly(known, scopes), total=rows_of(known.lattice), scopes=scopes)
 
 
 def _tree_of_strongest(known: Estimator, goal: Goal, model: Mixture) -> Tree:
-    """The tree of all single columns and of the pairs that exceed their noise most, as far as a model knows."""
+    """The tree of all single columns and of the pairs that, by a model, exceed their noise most."""
     names = goal.names
     beyond = {pair: _beyond_noise(known, goal, model, pair) for pair in goal.of_size(2)}
     sizes = {name: goal.domain[name].size for name in names}
@@ -195,11 +197,11 @@ def _tree_of_strongest(known: Estimator, goal: Goal, model: Mixture) -> Tree:
     for pair in sorted(beyond, key=lambda each: (-beyond[each], each)):
         if beyond[pair] > 0 and fits(scopes, pair, sizes, max(ENSEMBLE_FIT.blended_tree_cells, sum(sizes.values()))):
             scopes.append(pair)
-    return fit_tree(goal.domain, _looks_at_exactly(known, scopes), total=model.total, scopes=scopes)
+    return fit_tree(goal.domain, _marginals_of_exactly(known, scopes), total=model.total, scopes=scopes)
 
 
 def _beyond_noise(known: Estimator, goal: Goal, model: Mixture, pair: Columns) -> float:
-    """How many rows a pair is further from independent, in L1, than a part of the noise with which it was measured."""
+    """The L1 distance of a pair from independence, in rows, less a part of the noise with which it was measured."""
     block = known.lattice.blocks.get(pair)
     precision = 0.0 if block is None else float(block.precision.min(initial=inf))
     if precision == 0.0:
@@ -209,21 +211,21 @@ def _beyond_noise(known: Estimator, goal: Goal, model: Mixture, pair: Columns) -
     return float(np.abs(model.marginal(pair) - alone).sum()) - ENSEMBLE_FIT.strong_pair * noise
 
 
-def _looks_at_exactly(known: Estimator, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
+def _marginals_of_exactly(known: Estimator, scopes: Sequence[Columns]) -> list[NoisyMarginal]:
     """What is known of some scopes, and not of their subsets unless they are among them."""
-    return [look for look in noisy_marginals(known.lattice, scopes) if look.columns in set(scopes)]
+    return [each for each in noisy_marginals(known.lattice, scopes) if each.columns in set(scopes)]
 
 
 def _supposed_independent(known: Estimator, seen: PairDistances) -> list[NoisyMarginal]:
-    """Pairs that were never measured: each is supposed to be independent, give or take as far as a look saw it."""
+    """Pairs that were never measured: each is supposed to be independent, within its noisy distance from that."""
     found = []
-    for pair, far in zip(seen.pairs, seen.about, strict=True):
+    for pair, distance in zip(seen.pairs, seen.about, strict=True):
         block = known.lattice.block(pair)
         if block.precision.any():
             continue
         expected = seen.alone.marginal(pair)
-        # Normal numbers that are so far from zero in the mean.
-        variance = pi / 2 * (far / expected.size) ** 2
+        # The variance of normal numbers whose mean absolute value is the distance of a cell.
+        variance = pi / 2 * (distance / expected.size) ** 2
         for parts in product(*(range(1, axis.parts) for axis in block.axes)):
             gain = prod(axis.gain(part) for axis, part in zip(block.axes, parts, strict=True))
             nothing = NoisyMarginal(pair, parts, np.zeros(()), min(1 / (variance * gain), LARGEST_WEIGHT))
@@ -232,7 +234,7 @@ def _supposed_independent(known: Estimator, seen: PairDistances) -> list[NoisyMa
 
 
 def joined_lattice(known: Estimator, goal: Goal) -> Lattice:
-    """What the lattice and whole marginals say together of a goal's columns."""
+    """The residuals of a goal's columns, from the lattice and from marginals that were measured whole."""
     names = set(goal.names)
     blocks = {
         columns: replace(block, precision=block.precision.copy(), values=block.values.copy())
@@ -242,15 +244,15 @@ def joined_lattice(known: Estimator, goal: Goal) -> Lattice:
     found = Lattice(known.domain, known.lattice.unit, blocks)
     for question, answer in known.direct_answers.items():
         if isinstance(question, Marginal) and question.weight is None and names.issuperset(question.columns):
-            for residual, variance, numbers in _pieces(question, answer, known):
+            for residual, variance, numbers in _residuals(question, answer, known):
                 found.add(residual, variance=variance, values=numbers)
     return found
 
 
-def _pieces(
+def _residuals(
     question: Marginal, answer: DirectAnswer, known: Estimator
 ) -> Iterator[tuple[Residual, float, NDArray[np.int64]]]:
-    """Every piece of a marginal with the same noise in all cells, the variance of its noise, and its numbers."""
+    """Every residual of a marginal with the same noise in all cells, the variance of its noise, and its numbers."""
     columns: Columns = question.scope
     order = [question.columns.index(name) for name in columns]
     counts = answer.values.reshape(question.shape(known.domain)).transpose(order)
@@ -265,9 +267,9 @@ def _pieces(
                 numbers = axis.apply(part, numbers, place)
         residual = Residual(tuple((name, part) for name, part in zip(columns, parts, strict=True) if part))
         variance = answer.variance * gain * prod(counts.shape[place] for place in others)
-        # A lattice takes whole numbers. Only what was measured twice, and averaged, is none.
+        # A lattice takes whole numbers. Only the average of two measurements is none.
         yield residual, variance, np.rint(numbers).ravel().astype(np.int64)
 
 
-def _pieces_in(goal: Goal, scope: Columns) -> int:
+def _number_of_residuals(goal: Goal, scope: Columns) -> int:
     return prod(axis.parts for axis in axes_of(goal.domain, scope))

@@ -1,8 +1,8 @@
 """The method "mixture": singles, pairs and small triples are measured, and an ensemble of mixtures is fitted to them.
 
-What is measured is decided by sizes, the budget and numbers that were released; nothing else is looked at. On tables
-of a few thousand rows and on those of a million, with columns of two values and of ninety, this is the best of our
-methods for marginals of a few columns (bench/release.py).
+What is measured depends on sizes, the budget and released numbers, and on nothing else. On tables of a few thousand
+rows and on those of a million, with columns of two values and of ninety, this is the best of our methods for marginals
+of a few columns (bench/release.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -85,7 +85,7 @@ class BudgetShares:
 
     total: float
     singles: float
-    look: float
+    distances: float
     pairs: float
     triples: float
     room: int
@@ -93,10 +93,10 @@ class BudgetShares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureState:
-    """What the stages of the method know: shares of `whole`, the weights of what is measured, and noisy distances.
+    """The state between stages: shares of the budget `whole`, weights of the marginals to measure, noisy distances.
 
     `importance` is the weight of the goal that needs each set of up to three columns. `seen` are the distances of pairs
-    from independent, and `split` is what follows from them.
+    from independence, and `split` is the split that follows from them.
     """
 
     known: Estimator
@@ -142,7 +142,7 @@ def init(known: Estimator, goal: Goal, units: float) -> Procedure[tuple[MixtureS
     rows, variance = total_of(known.lattice)
     public, left = variance == 0, units
     if not public:
-        left -= yield from _counted(known, goal, units)
+        left -= yield from _count_rows(known, goal, units)
         rows, _ = total_of(known.lattice)
     shares = shares_of(goal, rows, units, public=public)
     importance, by_size = _importance(goal), size_power(clarity(goal, rows, units))
@@ -154,7 +154,7 @@ def init(known: Estimator, goal: Goal, units: float) -> Procedure[tuple[MixtureS
     return MixtureState(known, goal, units, rows, shares, left / (1 - shares.total), importance, singles), left
 
 
-def _counted(known: Estimator, goal: Goal, units: float) -> Procedure[float]:
+def _count_rows(known: Estimator, goal: Goal, units: float) -> Procedure[float]:
     """Count the rows until their number is as precise as their share of the budget demands; returns the cost."""
     spent, wanted = 0.0, MIXTURE_METHOD.first_count
     while spent < (1 - MIXTURE_METHOD.least_share) * wanted * units:
@@ -183,7 +183,7 @@ def _singles(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, 
 
 def _distances(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
     """Distances of pairs from independence."""
-    units = state.shares.look * state.whole
+    units = state.shares.distances * state.whole
     if not units:
         return state, 0.0
     seen = yield from distances_of_pairs(state.known, state.goal.of_size(2), state.rows, units)
@@ -191,7 +191,7 @@ def _distances(state: MixtureState, left: float) -> Procedure[tuple[MixtureState
 
 
 def _divide(state: MixtureState, left: float) -> Procedure[tuple[MixtureState, float]]:
-    """Decide what pairs get, and give single columns the rest, if distances were seen."""
+    """If distances were measured, decide on the share of pairs, and spend the rest on single columns."""
     goal, scopes, seen = state.goal, state.goal.of_size(2), state.seen
     unclear = clarity(goal, state.rows, state.units) < ENSEMBLE_FIT.clear_from
     weights = {
@@ -256,8 +256,8 @@ def distances_of_pairs(known: Estimator, scopes: list[Columns], rows: float, uni
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     expected = [alone.marginal(scope) for scope in scopes]
     request = distances_for(known, scopes, expected, units, "how far pairs are from independent")
-    heard = yield request
-    return PairDistances(alone, tuple(scopes), np.asarray(heard, dtype=np.float64), float(request.sigma))
+    distances = yield request
+    return PairDistances(alone, tuple(scopes), np.asarray(distances, dtype=np.float64), float(request.sigma))
 
 
 def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> BudgetShares:
@@ -277,9 +277,9 @@ def shares_of(goal: Goal, rows: float, units: float, *, public: bool) -> BudgetS
     triples = MIXTURE_METHOD.triples * covered**0.5 if covered >= MIXTURE_METHOD.least_triples else 0.0
     left = 1.0 - total
     singles = singles * left * (1 + (MIXTURE_METHOD.singles_with_triples * covered if triples else 0.0))
-    look = _share_of_distances(goal, rows, units) * left
+    distances = _share_of_distances(goal, rows, units) * left
     triples = min(triples, 1 - singles) * left
-    return BudgetShares(total, singles, look, left - singles - look - triples, triples, room)
+    return BudgetShares(total, singles, distances, left - singles - distances - triples, triples, room)
 
 
 def _share_of_distances(goal: Goal, rows: float, units: float) -> float:
@@ -307,7 +307,7 @@ def _balanced(rows: float, units: float, clear: float) -> float:
 
 
 def _importance(goal: Goal) -> Mapping[Columns, float]:
-    """How much of the goal's weight needs each set of up to three columns."""
+    """The weight of the goal's marginals that contain each set of up to three columns."""
     found = dict.fromkeys(goal.below, 0.0)
     for scope, weight in goal.weights:
         for size in range(1, min(3, len(scope)) + 1):

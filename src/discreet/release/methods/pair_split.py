@@ -1,7 +1,7 @@
 """How a budget is split between single columns and pairs, and which pairs are measured.
 
-Whether pairs are worth measuring is not public. After their distances from independence were measured with noise,
-something of it is known. Everything here is computed from what was released.
+Whether pairs are worth measuring is not public. It is estimated from noisy distances of the pairs from independence.
+Everything here is computed from what was released.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ class PairSplitTuning:
     # Pairs get all of the budget unless the best share is below this part of the error at all of it: a fit learns more
     # from pairs together than from each.
     partial_ratio: float = 0.9
-    # Only pairs that stand out are measured if that is below this part of the error of measuring all, and if of the
-    # others a smaller part than `rare_dependence` is dependent: mixtures learn weak dependence from many pairs.
+    # Only significant pairs are measured if the error is then below this part of the error of measuring all, and if of
+    # the others a smaller part than `rare_dependence` is dependent: mixtures learn weak dependence from many pairs.
     selective_ratio: float = 0.97
     rare_dependence: float = 0.2
     # A measured pair is clear if its noise is less than this part of its distance from independence.
@@ -77,7 +77,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairDependence:
-    """How far pairs are from independent, as parts of the rows: an estimate from noisy distances.
+    """The distances of pairs from independence, as parts of the rows, estimated from noisy distances.
 
     Each `significant` pair has its measured distance. Of the others a part, `frequency`, is supposed to be at the
     `usual_distance`, and the rest to be independent.
@@ -211,8 +211,8 @@ def dependence_of(measured: Numbers, deviation: float, by_chance: Numbers) -> Pa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pieces:
-    """Of blocks of pieces: what a unit of precision costs, what it is, and the variance of a cell at precision 1."""
+class _Blocks:
+    """Of blocks of residuals, the price of a unit of precision, the precision, and a cell's variance at precision 1."""
 
     price: Numbers
     precision: Numbers
@@ -234,8 +234,8 @@ class _Table:
 
     names: list[str]
     columns: NDArray[np.int64]
-    singles: _Pieces
-    both: _Pieces
+    singles: _Blocks
+    both: _Blocks
     rows: float
 
     @classmethod
@@ -244,21 +244,21 @@ class _Table:
         place = {name: at for at, name in enumerate(names)}
         columns = np.array([[place[name] for name in pair] for pair in seen.pairs])
         shares = [seen.alone.marginal([name]) / seen.alone.total for name in names]
-        singles = _pieces(known, [(name,) for name in names], [independent_shares([each]) for each in shares])
-        both = _pieces(known, seen.pairs, [independent_shares([shares[at] for at in pair]) for pair in columns])
+        singles = _blocks(known, [(name,) for name in names], [independent_shares([each]) for each in shares])
+        both = _blocks(known, seen.pairs, [independent_shares([shares[at] for at in pair]) for pair in columns])
         return cls(names, columns, singles, both, rows)
 
     @property
     def by_chance(self) -> Numbers:
-        """How far pairs of independent columns are from what is known of them: rows are a sample, columns noisy."""
+        """The expected measured distance of independent columns: rows are a sample, and columns are noisy."""
         noise = self.singles.noise(self.singles.precision, self.rows)[self.columns]
         sample = [scatter(spread, self.rows) for spread in self.both.spread]
         return np.asarray(np.sqrt(np.square(sample) + (noise**2).sum(axis=1)))
 
 
-def _pieces(known: Estimator, scopes: Sequence[Columns], spread: Sequence[Spread]) -> _Pieces:
+def _blocks(known: Estimator, scopes: Sequence[Columns], spread: Sequence[Spread]) -> _Blocks:
     blocks = [known.lattice.block(columns) for columns in scopes]
-    return _Pieces(
+    return _Blocks(
         np.array([float(block.price.sum()) for block in blocks]),
         np.array([float(block.precision.min(initial=inf)) for block in blocks]),
         np.array([prod(1 - 1 / known.domain[name].size for name in columns) for columns in scopes]),

@@ -1,7 +1,7 @@
 """The method "lattice" (ResidualPlanner): the budget is split over residuals so that the workload's error is least.
 
-A `Market` has the price of each residual, the joint prices of residuals that cost less together, and what is known of
-each. All of it is public arithmetic on the schema, the workload and what is known. Proofs: allocate.md §2 to §4
+A `Market` has the price of each residual, the joint prices of residuals that cost less together, and their known
+precisions. All of it is public arithmetic on the schema, the workload and what is known. Proofs: allocate.md §2 to §4
 """
 
 from collections.abc import Mapping
@@ -38,30 +38,31 @@ ExchangeShares = tuple[Numbers, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """Blocks alike whose pieces, where people are exchanged, cost less together than one by one.
+    """Blocks with the same axes whose residuals, under `replace_one`, cost less together than one by one.
 
-    An exchange of two rows is of a kind: on each axis the cells are the same, or two of a category, or part at one of
+    An exchange of two rows has a kind: on each axis the two cells are equal, or two categories, or separate at one of
     the levels (source/contribution.md, Lemma 6). `places` has a row for each block; `lengths` is what a unit of weight
-    of a piece adds to the squared length of a person's effect; `cosines` has a matrix (kinds by parts) for each axis.
+    of a residual adds to the squared length of a person's effect; `cosines` has a matrix (kinds by parts) for each
+    axis.
     """
 
     places: Ints
     lengths: Numbers
     cosines: tuple[Numbers, ...]
 
-    def any_shares(self) -> Numbers:
-        """Shares of the kinds of exchange to begin with."""
+    def equal_shares(self) -> Numbers:
+        """Equal shares of the kinds of exchange, to begin with."""
         kinds = prod(len(matrix) for matrix in self.cosines)
         return np.full((len(self.places), kinds), 1 / kinds)
 
     def moves(self, weight: Numbers) -> Numbers:
-        """What each kind of exchange makes of these weights in each block; the largest is what the block costs."""
+        """The squared effect of each kind of exchange on each block with these weights; a block costs the largest."""
         lengths = self.lengths * weight[self.places]
         moves: Numbers = 2 * (lengths.sum(axis=1, keepdims=True) - _along(self.cosines, lengths))
         return moves
 
     def prices(self, shares: Numbers) -> Numbers:
-        """The price of a unit of weight of each piece, as a mean over the kinds of exchange with these shares."""
+        """The price of a unit of weight of each residual, as a mean over the kinds of exchange with these shares."""
         turned = tuple(matrix.T for matrix in self.cosines)
         prices: Numbers = 2 * self.lengths * (shares.sum(axis=1, keepdims=True) - _along(turned, shares))
         return prices
@@ -69,7 +70,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Market:
-    """What every piece of a table of energies costs and gives, and how well it is known.
+    """The price and gain of every residual of a table of energies, and its known precision.
 
     A weight w buys noise of variance gain/w, rounded: precision 1/(1/w + 1/(12 gain)), for price · w. `most` is the
     weight at which the noise is 1, below which the lattice does not go. `exchanges` are the blocks with a joint price;
@@ -83,18 +84,18 @@ class Market:
     exchanges: tuple[Exchange, ...] = ()
 
     def reached(self, weight: Numbers) -> Numbers:
-        """The precision of every piece after so much is bought."""
+        """The precision of every residual after these weights are bought."""
         return self.known + weight / (1 + weight * self.rounding)
 
     def bought(self, reached: Numbers) -> Numbers:
-        """What was bought if these precisions are reached; nothing of what costs nothing."""
+        """The weights that reach these precisions; 0 for residuals that cost nothing."""
         missing = np.zeros(reached.shape)
         np.subtract(reached, self.known, out=missing, where=(self.known < np.inf) & (self.price > 0))
         missing = np.clip(missing, 0.0, self.most / (1 + self.most * self.rounding))
         return np.minimum(missing / (1 - missing * self.rounding), self.most)
 
-    def mended(self, weight: Numbers, shares: ExchangeShares) -> "tuple[Market, ExchangeShares]":
-        """With prices nearer to those of the kinds of exchange that move these weights most: their shares grow."""
+    def reweighted(self, weight: Numbers, shares: ExchangeShares) -> "tuple[Market, ExchangeShares]":
+        """The market with larger shares for the kinds of exchange that move these weights most, and those shares."""
         price, grown = self.price.copy(), []
         for each, share in zip(self.exchanges, shares, strict=True):
             # The square of the textbook's factor takes about half as many rounds.
@@ -106,7 +107,7 @@ class Market:
         return (replace(self, price=price) if grown else self), tuple(grown)
 
     def cost(self, weight: Numbers) -> float:
-        """What these weights cost, block by block."""
+        """The price of these weights, summed over the blocks."""
         together = sum(float(each.moves(weight).max(axis=1).sum()) for each in self.exchanges)
         alone = self.price.copy()
         for each in self.exchanges:
@@ -115,7 +116,7 @@ class Market:
 
 
 def market_of(asked: ResidualWorkload, known: Estimator) -> Market:
-    """What the pieces of a table of energies cost and give, and how well they are known."""
+    """The prices and gains of the residuals of a table of energies, and their known precisions."""
     unit, droppable = known.lattice.unit, known.domain.drops
     price, gain, before = np.zeros(asked.size), np.zeros(asked.size), np.zeros(asked.size)
     alike: dict[tuple[Axis, ...], list[int]] = {}
@@ -133,12 +134,12 @@ def market_of(asked: ResidualWorkload, known: Estimator) -> Market:
     before[price == 0] = np.inf
     exchanges = tuple(_exchange(axes, starts, unit) for axes, starts in alike.items())
     for each in exchanges:
-        price[each.places] = each.prices(each.any_shares())
+        price[each.places] = each.prices(each.equal_shares())
     return Market(price, gain, 1 / (12 * gain), before, exchanges)
 
 
 def market_of_block(columns: Columns, known: Estimator) -> Market:
-    """The same for the pieces of one block, as tensors, one by one."""
+    """The same for the residuals of one block, as tensors, one by one."""
     axes = axes_of(known.domain, columns)
     price, gain = terms(axes, known.lattice.unit, droppable=known.domain.drops)
     block = known.lattice.blocks.get(columns)
@@ -147,10 +148,10 @@ def market_of_block(columns: Columns, known: Estimator) -> Market:
 
 @memoize(4096)
 def terms(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> tuple[Numbers, Numbers]:
-    """The price of a unit of precision, and the gain, of every piece of a block by itself.
+    """The price of a unit of precision, and the gain, of every residual of a block by itself.
 
     The price is sensitivity² over gain, as `residual_sensitivity` has it: the squared lengths of the columns of the
-    measuring matrices times m², and times 2 (1 + c) where people are exchanged.
+    measuring matrices times m², and times 2 (1 + c) under `replace_one`.
 
     where m is the number of rows of a person, and −c the smallest cosine between two columns of one of the axes.
     """
@@ -167,7 +168,7 @@ def terms(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> tuple[Numbe
 
 
 def _lengths(axes: tuple[Axis, ...], unit: Unit) -> Numbers:
-    """What a unit of weight of each piece of a block adds to the squared length of a person's effect."""
+    """What a unit of weight of each residual of a block adds to the squared length of a person's effect."""
     found = np.full((), float(unit.contributions) ** 2)
     for axis in axes:
         each = [axis.squared_norm(part) / axis.gain(part) for part in range(1, axis.parts)]
@@ -215,7 +216,8 @@ class PlannerTuning:
     spent_share: Fraction = 1 - Fraction(1, 10**9)
     # Rounds of a search, at most.
     rounds: int = 40
-    # A search ends when a round changes weights by less (relative), and the joint price is as near to the largest move.
+    # A search ends when a round changes weights by less than the first (relative), and the joint price exceeds the
+    # budget by less than the second.
     weight_tolerance: float = 1e-10
     price_tolerance: float = 2e-3
 
@@ -224,11 +226,11 @@ PLANNER = PlannerTuning()
 
 
 def allocate(asked: ResidualWorkload | Goal, known: Estimator, *, budget: Number, norm: ErrorNorm = "l2") -> Precisions:
-    """The precisions of all pieces at which the answers are best, for this price (in squared mu) beyond what is known.
+    """The precisions of all residuals that minimise the error, for this price (in squared mu) beyond what is known.
 
-    `l2` minimises Σ weight · variance over all answers, `l1` minimises Σ weight · √variance (√(2/π) of which is the
-    mean absolute error), where the answers of a row share their mean variance. With v the demand for a piece, c its
-    price and K how well it is known, it is raised to max(K, t √(v/c)), and t spends the budget.
+    `l2` minimises Σ weight · variance over all answers, `l1` minimises Σ weight · √variance (times √(2/π) it is the
+    mean absolute error), where the answers of a row share their mean variance. A residual with demand v, price c and
+    known precision K is raised to max(K, t √(v/c)), with the t that spends the budget.
 
     >>> from discreet.estimate.gaussian_estimator import GaussianLattice
     >>> from discreet.release.task import goal_of
@@ -253,11 +255,11 @@ def allocate(asked: ResidualWorkload | Goal, known: Estimator, *, budget: Number
 
 
 def as_steps(known: Estimator, precisions: Mapping[Columns, Numbers], *, budget: Number | None = None) -> Steps:
-    """The measurements that raise the lattice to these precisions: one for each block that lacks something.
+    """The measurements that raise the lattice to these precisions: one for each block below them.
 
-    If there is a `budget`, they cost that much to one part in 10^9, and never more, in exact arithmetic: where people
-    are exchanged, the parts of a block cost less together than one by one, and what is left buys more of all of them.
-    Something is left only where all noise is 1 already.
+    If there is a `budget`, they cost that much to one part in 10^9, and never more, in exact arithmetic: under
+    `replace_one` the residuals of a block cost less together than one by one, and the rest buys more of all of them.
+    Budget is left only where all noise is 1 already.
     """
     lacking = {columns: market_of_block(columns, known).bought(reached) for columns, reached in precisions.items()}
     wanted = {columns: weight for columns, weight in lacking.items() if weight.any()}
@@ -275,12 +277,12 @@ def as_steps(known: Estimator, precisions: Mapping[Columns, Numbers], *, budget:
 
 
 def _search(asked: ResidualWorkload, market: Market, budget: float, norm: ErrorNorm) -> Numbers:
-    """The best weights for a price. Where the price or the norm is not linear, a linear one is mended in rounds.
+    """The best weights for a price. Where the price or the norm is not linear, it is linearised anew in each round.
 
-    √x is below each of its tangents, which ask for variances with weights. A joint price is the largest mean over the
-    kinds of exchange, with shares that grow for the kinds by which people move more.
+    √x is below each of its tangents, which are weighted variances. A joint price is the largest mean over the kinds of
+    exchange; the shares of the kinds with the largest effect grow.
     """
-    rows, shares = asked.weights, tuple(each.any_shares() for each in market.exchanges)
+    rows, shares = asked.weights, tuple(each.equal_shares() for each in market.exchanges)
     for _ in range(PLANNER.rounds):
         weight = _filled(asked.demand(rows), market, budget)
         before = rows
@@ -288,12 +290,12 @@ def _search(asked: ResidualWorkload, market: Market, budget: float, norm: ErrorN
             variances = asked.variances(market.reached(weight))
             tangents = np.divide(asked.answers, variances, out=np.zeros_like(variances), where=variances > 0)
             rows = asked.weights * np.sqrt(tangents)
-        market, shares = market.mended(weight, shares)
+        market, shares = market.reweighted(weight, shares)
         if market.cost(weight) <= budget * (1 + PLANNER.price_tolerance) and np.allclose(
             rows, before, rtol=PLANNER.weight_tolerance, atol=0.0
         ):
             break
-    # The shares are never quite right, and the largest move is what is paid for.
+    # The shares are approximate, and the largest effect is what is paid for.
     return weight * (budget / max(budget, market.cost(weight)))
 
 
@@ -326,13 +328,13 @@ def _steps(wanted: Mapping[Columns, Numbers], scale: float, known: Estimator) ->
 
 
 def _measurement(columns: Columns, roots: Numbers) -> Measurement | None:
-    """The pieces of a block with noise of standard deviation 1/root; without those that are all noise."""
-    pieces = [
+    """The residuals of a block with noise of standard deviation 1/root; without those that would be all noise."""
+    residuals = [
         (Residual(tuple((name, part + 1) for name, part in zip(columns, place, strict=True))), _noise(root))
         for place, root in zip(np.ndindex(roots.shape), roots.ravel().tolist(), strict=True)
         if root * LARGEST_SCALE > 2
     ]
-    return Measurement(tuple(pieces)) if pieces else None
+    return Measurement(tuple(residuals)) if residuals else None
 
 
 def _noise(root: float) -> Fraction:
@@ -355,12 +357,12 @@ def _has_least_noise(steps: Steps) -> bool:
 
 
 def lattice(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
-    """Measure every piece of what is asked, each as well as is best for the summed absolute error, and fit a model.
+    """Measure every residual of the workload with the precisions that minimise the absolute error, and fit a model.
 
-    The split is `allocate`'s: no other measurement of pieces with Gaussian noise has less noise for this budget
-    (ResidualPlanner, where nothing is known). What is known already counts, and only what is lacking is paid. The
-    number of rows, if it is not public, is counted first: an error of it is one of every marginal, which the split,
-    made for the noise of single cells, does not see.
+    The split is `allocate`'s: no other measurement of residuals with Gaussian noise has less noise for this budget
+    (ResidualPlanner, where nothing is known). What is known already counts, and only the missing precision is paid for.
+    The number of rows, if it is not public, is counted first: its error is an error of every marginal, which the split,
+    computed for the noise of single cells, ignores.
 
     Limits: the split is best for answers that are read from the residuals. A fitted model gains where residuals that
     are mostly noise are left out, which "mixture" does and this method does not. It needs Gaussian noise, and the
@@ -369,8 +371,8 @@ def lattice(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
     known, goal = brief.known, brief.goal
     if not known.measures_residuals:
         raise BadParameter(
-            "method is 'lattice' and delta is 0; pieces are measured with Gaussian noise, which needs a delta above 0. "
-            'Take method="direct", or a budget with a delta.'
+            "method is 'lattice' and delta is 0; it measures residuals with Gaussian noise, which needs a delta above "
+            '0. Take method="direct", or a budget with a delta.'
         )
     refused = too_large_to_fit(goal)
     if refused:

@@ -26,7 +26,7 @@ from discreet.types import Columns, Ints, Numbers
 
 
 def require_table(table: Table) -> None:
-    """Raise if it is something else."""
+    """Raise if it is not a Table."""
     if not isinstance(table, Table):
         raise BadParameter(f"table is a {type(table).__name__}; it must be a Table. Open one: dp.open('people.yaml').")
 
@@ -59,7 +59,7 @@ _AT_ONCE = 2**21
 def asked_marginals(goal: Goal) -> ResidualWorkload:
     """The cells of all marginals of a goal, a row for each marginal.
 
-    A piece that is constant on a column spreads evenly over its n cells: the squares of n means of 1/n add up to 1/n.
+    A residual that is constant on a column spreads evenly over its n cells: the squares of n means of 1/n sum to 1/n.
 
     >>> from discreet.release.task import goal_of
     >>> from discreet.schema.column import Boolean
@@ -97,8 +97,8 @@ def asked_questions(
     worth = np.ones(len(asked)) if weights is None else np.array(weights, dtype=np.float64)
     if worth.shape != (len(asked),) or not np.all(worth >= 0) or not 0 < worth.sum() < np.inf:
         raise BadParameter(
-            f"weights has {worth.size} numbers for {len(asked)} questions; there is one for each, none below 0 and one "
-            "above. Leave weights out for equal ones."
+            f"weights has {worth.size} numbers for {len(asked)} questions; there must be one for each, none below 0 "
+            "and at least one above. Leave weights out for equal ones."
         )
     worth = worth / worth.sum()
     scopes: dict[Columns, list[int]] = {}
@@ -159,8 +159,8 @@ def _compared(domain: Domain, name: str) -> Column:
     column = column_of(domain, name)
     if column.size > MOST_COMPARED:
         raise TooLarge(
-            f'column "{name}" has {column.size} cells; every two of up to {MOST_COMPARED} are compared. '
-            "Declare a coarser column."
+            f'column "{name}" has {column.size} cells; the limit for ranges, prefixes and subsets is {MOST_COMPARED}. '
+            "Ask for its marginal, or for a column with fewer cells."
         )
     return column
 
@@ -206,7 +206,7 @@ def _tables(
 
 
 def _energies(scope: Columns, questions: Sequence[Linear], domain: Domain) -> Numbers:
-    """The energies of each question (rows) in each piece of its columns."""
+    """The energies of each question (rows) in each residual of its columns."""
     axes = axes_of(domain, scope)
     # A question without products weighs nothing.
     found = np.zeros((len(questions), prod(axis.parts for axis in axes)))
@@ -237,7 +237,7 @@ def _is_one_product(question: Linear) -> bool:
 
 
 def _gather(domain: Domain, tables: Sequence[EnergyTable]) -> ResidualWorkload:
-    """Rows of energies of all pieces of some columns, as one table of all pieces."""
+    """Rows of energies of all residuals of some columns, as one table of all residuals."""
     if sum(energies.size for *_, energies in tables) > MOST_ENERGIES:
         raise TooLarge(
             f"the questions have more than {MOST_ENERGIES} energies; their variances cannot be held one by one. "
@@ -270,7 +270,7 @@ def _gather(domain: Domain, tables: Sequence[EnergyTable]) -> ResidualWorkload:
 
 
 def _places(domain: Domain, scope: Columns, starts: dict[Columns, int]) -> Ints:
-    """Where each piece of some columns, constants included, lies among all pieces."""
+    """The place of each residual of some columns, constants included, among all residuals."""
     block, within = _layout(tuple([axis.parts for axis in axes_of(domain, scope)]))
     found: Ints = np.array([starts[chosen] for chosen in subsets(scope)])[block] + within
     return found

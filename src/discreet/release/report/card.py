@@ -89,7 +89,7 @@ class Card:
     made: str
 
     def __post_init__(self) -> None:
-        # A file has decimals: what is not one is rounded up, so that a card read again is the same card.
+        # A file has doubles: other numbers are rounded up, so that a card that is read again is the same card.
         for name in ("budget", "spent", "cap", "table_spent"):
             object.__setattr__(self, name, _decimal(getattr(self, name)))
         for name in ("forecast", "rows_error"):
@@ -129,7 +129,7 @@ class Card:
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """What is only thought to be so, in sentences."""
+        """What is only estimated, in sentences."""
         return estimated(error=self.error if self.errors else None, forecast=self.forecast)
 
     @property
@@ -249,18 +249,18 @@ def _kind(column: Column) -> str:
 
 
 def _decimal(budget: Budget) -> Budget:
-    """The same budget in doubles, as a file has them; what has too many digits is rounded up."""
+    """The same budget in doubles, as a file has them, rounded up."""
     return Budget(_rounded(budget.epsilon), _rounded(budget.delta), budget.gate)
 
 
 def _bounded(error: float) -> float:
-    """An L1 error as a share of the rows; one that is not known is as large as can be."""
+    """An L1 error as a share of the rows; an unknown one counts as the largest, 2."""
     return float(error) if isfinite(error) else 2.0
 
 
 def _rounded(value: Fraction) -> float:
-    near = float(value)
-    return near if Fraction(repr(near)) >= value else float_above(value)
+    nearest = float(value)
+    return nearest if Fraction(repr(nearest)) >= value else float_above(value)
 
 
 def _to_plain(value: Any) -> Any:
@@ -299,7 +299,7 @@ def _lines(facts: Iterable[tuple[str, str]]) -> str:
 
 
 def _safe(text: str) -> str:
-    """A text of somebody else's, on one line of a terminal."""
+    """An untrusted text, on one line of a terminal."""
     return "".join(letter if letter.isprintable() else visible(letter) for letter in text)
 
 

@@ -13,7 +13,7 @@ _READABLE = 14.0
 def guaranteed(
     *, neighbors: str, budget: Budget, cap: Budget, earlier: int, rows_error: float | None, rows_confidence: float
 ) -> tuple[str, ...]:
-    """What holds whatever the table is, and whatever somebody else knows.
+    """What holds for every table, and for every other knowledge of a reader.
 
     A release is also fitted to answers that were released before, so its own guarantee is conditional on them.
 
@@ -47,7 +47,7 @@ def guaranteed(
 
 
 def estimated(*, error: float | None, forecast: float | None) -> tuple[str, ...]:
-    """What is only thought to be so: how good the release is."""
+    """What is only estimated: how accurate the release is."""
     said = []
     if error is not None:
         said.append(

@@ -28,7 +28,7 @@ def page(card: Card, one_way: Counted, two_way: Counted) -> str:
     What is counted is what the release says, not what the table has.
     """
     ordered = {column.name: column.kind in _ORDERED for column in card.columns}
-    far = {columns: dependence(counts) for columns, (_, counts) in two_way.items()}
+    dependences = {columns: dependence(counts) for columns, (_, counts) in two_way.items()}
     body = "\n".join(
         [
             _head(card),
@@ -36,7 +36,7 @@ def page(card: Card, one_way: Counted, two_way: Counted) -> str:
             section("How it was made", "", _facts(card)),
             *([_errors(card)] if card.errors else []),
             *([_columns(one_way, ordered)] if one_way else []),
-            *([_matrix(far), _pairs(two_way, far, ordered)] if two_way else []),
+            *([_matrix(dependences), _pairs(two_way, dependences, ordered)] if two_way else []),
             _schema(card),
             _foot(card),
         ]
@@ -45,7 +45,7 @@ def page(card: Card, one_way: Counted, two_way: Counted) -> str:
 
 
 def dependence(counts: Numbers) -> float:
-    """How far two columns are from independent: the share of the rows that would have to be elsewhere.
+    """The distance of two columns from independence: the share of the rows that would have to be in other cells.
 
     ½ Σ |p_ij − p_i p_j|, where p are shares of the rows.
 
@@ -128,7 +128,7 @@ def _facts(card: Card) -> str:
 
 def _errors(card: Card) -> str:
     words = """The L1 error of a marginal is the sum of the differences of all its cells, over the number of rows: 0 is
-exact, and 2 is as wrong as can be. Half of it is the share of rows that are in a wrong cell. These are estimates."""
+exact, and 2 is the largest. Half of it is the share of rows that are in a wrong cell. These are estimates."""
     ranked = sorted(card.errors, key=lambda each: (each.error, each.columns))
     if len(ranked) <= MOST_BARRED_MARGINALS:
         errors = np.array([each.error for each in ranked])
@@ -162,28 +162,28 @@ def _columns(one_way: Counted, ordered: Mapping[str, bool]) -> str:
     return section("Single columns", words, '<div class="charts">\n' + "\n".join(figures) + "\n</div>")
 
 
-def _matrix(far: Mapping[tuple[str, ...], float]) -> str:
+def _matrix(dependences: Mapping[tuple[str, ...], float]) -> str:
     strongest: dict[str, float] = {}
-    for columns, value in far.items():
+    for columns, value in dependences.items():
         for name in columns:
             strongest[name] = max(strongest.get(name, 0.0), value)
     kept = sorted(strongest, key=lambda name: -strongest[name])[:MOST_NAMED]
     names = [name for name in strongest if name in kept]
     values = np.full((len(names), len(names)), np.nan)
-    for columns, value in far.items():
+    for columns, value in dependences.items():
         if all(name in names for name in columns):
             one, other = sorted(names.index(name) for name in columns)
             values[other, one] = value
     left_out = len(strongest) - len(names)
     more = f" The {len(names)} columns with the strongest pairs; {left_out:,} more are not shown." if left_out else ""
-    words = f"""For each pair, the share of rows that would have to be elsewhere if the two columns had nothing to do
-with each other. Noise adds a little to pairs with many cells.{more}"""
+    words = f"""For each pair, the share of rows that would be in other cells if the two columns were independent. Noise
+adds a little to pairs with many cells.{more}"""
     title = "How much each pair of columns depends on each other"
     return section("Which columns go together", words, figure(matrix_figure(title, names, values), "wide"))
 
 
-def _pairs(two_way: Counted, far: Mapping[tuple[str, ...], float], ordered: Mapping[str, bool]) -> str:
-    chosen = sorted(two_way, key=lambda columns: (-far[columns], columns))[:MOST_MAPS]
+def _pairs(two_way: Counted, dependences: Mapping[tuple[str, ...], float], ordered: Mapping[str, bool]) -> str:
+    chosen = sorted(two_way, key=lambda columns: (-dependences[columns], columns))[:MOST_MAPS]
     figures = []
     for columns in chosen:
         (rows, across), counts = two_way[columns]
@@ -191,9 +191,9 @@ def _pairs(two_way: Counted, far: Mapping[tuple[str, ...], float], ordered: Mapp
         down, counts = gathered(rows, counts, 0, ordered=ordered.get(first, False), most=MOST_SIDE)
         right, counts = gathered(across, counts, 1, ordered=ordered.get(second, False), most=MOST_SIDE)
         names = f"{visible(first)} × {visible(second)}"
-        title = f"{names}: a heat map of {len(rows):,} by {len(across):,} cells; dependence {far[columns]:.2f}"
+        title = f"{names}: a heat map of {len(rows):,} by {len(across):,} cells; dependence {dependences[columns]:.2f}"
         drawn = heat_figure(title, (first, second), (down, right), counts)
-        figures.append(figure(drawn, head=f"{shown(names)} <span>dependence {far[columns]:.2f}</span>"))
+        figures.append(figure(drawn, head=f"{shown(names)} <span>dependence {dependences[columns]:.2f}</span>"))
     which = "All of them" if len(chosen) == len(two_way) else f"The {len(chosen)} of {len(two_way):,} that depend most"
     words = f"""{which}. The stronger the colour, the more rows, by the square root; numbers in cells are percents of
 all rows."""
