@@ -212,7 +212,7 @@ def test_too_many_cells_are_refused_before_anything_is_asked():
     assert isinstance(error, TooLarge)
     assert str(error) == too_large_to_fit(goal)
     many = Domain({f"x{place:02}": Boolean() for place in range(16)})
-    assert "65536 pieces" in too_large_to_fit(goal_of([list(many)], many))
+    assert "65536 residuals" in too_large_to_fit(goal_of([list(many)], many))
     long = Domain({"a": Integers(1, 5000, outside="drop", missing="drop")})
     assert "features" in too_large_to_fit(goal_of([["a"]], long))
     assert too_large_to_fit(TRIPLES) == ""
