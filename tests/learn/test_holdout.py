@@ -14,7 +14,7 @@ from discreet.accounting.event import total_loss
 from discreet.accounting.filter import accounting_for, gate_for, pure_gate
 from discreet.errors import BadParameter, BudgetExceeded, Refusal, SealBroken
 from discreet.learn.holdout import generalization
-from discreet.learn.holdout.comparison_design import ComparisonTerms, designed
+from discreet.learn.holdout.comparison_design import ComparisonTerms, best_design
 from discreet.learn.holdout.generalization import chernoff_interval, description_nats, population_of
 from discreet.learn.holdout.holdout import Holdout, HoldoutEstimate
 from discreet.learn.holdout.scores import GRID, sum_sensitivity
@@ -201,7 +201,7 @@ TERMS = ComparisonTerms(pure_gate(2), 1000, 10, 0.025, ceil(0.03 * 10**4 * GRID)
 
 
 def test_description_length_is_taken_and_what_was_learnt_before_counts():
-    design = designed(TERMS)
+    design = best_design(TERMS)
     taken = population_of(design, rows=10**4, failure=0.05)
     assert taken.bound == "description length [DFHPRR15b]"
     carried = population_of(design, rows=10**4, failure=0.05, carried=100.0)
@@ -210,18 +210,18 @@ def test_description_length_is_taken_and_what_was_learnt_before_counts():
 
 def test_the_transfer_theorem_is_taken_where_it_says_less(monkeypatch):
     monkeypatch.setattr(generalization, "_transfer", lambda *_, **__: 0.02)
-    taken = population_of(designed(TERMS), rows=10**4, failure=0.05)
+    taken = population_of(best_design(TERMS), rows=10**4, failure=0.05)
     assert taken.bound == "transfer theorem [JLNRSS20]"
     assert taken.half_width(0.5, asked=999, hits=9) == 0.02
     assert taken.interval(0.5, (0.3, 0.3), asked=999, hits=9) == pytest.approx((0.48, 0.52), abs=1e-6)
     # It needs the epsilon of all that was ever told.
-    assert population_of(designed(TERMS), rows=10**4, failure=0.05, carried=1.0).bound.startswith("description")
+    assert population_of(best_design(TERMS), rows=10**4, failure=0.05, carried=1.0).bound.startswith("description")
 
 
 def test_what_is_skipped_as_too_large_is_too_large():
     """The quick test against `jung` itself, with a design for which both can be computed."""
     terms = ComparisonTerms(pure_gate(0.01), 100, 2, 0.025, ceil(1e-3 * 10**6 * GRID), sum_sensitivity())
-    design, whole = designed(terms), 10**6 * GRID
+    design, whole = best_design(terms), 10**6 * GRID
     full = generalization._transfer(design, whole, 0.05, less_than=1.0)
     assert 0.01 + design.errors(0.05)[0] / whole < full < 0.5
     assert generalization._transfer(design, whole, 0.05, less_than=full / 4) == 1.0

@@ -76,7 +76,7 @@ def scripted(monkeypatch, plan, answers, session_of):
     script = Script(plan, answers)
     with monkeypatch.context() as patch:
         for module in (holdout, leaderboard):
-            patch.setattr(module, "chosen", lambda *_, **__: plan)
+            patch.setattr(module, "choose_design", lambda *_, **__: plan)
         patch.setattr(ComparisonDesign, "comparison", lambda _: script.comparison())
         patch.setattr(ComparisonDesign, "value", lambda _: script.value())
         return script, session_of()
@@ -253,7 +253,7 @@ def test_every_run_has_a_threshold_of_its_own(sigma, coarse, monkeypatch):
 
     script.comparison = lambda: Interactive(plan.event, lambda: Run(1, next(drawn) + 250), step, None, None)
     with monkeypatch.context() as patch:
-        patch.setattr(holdout, "chosen", lambda *_, **__: plan)
+        patch.setattr(holdout, "choose_design", lambda *_, **__: plan)
         patch.setattr(ComparisonDesign, "comparison", lambda _: script.comparison())
         patch.setattr(ComparisonDesign, "value", lambda _: script.value())
         holdout_session((0, 1), STATISTICS * 2)()
@@ -304,7 +304,7 @@ def tossed(monkeypatch, plan, heads, session_of):
 
     with monkeypatch.context() as patch:
         for module in (holdout, leaderboard):
-            patch.setattr(module, "chosen", lambda *_, **__: plan)
+            patch.setattr(module, "choose_design", lambda *_, **__: plan)
         patch.setattr(ComparisonDesign, "coin", coin_of)
         patch.setattr(ComparisonDesign, "value", lambda _: Mechanism(None, lambda _: np.array([1]), None, None))
         return session_of(), likely

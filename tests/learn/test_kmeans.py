@@ -445,7 +445,7 @@ def test_a_table_says_whom_it_protects(unit):
 @pytest.mark.parametrize(
     ("named", "says"),
     [
-        ({"epsilon": None}, "epsilon is None; private centres have a price"),
+        ({"epsilon": None}, "epsilon is None; private centres cost a budget"),
         ({"bounds": None}, "bounds is None; it must be a pair"),
         ({"bounds": (1, 0)}, "lower is below upper"),
         ({"bounds": ([0], [1])}, "have 1 numbers and there are 2 features"),

@@ -171,7 +171,9 @@ def test_what_is_recorded_is_the_best_and_never_a_value_below_it(tmp_path, monke
     with dp.Ledger(tmp_path / "budget.sqlite") as ledger:
         ledger.cap(dp.Budget(epsilon=500), table="labels")
         board = board_of(truth, epsilon=400, start=0.5, step=0.01, ledger=ledger, table="labels", improvements=9)
-        monkeypatch.setattr(board._checks, "above", lambda exact, guess: int(next(values) * ROWS * 2**20), raising=True)
+        monkeypatch.setattr(
+            board._checks, "value_if_above", lambda exact, guess: int(next(values) * ROWS * 2**20), raising=True
+        )
         told = [board.submit(truth).best for _ in range(4)]
         history = [one.released for one in ledger.history(table="labels")][1:]
     recorded = [json.loads(one.partition(b"\n")[2])["value"] for one in history]

@@ -1,9 +1,9 @@
 """Generalization from held rows to the population: bounds on the error of answers to adaptive questions.
 
 An analyst who sees answers computed from n held rows, drawn independently from a population, and then chooses the next
-question, can find one on which those rows are not like the population. Each bound here says how far off an answer may
-be nevertheless, for all answers together. They are functions of public values, so the smallest is chosen before a row
-is read, and comparing several costs nothing. Proofs: transfer.md
+question, can find one on which those rows are not like the population. Each bound here limits the error against the
+population nevertheless, for all answers together. They are functions of public values, so the smallest is chosen before
+a row is read, and comparing several costs nothing. Proofs: transfer.md
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from discreet.cache import memoize
 from discreet.learn.holdout.comparison_design import ComparisonDesign
 from discreet.learn.holdout.scores import GRID
 
-# In how many places a free parameter is tried. Every value is right, so a coarse search loses a little and risks none.
+# The number of values of a free parameter that are tried. The bound holds for every value, so a coarse search is safe.
 _TRIED = 24
 
 AccuracyAt = Callable[[float], float]
 
 
 def log_choose(many: int, few: int) -> float:
-    """ln of the binomial coefficient: in how many ways `few` of `many` can be chosen.
+    """ln of the binomial coefficient: the number of ways to choose `few` of `many`.
 
     >>> round(exp(log_choose(5, 2)))
     10
@@ -31,7 +31,7 @@ def log_choose(many: int, few: int) -> float:
 
 
 def log_transcripts(asked: int, hits: int, values: int, *, rising: bool = False) -> float:
-    """ln of the number of transcripts of `asked` answers with `hits` hits, each of which has one of `values` values.
+    """ln of the number of transcripts of `asked` answers with `hits` hits; each hit has one of `values` values.
 
     On a leaderboard the values are `rising`: each is at least the one before.
 
@@ -42,7 +42,7 @@ def log_transcripts(asked: int, hits: int, values: int, *, rising: bool = False)
 
 
 def log_all_transcripts(queries: int, checks: int, values: int, *, rising: bool = False) -> float:
-    """ln of at least the number of all transcripts of a session, wherever it was left.
+    """ln of an upper bound of the number of all transcripts of a session, which may end after any answer.
 
     >>> round(exp(log_all_transcripts(2, 1, 10)))  # none or one hit in two answers, left after none, one or both
     63
@@ -66,7 +66,7 @@ def description_nats(
     """ln(2N/β) for the union bound over all N questions that can come after `asked` answers with `hits` hits.
 
     Each pair of numbers (asked, hits) has an equal part of the failure, β = failure/(queries · checks); within a pair
-    the question is decided by which of the answers were hits and by their values, so N = C(asked, hits) · values^hits
+    the question is a function of which answers were hits and of their values, so N = C(asked, hits) · values^hits
     (C(values + hits − 1, hits) if they are `rising`).
 
     where `carried` is ln of the number of transcripts of earlier sessions on the same rows.
@@ -82,7 +82,7 @@ def description_nats(
 
 
 def deviation(rows: int, nats: float) -> float:
-    """How far a mean of `rows` numbers from [0, 1] may be off, except with probability 2e^−nats [Hoe63, Thm. 2].
+    """The error of a mean of `rows` numbers from [0, 1], except with probability 2e^−nats [Hoe63, Thm. 2].
 
     >>> round(deviation(10_000, 93.4), 4)
     0.0683
@@ -93,7 +93,7 @@ def deviation(rows: int, nats: float) -> float:
 def chernoff_interval(low: float, high: float, *, rows: int, nats: float) -> tuple[float, float]:
     """The means p of a population that a sample mean between `low` and `high` allows: rows · kl(mean, p) ≤ nats.
 
-    It lies within `deviation` of both ends, and is far narrower near 0 and 1.
+    It lies within `deviation` of both ends, and is much narrower close to 0 and 1.
 
     >>> wide, narrow = (chernoff_interval(m, m, rows=10_000, nats=90.0) for m in (0.5, 0.98))
     >>> [round(end, 3) for end in (*wide, *narrow)]
@@ -105,11 +105,11 @@ def chernoff_interval(low: float, high: float, *, rows: int, nats: float) -> tup
 
 
 def jung(accuracy: AccuracyAt, *, epsilon: float, delta: float, failure: float) -> float:
-    """The transfer theorem: private answers that are near the held rows are near the population.
+    """The transfer theorem: private answers that are accurate on the held rows are accurate on the population.
 
     If with probability 1 − b all answers are within a = accuracy(b) of the held rows, and the whole conversation is
     (e, δ)-DP, then with probability 1 − b/c − δ/d all are within a + (exp(e) − 1) + c + 2d of the population, for all
-    c, d > 0; the best are searched for.
+    c, d > 0. The best c and d are searched for.
 
     >>> round(jung(lambda b: 0.01 * log(1 / b), epsilon=0.01, delta=0.0, failure=0.05), 3)
     0.096
@@ -126,10 +126,10 @@ def jung(accuracy: AccuracyAt, *, epsilon: float, delta: float, failure: float) 
 
 
 def bassily(accuracy: AccuracyAt, *, epsilon: float, delta: float, failure: float) -> float:
-    """The transfer theorem as it was before: for comparison, because it follows from that of `jung` (transfer.md, §3).
+    """The earlier transfer theorem, for comparison only: it follows from that of `jung` (transfer.md, §2).
 
-    The smallest a such that all answers are within a/8 of the held rows but for probability a·failure/16, the
-    conversation is (a/64)-DP with delta at most a·failure/32, or 1.
+    The smallest a such that all answers are within a/8 of the held rows except with probability a·failure/16, and the
+    conversation is (a/64)-DP with delta at most a·failure/32; at most 1.
 
     >>> round(bassily(lambda b: 0.01 * log(1 / b), epsilon=0.01, delta=0.0, failure=0.05), 3)
     0.64
@@ -146,7 +146,7 @@ def bassily(accuracy: AccuracyAt, *, epsilon: float, delta: float, failure: floa
 
 
 def gaussian_answers(*, rows: int, queries: int, failure: float) -> float:
-    """Every question answered from the held rows with Gaussian noise, the best there is, and `jung`: no checks at all.
+    """The bound by `jung` if every question is answered from the held rows with Gaussian noise, without checks.
 
     The noise has mu = √queries/(rows · sigma) in all; epsilon is free, and delta follows exactly.
 
@@ -212,7 +212,7 @@ def _furthest(mean: float, rows: int, nats: float, *, down: bool) -> float:
     inside, outside = mean, 0.0 if down else 1.0
     for _ in range(60):
         middle = (inside + outside) / 2
-        # Between a mean and itself there is nothing left to halve.
+        # No double is left between the two.
         if middle in (inside, outside):
             break
         inside, outside = (middle, outside) if rows * _divergence(mean, middle) <= nats else (inside, middle)
@@ -231,10 +231,10 @@ _ROUNDING = 0.5 / GRID
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """How far an answer may be from the population, for all answers together.
+    """Intervals for the population, for all answers together.
 
     `values` is the number of steps from 0 to 1 on the grid of released values. By description length the interval grows
-    with what the analyst has learnt: `asked` answers, `hits` of them hits.
+    with the number of answers so far, `asked`, and of hits among them, `hits`.
     """
 
     bound: PopulationBound
@@ -248,11 +248,11 @@ class Population:
     rising: bool = False
 
     def released_value(self, steps: int) -> float:
-        """A noisy sum as the value that is released: on the grid, from 0 to 1."""
+        """The released value of a noisy sum: on the grid, from 0 to 1."""
         return min(max(floor(steps * self.values / (self.rows * GRID) + 0.5), 0), self.values) / self.values
 
     def interval(self, value: float, off: tuple[float, float], *, asked: int, hits: int) -> tuple[float, float]:
-        """Where the mean of the population is, if that of the held rows is from value − off[0] to value + off[1]."""
+        """An interval for the population's mean, if that of the held rows is from value − off[0] to value + off[1]."""
         if self.bound == "transfer theorem [JLNRSS20]":
             low, high = value - self.transfer, value + self.transfer
         else:
@@ -262,7 +262,7 @@ class Population:
         return max(low - _ROUNDING, 0.0), min(high + _ROUNDING, 1.0)
 
     def half_width(self, off: float, *, asked: int, hits: int) -> float:
-        """The largest error that an answer can have, whatever its value."""
+        """The largest error that an answer can have, for any value."""
         if self.bound == "transfer theorem [JLNRSS20]":
             return self.transfer
         return min(off + deviation(self.rows, self._nats(asked=asked, hits=hits)) + _ROUNDING, 1.0)
@@ -288,12 +288,13 @@ class Population:
 def population_of(
     design: ComparisonDesign, *, rows: int, failure: float, carried: float = 0.0, rising: bool = False
 ) -> Population:
-    """The bound with the smallest worst error, and the grid of values with which it is so.
+    """The bound with the smallest worst error, and the grid of values for which it is smallest.
 
-    `failure` is all that may fail: by description length half of it, the other half being that of the noise.
+    `failure` is the probability of any failure: by description length half of it, the other half being that of the
+    noise.
     """
     terms, whole = design.terms, rows * GRID
-    passing, telling = design.pass_error / whole, design.value_error / whole
+    pass_error, value_error = design.pass_error / whole, design.value_error / whole
 
     def described(values: int) -> Population:
         return Population(
@@ -309,13 +310,13 @@ def population_of(
         )
 
     def worst(values: int) -> float:
-        off = max(passing, telling + 0.5 / values)
+        off = max(pass_error, value_error + 0.5 / values)
         return described(values).half_width(off, asked=terms.queries - 1, hits=min(terms.checks, terms.queries) - 1)
 
     least = min(map(worst, _VALUES))
     best = max(values for values in _VALUES if worst(values) <= _FINER * least)
     found = described(best)
-    # What was paid for earlier sessions is not in this one's epsilon.
+    # The epsilon of this session does not cover earlier sessions.
     if carried == 0 and (shift := _transfer(design, whole, failure, less_than=worst(best))) < worst(best):
         bound: PopulationBound = "transfer theorem [JLNRSS20]"
         return Population(bound, rows, terms.queries, terms.checks, _VALUES[-1], failure, 0.0, shift, rising)
@@ -323,15 +324,15 @@ def population_of(
 
 
 def _transfer(design: ComparisonDesign, whole: int, failure: float, *, less_than: float) -> float:
-    """What `jung` says, or 1 if it cannot say less than this."""
+    """The bound of `jung`, or 1 if it cannot be smaller than `less_than`."""
 
     @memoize(2**12)
     def accuracy(chance: float) -> float:
-        passing, telling = design.errors(chance)
-        return max(passing / whole, telling / whole + 0.5 / _VALUES[-1])
+        pass_error, value_error = design.errors(chance)
+        return max(pass_error / whole, value_error / whole + 0.5 / _VALUES[-1])
 
     epsilon, delta = float(design.terms.gate.epsilon), float(design.terms.gate.delta)
-    # The theorem asks for more than this, whatever its free parameters are; the search takes seconds.
+    # The theorem gives at least this for all free parameters; their search would take seconds.
     if epsilon + accuracy(failure) >= less_than:
         return 1.0
     return min(jung(accuracy, epsilon=epsilon, delta=delta, failure=failure), 1.0)

@@ -1,4 +1,4 @@
-"""What a holdout and a leaderboard share: a session on held rows, paid at the start, with a secret and an end."""
+"""The common base of holdout and leaderboard: a session on held rows that is paid at the start and has a secret."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from discreet.numeric import Number, positive, probability, text, whole
 from discreet.schema.unit import Identity
 from discreet.source.source import Exact
 
-# Rows that fail are judged again in calls of this size, one for each: so the work is bounded.
+# Each row of a failed call is scored again in a call of the same size, so a limit bounds the work.
 MOST_ROWS_PER_CALL = 10_000
 
 # What is recorded of a session.
@@ -32,22 +32,22 @@ _CODEC: Codec[dict[str, Any]] = Codec(
 
 
 def read_rows_per_call(given: int) -> int:
-    """How many held rows a statistic is given at once."""
+    """The number of held rows that a statistic is given at once."""
     return whole("rows_per_call", given, least=1, most=MOST_ROWS_PER_CALL)
 
 
 class Account:
-    """Pays for a session: from a table's budget in a ledger; without a ledger nobody keeps the account."""
+    """Pays for a session from a table's budget in a ledger; without a ledger nothing is recorded."""
 
     def __init__(self, ledger: Ledger | str | os.PathLike[str] | None, table: str, analyst: str = ANYONE) -> None:
         self.table, self.analyst = text("table", table), text("analyst", analyst)
-        # One held row is replaced by another: what else is paid for under this name must be so too.
+        # One held row is replaced by another: all spends of this table must have the same neighbours.
         self._identity = Identity(self.table, UNIT)
         self._owned = ledger is not None and not isinstance(ledger, Ledger)
         self.ledger = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
     def gates(self, epsilon: Number, delta: Number | None) -> tuple[Gate, ...]:
-        """In which currencies the price may be met: on a ledger, that of the narrowest budget over the whole table."""
+        """The currencies in which the price may be paid: on a ledger, that of the table's narrowest budget."""
         price = positive("epsilon", epsilon)
         if self.ledger is None:
             if delta is None:
@@ -58,22 +58,25 @@ class Account:
             raise BadParameter(f"delta is {delta}, and the ledger has its own. Leave it out.")
         accounts = self.ledger.balances(table=self.table, analyst=self.analyst)
         if all(one.scope.analyst is not None for one in accounts):
-            # Says how to set a budget.
+            # Raises, and says how to set a budget.
             self.ledger.remaining(table=self.table, analyst=self.analyst)
         return (gate_for(narrowest(accounts).gate, price),)
 
     def carried(self, reopen: bool) -> float:
-        """ln of the number of transcripts that earlier sessions on the same rows may have had, as they recorded it."""
+        """ln of the number of possible transcripts of earlier sessions on the same rows, as they recorded it."""
         if self.ledger is None:
             if reopen:
-                raise BadParameter("reopen is True, and without a ledger nothing is known of earlier sessions.")
+                raise BadParameter(
+                    "reopen is True and there is no ledger, which would know earlier sessions. Give the ledger, or "
+                    "leave out reopen=True."
+                )
             return 0.0
         opened = [said for said in self._recorded(self.ledger) if "nats" in said]
         if opened and not reopen:
             raise Refusal(
-                f'the held rows "{self.table}" were used before, in {len(opened)} session(s), and what was learnt '
-                "there makes every interval wider. Say reopen=True to pay for a new session with such intervals, or "
-                "hold out fresh rows under another name."
+                f'the held rows "{self.table}" were used before, in {len(opened)} session(s); what was learnt there '
+                "makes every interval wider. Give reopen=True to pay for a new session with wider intervals, or hold "
+                "out fresh rows under another name."
             )
         if reopen and not opened:
             raise BadParameter(f'no session on "{self.table}" is in this ledger. Leave out reopen=True.')
@@ -81,7 +84,7 @@ class Account:
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """While a session is designed and paid for: if that fails, the ledger's files are given back."""
+        """Closes the ledger's files if designing or paying for a session fails."""
         try:
             yield
         except BaseException:
@@ -97,7 +100,7 @@ class Account:
         self._transact(Nothing(), why, said)
 
     def close(self) -> None:
-        """Give back the ledger's files if they were opened here."""
+        """Close the ledger's files if they were opened here."""
         if self._owned and self.ledger is not None:
             self.ledger.close()
 
@@ -106,7 +109,7 @@ class Account:
         transact(self.ledger, payment, lambda: {"table": self.table, **said}, _CODEC)
 
     def _recorded(self, ledger: Ledger) -> list[dict[str, Any]]:
-        """What earlier sessions on these rows have recorded, in order."""
+        """The records of earlier sessions on these rows, in order."""
         records = [record_of(entry.released) for entry in ledger.entries()]
         ours = [dict(record.fields) for record in records if record is not None and record.kind == HOLDOUT_KIND]
         return [fields for fields in ours if fields["table"] == self.table]
@@ -130,16 +133,16 @@ class HeldSession:
 
     @property
     def cost(self) -> Event:
-        """All that was paid for when it opened."""
+        """The event that was paid for when it opened."""
         return self.design.event
 
     @property
     def neighbors(self) -> str:
-        """Whom the privacy protects."""
+        """The privacy unit, in words."""
         return UNIT.describe
 
     def close(self) -> None:
-        """Forget the threshold, and give back the ledger's files if they were opened here."""
+        """Forget the threshold, and close the ledger's files if they were opened here."""
         self._checks.close()
         self._account.close()
 
@@ -153,16 +156,16 @@ class HeldSession:
         return self._checks.__reduce__()
 
     def _sums(self, statistic: Statistic, rows: RowParts) -> tuple[Exact, Exact]:
-        """The sealed sums over held rows. If a signal ends this early, the session is over before anyone hears."""
+        """The sealed sums over held rows. A signal that interrupts it ends the session, and nothing is released."""
         with self._checks.reading():
             return held_sums(statistic, rows, self._rows_per_call)
 
     @property
     def _whole(self) -> int:
-        """As large as any sum."""
+        """An upper bound of every sum."""
         return self._held.size * GRID
 
     @property
-    def _off_told(self) -> float:
-        """How far a released value may be from the mean of the held rows: by noise, and by rounding to the grid."""
+    def _value_error(self) -> float:
+        """The error of a released value against the held rows: by noise, and by rounding to the grid."""
         return self.design.value_error / self._whole + 0.5 / self.population.values

@@ -16,7 +16,7 @@ from discreet.learn.holdout.comparison_design import (
     ComparisonDesign,
     ComparisonMethod,
     ComparisonTerms,
-    chosen,
+    choose_design,
 )
 from discreet.learn.holdout.comparisons import Comparisons, steps_of
 from discreet.learn.holdout.generalization import Population, PopulationBound, population_of
@@ -33,7 +33,7 @@ Loss = Literal["wrong", "absolute", "squared"]
 class HoldoutEstimate:
     """The mean of a statistic over the population: within `error` of `value`, and between `low` and `high`.
 
-    All estimates of a holdout hold together, with probability `confidence`, whatever was asked. `origin` is "training"
+    All estimates of a holdout hold together, with probability `confidence`, for all questions. `origin` is "training"
     if the value is that of the training rows and the held rows agree, and "holdout" if it is that of the held rows.
     `bound` is the theorem by which it holds for the population.
     """
@@ -57,15 +57,15 @@ class HoldoutEstimate:
 
 
 class Holdout(HeldSession):
-    """Says what a statistic is in the population, again and again, although it is chosen by looking at the answers.
+    """Estimates the mean of statistics over the population, although they are chosen by looking at earlier answers.
 
     `train` and `held` are arrays, frames, or tuples such as (X, y), of rows drawn independently from one population.
-    `estimate(statistic)` compares the mean over both: if they are near, it tells that of the training rows, which the
-    analyst could have computed; otherwise that of the held rows, with noise, and uses one of `checks`. Of at most
-    `queries` answers all are within what they state, with probability `confidence`. All is paid at the start: the held
-    rows have `epsilon`-DP (with a `delta`, or a ledger that has one, (epsilon, delta)-DP), one row being replaced. The
-    training rows are not protected. If you set `rows_per_call` above 1, you promise that every statistic judges a row
-    of a call with that many rows by that row and its place alone.
+    `estimate(statistic)` compares the means over both: if they are close, it returns that of the training rows, which
+    the analyst could have computed; otherwise that of the held rows, with noise, and uses one of `checks`. With
+    probability `confidence` all of at most `queries` answers are within their stated errors. Everything is paid at the
+    start: the held rows have `epsilon`-DP (with a `delta`, or a ledger that has one, (epsilon, delta)-DP), one row
+    being replaced. The training rows are not protected. If you set `rows_per_call` above 1, you promise that every
+    statistic, in a call with that many rows, scores a row by that row and its place alone.
 
     >>> import numpy as np
     >>> labels = np.arange(20_000) % 2
@@ -99,8 +99,8 @@ class Holdout(HeldSession):
         self._train, self._held = read_rows("train", train), read_rows("held", held)
         if len(self._train.parts) != len(self._held.parts):
             raise BadParameter(
-                f"train has {len(self._train.parts)} parts and held {len(self._held.parts)}; they must be alike. Give "
-                "both as (X, y), say."
+                f"train has {len(self._train.parts)} parts and held {len(self._held.parts)}; they must have the same "
+                "number. Give both as (X, y), say."
             )
         self.confidence = float(probability("confidence", confidence, next_step="Give one, say 0.95."))
         self._queries = whole("queries", queries, least=1, most=MOST_QUERIES)
@@ -109,7 +109,7 @@ class Holdout(HeldSession):
         self._account = Account(ledger, table, analyst)
         with self._account.opening():
             gates, carried = self._account.gates(epsilon, delta), self._account.carried(reopen)
-            self.design, self.population = self._designed(gates, carried, threshold, method)
+            self.design, self.population = self._choose_design(gates, carried, threshold, method)
             why = f"holdout of {self._held.size} rows: {self._queries} questions, {self._most} checks"
             self._account.open(self.design, why, self.population.nats)
         self._checks = Comparisons(self.design, "holdout", most=self._whole)
@@ -118,39 +118,42 @@ class Holdout(HeldSession):
     def estimate(self, statistic: Statistic) -> HoldoutEstimate:
         """The mean of a statistic over the population.
 
-        `statistic(*rows)` gives a number from 0 to 1 for each row, and must judge each row by itself. What is wrong
-        with it is said from what it does to the training rows; a held row for which it fails counts 0. Held rows are
-        given to it one in a call, unless it needs no more than exact arithmetic (docs/holdout.md).
+        `statistic(*rows)` gives a number from 0 to 1 for each row, and must score each row by itself. Errors report
+        only what it does to training rows; a held row for which it fails counts 0. Held rows are given to it one per
+        call, unless it needs no more than exact arithmetic (docs/holdout.md).
         """
         with self._checks.lock:
             self._checks.require_own_process()
             self._checks.require_not_reading()
             self._require_open()
             trained = training_sum(statistic, self._train, self._rows_per_call)
-            # A statistic may have asked, or closed, while it judged training rows.
+            # A statistic may have asked, or closed the session, while it scored training rows.
             self._require_open()
             guess = steps_of(trained, self._train.size, self._held.size)
-            # Counted before a held row is read: however this ends, it was a question.
+            # Counted before a held row is read: a question counts even if it fails.
             asked, hits, self.asked = self.asked, self.design.checks - self._checks.left, self.asked + 1
             above, below = self._sums(statistic, self._held)
-            found = self._checks.apart(above, below, guess)
+            found = self._checks.value_if_different(above, below, guess)
             if found is None:
-                return self._told(trained / (self._train.size * GRID), self.design.pass_error, "training", asked, hits)
+                return self._estimate(
+                    trained / (self._train.size * GRID), self.design.pass_error, "training", asked, hits
+                )
             value = self.population.released_value(found)
-            run = self._checks.taken()
+            run = self._checks.take()
             self._account.keep("holdout: a check, paid when it was opened", asked=asked, value=value)
             self._checks.put_back(run)
-            return self._told(value, self.design.value_error, "holdout", asked, hits)
+            return self._estimate(value, self.design.value_error, "holdout", asked, hits)
 
     def scorer(self, loss: Loss = "wrong", *, most: Number | None = None) -> Callable[..., float]:
         """A function (estimator, X=None, y=None) for scikit-learn that scores on the holdout: more is better.
 
         For a holdout of (X, y). Of a classifier it is the fraction of right predictions. With loss "absolute" or
-        "squared" it is 1 − loss/`most`, at least 0, for a regressor: `most` is a bound that you know without looking.
+        "squared" it is 1 − loss/`most`, at least 0, for a regressor: `most` is a bound that does not come from the
+        rows.
         The X and y that scikit-learn passes are not used. Every call is a question.
         """
         if loss not in ("wrong", "absolute", "squared"):
-            raise BadParameter(f'loss is {loss!r}; it must be "wrong", "absolute" or "squared".')
+            raise BadParameter(f'loss is {loss!r}; it must be "wrong", "absolute" or "squared". Give one of them.')
         if len(self._held.parts) != 2:
             raise BadParameter("a scorer needs rows of two parts. Make the holdout with (X, y).")
         if loss == "wrong":
@@ -165,12 +168,12 @@ class Holdout(HeldSession):
 
     @property
     def checks_left(self) -> int:
-        """How many overfits may still be found."""
+        """The number of overfits that may still be found."""
         return self._checks.left
 
     @property
     def queries_left(self) -> int:
-        """How many more questions the confidence covers."""
+        """The number of further questions that the confidence covers."""
         return self._queries - self.asked
 
     @property
@@ -188,27 +191,26 @@ class Holdout(HeldSession):
         left = f"{self.checks_left} of {self.design.checks} checks and {self.queries_left} questions left"
         return f"<Holdout of {self._held.size:,} rows: {left}>"
 
-    # What only looks is below.
-
-    def _designed(
+    def _choose_design(
         self, gates: tuple[Gate, ...], carried: float, threshold: Number | None, method: ComparisonMethod
     ) -> tuple[ComparisonDesign, Population]:
-        """How rows are compared, and what follows for the population: by public numbers alone."""
+        """The design of comparisons and the bound for the population, from public numbers alone."""
         failure = float(1 - Fraction(str(self.confidence)))
-        near = ceil(_near(self._train.size, self._held.size, self._queries, failure / 2) * self._whole)
-        design = chosen(
+        gap = _largest_gap(self._train.size, self._held.size, self._queries, failure / 2)
+        tolerance = ceil(gap * self._whole)
+        design = choose_design(
             gates,
-            lambda gate: ComparisonTerms(gate, self._queries, self._most, failure / 2, near, sum_sensitivity()),
+            lambda gate: ComparisonTerms(gate, self._queries, self._most, failure / 2, tolerance, sum_sensitivity()),
             method=method,
             threshold=None if threshold is None else ceil(positive("threshold", threshold, at_most=1) * self._whole),
         )
         return design, population_of(design, rows=self._held.size, failure=failure, carried=carried)
 
     def _error(self, asked: int, hits: int) -> float:
-        off = max(self.design.pass_error / self._whole, self._off_told)
+        off = max(self.design.pass_error / self._whole, self._value_error)
         return self.population.half_width(off, asked=asked, hits=hits)
 
-    def _told(
+    def _estimate(
         self, value: float, off_steps: int, origin: Literal["training", "holdout"], asked: int, hits: int
     ) -> HoldoutEstimate:
         off = off_steps / self._whole + (0.5 / self.population.values if origin == "holdout" else 0.0)
@@ -223,8 +225,7 @@ class Holdout(HeldSession):
     def _require_open(self) -> None:
         if not self._checks.is_open:
             raise Refusal(
-                "this holdout is closed, or was interrupted while it drew noise. Open another on fresh rows, or with a "
-                "ledger and reopen=True."
+                "this holdout was closed or interrupted. Open another on fresh rows, or with a ledger and reopen=True."
             )
         if self._checks.left == 0:
             raise Refusal(
@@ -239,8 +240,8 @@ class Holdout(HeldSession):
             )
 
 
-def _near(train: int, held: int, queries: int, failure: float) -> float:
-    """How far the means of a statistic that was fixed in advance may lie apart, for all questions [Hoe63, (2.7)]."""
+def _largest_gap(train: int, held: int, queries: int, failure: float) -> float:
+    """The largest difference of the two means of a statistic fixed in advance, for all questions [Hoe63, (2.7)]."""
     return sqrt(log(2 * queries / failure) / 2 * (1 / train + 1 / held))
 
 

@@ -16,7 +16,7 @@ from discreet.learn.holdout.comparison_design import (
     ComparisonDesign,
     ComparisonMethod,
     ComparisonTerms,
-    chosen,
+    choose_design,
 )
 from discreet.learn.holdout.comparisons import Comparisons
 from discreet.learn.holdout.generalization import Population, PopulationBound, population_of
@@ -36,8 +36,7 @@ class Standing:
     """A leaderboard after a submission: the best score so far, and whether this submission set it.
 
     With probability `confidence`, after every submission, the best of those so far has a score in the population from
-    `low` to `high`; before the first improvement only `high` says something. `error` is the larger distance from
-    `best` to the two.
+    `low` to `high`; before the first improvement `low` is 0. `error` is the larger distance from `best` to the two.
     """
 
     number: int
@@ -60,13 +59,13 @@ class Standing:
 
 
 class Leaderboard(HeldSession):
-    """Tells the best score so far, and changes it only for a submission that is better by more than a step.
+    """Publishes the best score so far, and changes it only for a submission that is better by more than a step.
 
     `held` are labels, or a tuple such as (X, y). `submit` takes predictions of the labels, or a statistic that gives a
     score from 0 to 1 for each row. A sparse vector compares it with the best, and an improvement is released with noise
-    and on a grid, so that the held rows have `epsilon`-DP, one row being replaced, all paid at the start.
-    Without a `step` it is the one for which the error is smallest, with as many improvements as there are steps from
-    `start` to 1: both follow from the numbers of rows and submissions, and nothing has to be tuned.
+    and on a grid, so that the held rows have `epsilon`-DP, one row being replaced; everything is paid at the start.
+    The default `step` is the one with the smallest error, and the default number of improvements is that of steps from
+    `start` to 1: both follow from the numbers of rows and submissions, and need no tuning.
 
     >>> import numpy as np
     >>> labels = np.arange(10_000) % 2
@@ -116,12 +115,12 @@ class Leaderboard(HeldSession):
         self.best, self._low = float(first), 0.0
         self._standings: list[Standing] = []
         self.submitted = 0
-        self._seen = 0.0
+        self._highest = 0.0
 
     def submit(self, submission: Any, *, name: str = "") -> Standing:
         """Compare a submission with the best so far: predictions of the labels, or a function of the held rows.
 
-        A row for which it fails counts 0: nothing that the held rows do makes an error.
+        A row for which it fails counts 0: no held row can cause an error.
         """
         label = text("name", name or f"submission {self.submitted + 1}", longest=200)
         with self._checks.lock:
@@ -129,39 +128,39 @@ class Leaderboard(HeldSession):
             self._checks.require_not_reading()
             self._require_open()
             statistic, rows = self._scored(submission)
-            # Counted before a held row is read: however this ends, it was a submission.
+            # Counted before a held row is read: a submission counts even if it fails.
             asked, hits, self.submitted = self.submitted, self.design.checks - self._checks.left, self.submitted + 1
             exact, _ = self._sums(statistic, rows)
-            found = self._checks.above(exact, ceil(Fraction(self.best) * self._whole))
+            found = self._checks.value_if_above(exact, ceil(Fraction(self.best) * self._whole))
             improved = False
             if found is not None:
                 # What is recorded is what is released: the best, which never falls. A value below it is not released.
                 value = max(self.population.released_value(found), self.best)
                 improved = value > self.best
-                run = self._checks.taken()
+                run = self._checks.take()
                 self._account.keep("leaderboard: an improvement, paid when it was opened", asked=asked, value=value)
                 self._checks.put_back(run)
                 if improved:
-                    off = self._off_told
+                    off = self._value_error
                     low, _ = self.population.interval(value, (off, off), asked=asked, hits=hits)
                     self.best, self._low = value, max(low, self._low)
-            standing = self._stands(label, improved, asked, hits)
+            standing = self._standing(label, improved, asked, hits)
             self._standings.append(standing)
             return standing
 
     @property
     def standings(self) -> tuple[Standing, ...]:
-        """After each submission, in order."""
+        """The standings after each submission, in order."""
         return tuple(self._standings)
 
     @property
     def improvements_left(self) -> int:
-        """How often the best may still change."""
+        """The number of improvements that are left."""
         return self._checks.left
 
     @property
     def submissions_left(self) -> int:
-        """How many more submissions the confidence covers."""
+        """The number of further submissions that the confidence covers."""
         return self._queries - self.submitted
 
     @property
@@ -175,8 +174,6 @@ class Leaderboard(HeldSession):
     def __str__(self) -> str:
         rows = [f"{one.number:>6}  {one.best:.4f}  {one.name}" for one in self._standings if one.improved]
         return "\n".join(["number    best  submission", *rows, f"({self.submitted} submissions)"])
-
-    # What only looks is below.
 
     def _best_step(
         self,
@@ -198,10 +195,12 @@ class Leaderboard(HeldSession):
     def _designed(
         self, gates: tuple[Gate, ...], step: Fraction, improvements: int, method: ComparisonMethod
     ) -> tuple[float, float, ComparisonDesign, Population]:
-        near = ceil(step * self._whole)
-        design = chosen(
+        tolerance = ceil(step * self._whole)
+        design = choose_design(
             gates,
-            lambda gate: ComparisonTerms(gate, self._queries, improvements, self._failure / 2, near, sum_sensitivity()),
+            lambda gate: ComparisonTerms(
+                gate, self._queries, improvements, self._failure / 2, tolerance, sum_sensitivity()
+            ),
             method=method,
         )
         population = population_of(
@@ -223,16 +222,16 @@ class Leaderboard(HeldSession):
                 "Predict every row, in order, or give a function of the rows."
             )
         labels = self._held.parts[-1]
-        # A column of numpy's own types becomes an array as it is; in others the type of all may depend on one.
+        # A column of a numpy type converts as it is; of another column, one value may decide the type of all.
         if isinstance(getattr(labels, "dtype", None), np.dtype) and hasattr(labels, "to_numpy"):
             labels = labels.to_numpy()
         return agreement, RowParts((predicted, labels), self._held.size)
 
-    def _stands(self, name: str, improved: bool, asked: int, hits: int) -> Standing:
-        off = max(self.design.pass_error / self._whole, self._off_told)
+    def _standing(self, name: str, improved: bool, asked: int, hits: int) -> Standing:
+        off = max(self.design.pass_error / self._whole, self._value_error)
         _, high = self.population.interval(self.best, (off, off), asked=asked, hits=hits)
-        # What was said of earlier submissions holds for the best of them too.
-        self._seen = high = max(high, self._seen)
+        # Upper bounds of earlier submissions hold for the best of them too.
+        self._highest = high = max(high, self._highest)
         error = max(self.best - self._low, high - self.best)
         return Standing(
             self.submitted,
@@ -250,8 +249,8 @@ class Leaderboard(HeldSession):
     def _require_open(self) -> None:
         if not self._checks.is_open:
             raise Refusal(
-                "this leaderboard is closed, or was interrupted while it drew noise. Open another on fresh rows, or "
-                "with a ledger and reopen=True."
+                "this leaderboard was closed or interrupted. Open another on fresh rows, or with a ledger and "
+                "reopen=True."
             )
         if self._checks.left == 0:
             raise Refusal(

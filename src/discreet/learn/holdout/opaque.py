@@ -1,8 +1,8 @@
-"""Held rows that a statistic may compute with and cannot see: all rows at once, and still each by itself.
+"""Held rows that a statistic may compute with but not see: all rows in one call, and still each by itself.
 
-A program that is given opaque arrays can only combine the numbers of one row with each other and with what is public,
-by operations that IEEE 754 or integer arithmetic define exactly. It learns no value, so it does the same whatever the
-rows are; and what it makes of a row depends on that row alone, wherever the row lies. Proof: holdout.md, Lemma 1
+A program that is given opaque arrays can only combine the numbers of one row with each other and with public numbers,
+by operations that IEEE 754 or integer arithmetic define exactly. It learns no value, so its course does not depend on
+the rows; and its result for a row depends on that row alone, not on its place. Proof: holdout.md, Lemma 1
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-# Correctly rounded, or exact: a loop over many numbers gives each what it would get by itself. Not `exp`, `power` or
-# `dot`, whose last bit depends on the place, and not `maximum`, which may take either of two zeros.
+# Correctly rounded, or exact: each number in a loop has the result that it has alone. Not `exp`, `power` or `dot`,
+# whose last bit depends on the place, and not `maximum`, which may take either of two zeros.
 _COMPARISONS = (np.equal, np.not_equal)
 _EXACT = (
     *(np.add, np.subtract, np.multiply, np.divide, np.negative, np.positive, np.absolute, np.square, np.sqrt),
@@ -50,12 +50,12 @@ class Opaque(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many rows, and numbers of each."""
+        """The numbers of rows and of columns."""
         return self._values.shape
 
     @property
     def ndim(self) -> int:
-        """How many axes, with that of the rows."""
+        """The number of axes, that of the rows included."""
         return self._values.ndim
 
     @property
@@ -101,7 +101,7 @@ class Opaque(NDArrayOperatorsMixin):
         _refuse()
 
     def astype(self, kind: Any) -> "Opaque":
-        """The same numbers as another type: one that holds them all, or floats. To integers floats go as they like."""
+        """The same numbers as another type that holds them all, or as floats; not floats as integers."""
         if not np.can_cast(self.dtype, kind, "same_kind" if np.dtype(kind).kind == "f" else "safe"):
             _refuse()
         with np.errstate(all="ignore"):
@@ -144,7 +144,7 @@ class Opaque(NDArrayOperatorsMixin):
 
 
 def judged_blind(statistic: Callable[..., Any], parts: tuple[Any, ...]) -> NDArray[np.float64] | None:
-    """What a statistic gives for each row that it cannot see; None if it does anything else than exact arithmetic.
+    """The scores that a statistic gives opaque rows; None if it does anything else than exact arithmetic.
 
     Whether it is None depends on the statistic and on shapes and types, not on a value.
     """
@@ -180,7 +180,7 @@ def _each_row(operation: Callable[..., Any], *inputs: Any, any_type: bool = Fals
     operands = [one._values if type(one) is Opaque else _public(one, axes) for one in inputs]
     if not any_type and any(np.asarray(one).dtype.kind in "US" for one in operands):
         _refuse()
-    # An error here would tell of a value: a program cannot ask for one.
+    # A floating-point error would reveal a value, so none is raised.
     with np.errstate(all="ignore"):
         made = np.asarray(operation(*operands))
     if made.ndim != axes or len(made) != size:
@@ -200,7 +200,7 @@ def _public(given: Any, axes: int) -> Any:
 
 
 def _product(rows: Any, weights: Any) -> Opaque:
-    """rows @ weights, added up from the first column to the last: the same order for every row, unlike a library's."""
+    """rows @ weights, added up from the first column to the last: the same order for every row, unlike in BLAS."""
     if type(rows) is not Opaque or type(weights) is not np.ndarray or rows.ndim != 2 or weights.ndim not in (1, 2):
         _refuse()
     if len(weights) != rows.shape[1] or not len(weights):

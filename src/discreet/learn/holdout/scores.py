@@ -1,9 +1,9 @@
-"""Scores of held rows: a statistic judges each row by itself with a number from 0 to 1. Proof: holdout.md, Lemma 1
+"""Scores of held rows: a statistic gives each row by itself a number from 0 to 1. Proof: holdout.md, Lemma 1
 
-A row is judged where no other row can change its number: by exact arithmetic (`opaque.py`), or in a call of its own.
-Numbers are rounded to a grid row by row, so sums are exact integers and one row moves them by at most `GRID`. The
-training rows alone decide what an analyst may see of a statistic (errors, warnings). An exception that a signal raises
-(Ctrl-C, a timer) stops the question; one that a statistic raises at a row does not.
+A row is scored so that no other row can change its number: by exact arithmetic (`opaque.py`), or in a call of its own.
+Numbers are rounded to a grid row by row, so sums are exact integers and one row moves them by at most `GRID`. Errors
+and warnings that an analyst sees come from training rows alone. An exception that a signal raises (Ctrl-C, a timer)
+stops the question; one that a statistic raises at a held row does not.
 """
 
 import signal
@@ -28,10 +28,10 @@ Handler = Any
 
 
 class Interrupts:
-    """While it is entered, remembers what a signal handler raised in the middle of other code.
+    """While it is entered, remembers exceptions that signal handlers raise in the middle of other code.
 
-    Signals are handled in the main thread alone, so elsewhere there is nothing to remember. A handler that raises
-    nothing is none of our business: it runs, and that is all.
+    Signals are handled in the main thread alone, so in other threads it does nothing. A handler that raises nothing
+    just runs.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Interrupts:
         self._replaced: dict[signal.Signals | int, Handler] = {}
 
     def pass_on(self) -> None:
-        """Raise what a signal raised, although the code that it met may have swallowed it."""
+        """Raise again what a signal handler raised, because the interrupted code may have swallowed it."""
         if self._raised:
             raise self._raised[0]
 
@@ -49,7 +49,7 @@ class Interrupts:
                 handler = signal.getsignal(number)
                 if callable(handler):
                     self._replaced[number] = handler
-                    signal.signal(number, self._noted)
+                    signal.signal(number, self._handle)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -58,7 +58,7 @@ class Interrupts:
         if kind is None:
             self.pass_on()
 
-    def _noted(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         try:
             self._replaced[number](number, frame)
         except BaseException as raised:
@@ -68,13 +68,14 @@ class Interrupts:
 
 # The number of steps from 0 to 1. Rounding moves a mean by at most half a step.
 GRID = 2**20
-# Who is protected: one held row, exchanged for any other. The number of rows is public.
+# The privacy unit: one held row, replaced by any other. The number of rows is public.
 UNIT = Unit(neighbors="replace_one")
 
-# A copy of rows begins at a multiple of this, a page: where it lies in memory may decide a last bit.
+# A copy of rows begins at a multiple of this, a page, because its alignment in memory may change a last bit.
 _ALIGNED = 4096
-# On this many training rows a statistic is evaluated twice, and may differ on one: a tie that rounding decides.
-_SLICE, _MAY_DIFFER, _NEAR = 64, 1, 1e-3
+# A statistic is evaluated twice on this many training rows. It may differ by more than the tolerance on one of them,
+# because rounding may decide a tie.
+_SLICE, _MAY_DIFFER, _TOLERANCE = 64, 1, 1e-3
 
 Statistic = Callable[..., Any]
 
@@ -112,10 +113,10 @@ def read_rows(name: str, given: Any) -> RowParts:
 
 
 def training_sum(statistic: Statistic, rows: RowParts, rows_per_call: int = 1) -> int:
-    """The sum over the training rows in steps of the grid; what is wrong with the statistic is said here.
+    """The sum over the training rows in steps of the grid; raises if the statistic breaks a rule on them.
 
-    A statistic that looks at other rows than the one it judges, or cannot judge one row alone, is noticed if the last
-    rows are judged otherwise in the way in which held rows are.
+    A statistic that uses other rows than the one it scores, or cannot score one row alone, is detected if the last
+    rows, when they are given like held rows, have other scores.
     """
     if not callable(statistic):
         raise BadParameter(
@@ -131,17 +132,17 @@ def training_sum(statistic: Statistic, rows: RowParts, rows_per_call: int = 1) -
     if not bool(np.all((judged >= 0) & (judged <= 1))):
         raise BadParameter(
             "the statistic is below 0, above 1 or nan for some training row; every number must be from 0 to 1. "
-            "Scale it by bounds that you know without looking, and clip it."
+            "Scale it by bounds that do not come from the rows, and clip it."
         )
     _require_by_row(statistic, rows, judged, rows_per_call)
     return int(_stepped(judged).sum())
 
 
 def held_sums(statistic: Statistic, rows: RowParts, rows_per_call: int = 1) -> tuple[Exact, Exact]:
-    """The sum over the held rows and its negative, sealed. Nothing that these rows do makes an error or a warning.
+    """The sum over the held rows and its negative, sealed. No held row can cause an error or a warning.
 
-    A row for which the statistic fails, with an exception of any kind, counts 0, and only that row. What a signal
-    raises (Ctrl-C) is no failure of a row, and is passed on.
+    A row for which the statistic fails, with an exception of any kind, counts 0, and only that row. An exception that a
+    signal raises (Ctrl-C) is no failure of a row, and is passed on.
     """
     moves = sum_sensitivity()
     with Interrupts() as interrupts:
@@ -150,12 +151,12 @@ def held_sums(statistic: Statistic, rows: RowParts, rows_per_call: int = 1) -> t
 
 
 def sum_sensitivity() -> Sensitivity:
-    """How far one row, exchanged for any other, moves a sum of steps."""
+    """The sensitivity of a sum of steps to one row, replaced by any other."""
     return scalar_sensitivity(0, GRID, UNIT)
 
 
 def _judged(statistic: Statistic, rows: RowParts, rows_per_call: int, interrupts: Interrupts) -> NDArray[np.float64]:
-    """A number from 0 to 1 for each row. The order and the shapes of all calls follow from public numbers."""
+    """The score of each row, from 0 to 1. The order and the shapes of all calls follow from public numbers."""
     with _silence():
         judged = judged_blind(statistic, rows.parts)
     interrupts.pass_on()
@@ -172,7 +173,7 @@ def _judged(statistic: Statistic, rows: RowParts, rows_per_call: int, interrupts
 def _block(
     statistic: Statistic, copied: tuple["Copier", ...], start: int, size: int, interrupts: Interrupts
 ) -> NDArray[np.float64]:
-    """Rows that are judged in one call. If it fails, each at its own place among copies of itself: the same shape."""
+    """The scores of the rows of one call. If it fails, each row is scored at its place among copies of itself."""
     judged = _called(statistic, copied, list(range(start, start + size)), interrupts)
     if judged is not None:
         return judged
@@ -189,7 +190,7 @@ def _called(
     try:
         with _silence():
             judged = _shaped(statistic(*[copy(places) for copy in copied]), len(places))
-    # Whatever it raises may depend on a row, and a row may raise SystemExit or KeyboardInterrupt as well.
+    # Any exception may depend on a row, SystemExit and KeyboardInterrupt too.
     except BaseException:
         judged = None
     interrupts.pass_on()
@@ -198,7 +199,7 @@ def _called(
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing warns; and what a call sets for warnings and floating point ends with it, before the next row."""
+    """No warnings; and settings of warnings and floating point that a call changes are restored before the next row."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -208,7 +209,7 @@ Copier = Callable[[list[int]], Any]
 
 
 def _copier(part: Any) -> Copier:
-    """Copies rows at some places: a statistic that writes to them, or looks for what they were cut from, finds nothing.
+    """A function that copies rows at some places: a statistic cannot write to held rows or find their base array.
 
     Rows of an array are copied to the same address each time.
     """
@@ -220,7 +221,7 @@ def _copier(part: Any) -> Copier:
         many = len(places)
         if many not in held:
             held[many] = _aligned((many, *part.shape[1:]), part.dtype)
-        # In order for one slice, which is what most calls are.
+        # Places are consecutive or all the same.
         alike = places[0] == places[-1] and many > 1
         held[many][...] = part[places[0]] if alike else part[places[0] : places[-1] + 1]
         return held[many][...]
@@ -239,7 +240,7 @@ def _taken(part: Any, places: list[int]) -> Any:
     if not hasattr(part, "iloc"):
         return part[places]
     first, last = places[0], places[-1]
-    # A copied slice is the same rows, in half the time.
+    # Copying a slice takes half the time of indexing.
     return part.iloc[first : last + 1].copy() if last - first == len(places) - 1 else part.iloc[places]
 
 
@@ -250,7 +251,7 @@ def _stepped(judged: NDArray[np.float64]) -> NDArray[np.int64]:
 def _shaped(judged: Any, size: int) -> NDArray[np.float64] | None:
     """One number for each row, or None."""
     try:
-        # A copy: a statistic may give the same array each time, and fill it anew.
+        # A copy, because a statistic may return the same array each time and overwrite it.
         numbers = np.array(judged, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
@@ -266,12 +267,12 @@ def _require_by_row(statistic: Statistic, rows: RowParts, judged: NDArray[np.flo
     last = rows.cut(rows.size - few, rows.size)
     with Interrupts() as interrupts:
         alone = _judged(statistic, last, rows_per_call, interrupts)
-    if int((~(np.abs(alone - judged[-few:]) <= _NEAR)).sum()) > _MAY_DIFFER:
+    if int((~(np.abs(alone - judged[-few:]) <= _TOLERANCE)).sum()) > _MAY_DIFFER:
         calls = "one at a time" if rows_per_call == 1 else f"{rows_per_call:,} at a time"
         raise BadParameter(
-            f"the statistic judges the last {few} training rows otherwise when it sees only them, {calls}; it must "
-            "judge each row by itself, or no bound holds. Compute means, ranks and scales on other rows beforehand, "
-            "and let it take one row as it takes many."
+            f"the statistic scores the last {few} training rows differently when it is given only them, {calls}; it "
+            "must score each row by itself, or no bound holds. Compute means, ranks and scales on other rows "
+            "beforehand, and let it take one row as it takes many."
         )
 
 

@@ -40,25 +40,25 @@ LAB_ALGORITHMS = {"lecture": "discreet.lab.textbook.lecture_kmeans:lecture_fit"}
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Find the centres of k clusters, privately: `cluster_centers_` is epsilon-DP, or (epsilon, delta)-DP.
 
-    `fit` takes an array or a frame, and then the `bounds` of its features, which must be known without looking at the
-    rows: a pair (lower, upper), of numbers or of lists; with `norm="l1"` or "l2" they bound the largest such ball in
-    the cube. Rows outside are moved to the edge. Or it takes a `Table` or a `Curator`, and then `columns` of numbers,
-    each scaled by its declared range. `neighbors` says for arrays what one person changes: a row is added or removed,
-    or it is replaced and the number of rows is public. A table says that itself.
+    `fit` takes an array or a frame, and then the `bounds` of its features, which must not come from the rows: a pair
+    (lower, upper), of numbers or of lists; with `norm="l1"` or "l2" they bound the largest such ball in the cube. Rows
+    outside are moved to the edge. Or it takes a `Table` or a `Curator`, and then `columns` of numbers, each scaled by
+    its declared range. `neighbors` defines neighbouring arrays: a row is added or removed, or it is replaced and the
+    number of rows is public. A table has its own.
 
     The default `algorithm` counts the rows in the boxes of a grid, begins at the clusters of the boxes, and improves
-    them in a few rounds with noisy counts and sums; how many (`rounds`), and what each costs, follows from a forecast
-    of the error. "lecture" is Algorithm 2 of the notes, with 6 rounds if you do not say; it averages the centres of
+    them in a few rounds with noisy counts and sums; the number of `rounds` and their shares of the budget follow from a
+    forecast of the error. "lecture" is Algorithm 2 of the notes, with 6 rounds by default; it averages the centres of
     its last `average` rounds.
 
-    The noise is discrete Laplace, or with a `delta` what is predicted to be better of that and rounded Gaussian noise.
-    With a `ledger` (a Ledger, or its path), or with a Curator, everything is paid there before a row is read, as an
-    epsilon at the table's delta, with the noise that its gate prices best; `table` is what the ledger calls an array.
-    The same `key` gives the same centres again, without paying.
+    The noise is discrete Laplace, or with a `delta` discrete Laplace or rounded Gaussian, whichever has the smaller
+    predicted error. With a `ledger` (a Ledger, or its path), or with a Curator, everything is paid there before a row
+    is read, as an epsilon at the table's delta, with the noise that its gate prices best; `table` is the name of an
+    array in the ledger. The same `key` gives the same centres again, without paying.
 
-    Only what is private may be published: `cluster_centers_`, `path_` (the centres after every round), `n_iter_`,
+    Only private results may be published: `cluster_centers_`, `path_` (the centres after every round), `n_iter_`,
     `event_` (what was paid). `labels_` are for the holder of the rows, and are left out when the estimator is pickled
-    or copied. There is no seed, because with it the noise could be taken away, and no `inertia_`.
+    or copied. There is no seed, because with it the noise could be subtracted, and no `inertia_`.
 
     >>> rows = np.repeat([[0.1, 0.1], [0.9, 0.2], [0.5, 0.8]], 1000, axis=0)
     >>> model = KMeans(3, epsilon=1, bounds=(0, 1)).fit(rows)
@@ -104,13 +104,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def fit(self, X: Any, y: Any = None) -> "KMeans":
         """Find the centres, and pay for them. Everything that can be refused is refused before anything is paid.
 
-        An array is read before it is paid for, and refused if it has a NaN: its holder learns of that. From a table
-        nothing is read before the payment; a row without a number in one of the columns counts in no cluster.
+        An array is checked before it is paid for, and refused if it has a NaN: only its holder sees that. No row of a
+        table is read before the payment; a row without a number in one of the columns counts in no cluster.
         """
         self._check()
-        data = self._adapted(X)
+        data = self._adapt(X)
         with _opened(data.ledger) as ledger:
-            found = self._fitted(data._replace(ledger=ledger))
+            found = self._pay_and_fit(data._replace(ledger=ledger))
         self._grid, self._centers, self._columns = data.points.grid, found.centers, data.points.columns
         self.cluster_centers_ = self._grid.values(np.array(found.centers, dtype=np.float64))
         self.path_ = self._grid.values(np.array(found.path, dtype=np.float64))
@@ -151,7 +151,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _check(self) -> None:
         whole("n_clusters", self.n_clusters, least=1, most=MOST_CLUSTERS)
         if self.epsilon is None:
-            raise BadParameter("epsilon is None; private centres have a price. Give one, say epsilon=0.5.")
+            raise BadParameter("epsilon is None; private centres cost a budget. Give one, say epsilon=0.5.")
         positive("epsilon", self.epsilon, at_most=1000)
         probability("delta", self.delta, zero=True)
         if self.rounds is not None:
@@ -162,8 +162,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.algorithm not in ("auto", "lecture"):
             raise BadParameter(f'algorithm is {self.algorithm!r}; it must be "auto" or "lecture". Leave it out.')
 
-    def _adapted(self, X: Any) -> "_Data":
-        """The points that X holds, and who pays for them, whatever X is."""
+    def _adapt(self, X: Any) -> "_Data":
+        """The points that an array, a table or a curator holds, and who pays for them."""
         if not isinstance(X, (Table, Curator)):
             rows = validate_data(self, X, dtype=np.float64, order="K")
             grid = grid_of_bounds(self.bounds, rows.shape[1], self.norm)
@@ -176,7 +176,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         columns = _columns(self.columns)
         points = PrivatePoints(grid_of_columns(table.domain, columns), columns, table.unit, table)
         if self.bounds is not None or self.norm != "linf":
-            raise BadParameter("bounds or norm are given, and X is a table; a table declares its own. Leave them out.")
+            raise BadParameter("bounds or norm is given, and X is a table, which has its own. Leave them out.")
         if not isinstance(X, Curator):
             return _Data(points, table, self.analyst, self.ledger)
         analyst = X.analyst if self.analyst == ANYONE else self.analyst
@@ -184,23 +184,23 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return _Data(points, table, analyst, X.ledger, X)
         return _Data(points, table, analyst, self.ledger)
 
-    def _fitted(self, data: "_Data") -> lloyd.Clustering:
-        """Pay, measure and record; or what was recorded before under this key."""
+    def _pay_and_fit(self, data: "_Data") -> lloyd.Clustering:
+        """Pay, measure and record; under a used key, return what was recorded."""
         if data.ledger is not None and data.desk is None:
             data.ledger.bind(data.table.identity if isinstance(data.table, Table) else data.table)
         budget = self._budget(data)
         lloyd.require_drawable(data.points, self.n_clusters, budget)
         payment = self._payment(data, budget.event)
-        measure = partial(self._measured, data.points, budget)
+        measure = partial(self._measure, data.points, budget)
         if data.desk is not None:
-            # In the desk's turn and within its quantum, if the table still is the one that its ledger has.
+            # In the desk's turn and within its quantum, and only if the table is still the version in its ledger.
             found = data.desk._transact(payment, measure, _CODEC).result
         else:
             found = transact(data.ledger, payment, measure, _CODEC, Access(data.points.touch)).result
         self.event_, self.noise_ = budget.event, budget.noise
         return found
 
-    def _measured(self, points: PrivatePoints, budget: BudgetSplit) -> lloyd.Clustering:
+    def _measure(self, points: PrivatePoints, budget: BudgetSplit) -> lloyd.Clustering:
         """Read rows, add noise, and find centres; all rows are read from one state of the table."""
         with points.snapshot():
             if self.algorithm not in LAB_ALGORITHMS:
@@ -211,13 +211,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return found
 
     def _budget(self, data: "_Data") -> BudgetSplit:
-        """What may be spent, and the noise for it."""
+        """The budget, and the kind of noise that spends it."""
         epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta, zero=True)
         if self.algorithm in LAB_ALGORITHMS:
             return budget_split(epsilon, Fraction(0), "laplace")
         if data.ledger is not None:
             if delta:
-                raise BadParameter(f"delta is {self.delta} and there is a ledger; it is the table's. Leave it out.")
+                raise BadParameter(f"delta is {self.delta}; with a ledger, delta is the table's. Leave it out.")
             account = {"table": data.name, "analyst": data.analyst}
             kinds = {balance.gate.kind for balance in data.ledger.balances(**account)}
             noise: NoiseKind = "laplace" if "pure" in kinds or not kinds else "gaussian"
@@ -228,7 +228,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return min(choices, key=lambda budget: lloyd.predicted_error(data.points, self.n_clusters, budget))
 
     def _payment(self, data: "_Data", event: Event) -> Payment:
-        """What is paid; under a key, for which request."""
+        """The payment; with a key, also the request that the key is bound to."""
         points = data.points
         why = f"{self.n_clusters} clusters of {', '.join(points.columns) or f'{points.body.dimensions} features'}"
         payment = Payment(event, why, data.table, data.analyst)
@@ -248,7 +248,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Fitted twice, it has two centres: noise that could be repeated would protect nobody.
+        # Two fits give different centres: noise that could be repeated would protect nobody.
         tags.non_deterministic = True
         return tags
 
@@ -269,7 +269,7 @@ class _Data(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the ledger calls the table."""
+        """The name of the table in the ledger."""
         return self.table.name if isinstance(self.table, Table) else self.table.table
 
 

@@ -41,7 +41,7 @@ class Clustering:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there were."""
+        """The number of rounds."""
         return len(self.path) - 1
 
 
@@ -53,26 +53,26 @@ def fit_centers(points: PrivatePoints, clusters: int, budget: BudgetSplit, round
         rows = float(public().release(points.evaluate(total))[0])
     else:
         left -= TOTAL_SHARE
-        rows = float(_released(points, total, budget, TOTAL_SHARE)[0])
+        rows = float(_measure(points, total, budget, TOTAL_SHARE)[0])
     seeds, spent = _seeds(points, clusters, budget, rows)
     plan = round_shares(budget, left - spent, body, seeds, rounds)
     centers, error = seeds.centers, seeds.error
-    path = [_snapped(centers, body)]
+    path = [_snap(centers, body)]
     counts = seeds.rows
     for share in plan:
         step = best_step(budget, share, body, path[-1], counts, seeds.spread, error)
         question = Clusters(body, path[-1], step.weight, step.radius, step.norm, points.columns)
-        noisy = _released(points, question, budget, share).reshape(clusters, -1).astype(np.float64)
+        noisy = _measure(points, question, budget, share).reshape(clusters, -1).astype(np.float64)
         found = noisy[:, 0] / step.weight
         # In a cluster with hardly any rows the noise dominates: its centre stays where it is.
         counts = np.where(found > 0, found, np.minimum(counts, 1.0))
-        surely = found > 2 * step.count_deviation
+        is_large = found > 2 * step.count_deviation
         sums = noisy[:, 1:] if step.radius is not None else noisy[:, 1:] - found[:, None] * np.array(path[-1])
         move = sums / np.maximum(found, 1.0)[:, None]
         pull = step_length(error, step.error)
-        centers = np.array(path[-1]) + np.where(surely[:, None], pull * move, 0.0)
+        centers = np.array(path[-1]) + np.where(is_large[:, None], pull * move, 0.0)
         error = error_after(error, step.error)
-        path.append(_snapped(centers, body))
+        path.append(_snap(centers, body))
     return Clustering(path[-1], tuple(path))
 
 
@@ -86,26 +86,24 @@ def _seeds(points: PrivatePoints, clusters: int, budget: BudgetSplit, rows: floa
     boxes = Boxes(body, bins, points.columns)
     if boxes.size == 1:
         return scattered_seeds(body, rows, clusters), 0.0
-    noisy = _released(points, boxes, budget, GRID_SHARE)
+    noisy = _measure(points, boxes, budget, GRID_SHARE)
     side = 2 * max(body.reach) / max(bins)
     return seeds_of_boxes(boxes.middles(), noisy, rows, clusters, side=side, deviation=deviation), GRID_SHARE
 
 
-def _released(
-    points: PrivatePoints, question: Boxes | Clusters, budget: BudgetSplit, share: float
-) -> NDArray[np.int64]:
+def _measure(points: PrivatePoints, question: Boxes | Clusters, budget: BudgetSplit, share: float) -> NDArray[np.int64]:
     mechanism = budget.mechanism(budget.part(share), points.sensitivity(question))
     return mechanism.release(points.evaluate(question))
 
 
-def _snapped(centers: Floats, body: Body) -> tuple[Center, ...]:
+def _snap(centers: Floats, body: Body) -> tuple[Center, ...]:
     """The nearest grid points of the body."""
     inside = body.clipped(np.rint(np.clip(centers, -(2.0**20), 2.0**20)).T).T
     return tuple(tuple(int(place) for place in center) for center in inside)
 
 
 def require_drawable(points: PrivatePoints, clusters: int, budget: BudgetSplit) -> None:
-    """Refuse, before anything is paid, a budget so small that its noise cannot be drawn."""
+    """Raise, before anything is paid, if the budget is so small that its noise cannot be drawn."""
     body = points.body
     widest = Clusters(
         body, ((0,) * body.dimensions,) * clusters, min(8 * body.l1 + 1, LARGEST_POINT_WEIGHT), columns=points.columns
@@ -118,7 +116,7 @@ def require_drawable(points: PrivatePoints, clusters: int, budget: BudgetSplit) 
 
 @dataclass(frozen=True, slots=True)
 class LloydStep:
-    """What a round measures: the weight of counts and the clipping radius; and the error predicted for a coordinate."""
+    """The parameters of a round, weight of counts and clipping radius; and the predicted error of a coordinate."""
 
     weight: int
     radius: int | None
@@ -142,8 +140,8 @@ def best_step(
     dimensions, mass = body.dimensions, np.maximum(counts, 1.0)
     # The excess of squared distances is Σ n_j·error_j², and the error of a mean of n_j rows falls with n_j.
     few = float((1 / mass).sum() / mass.sum())
-    away = float((np.array(centers, dtype=np.float64) ** 2).sum(axis=1).mean())
-    near = dimensions * max(error, spread / 10) ** 2
+    from_origin = float((np.array(centers, dtype=np.float64) ** 2).sum(axis=1).mean())
+    from_center = dimensions * max(error, spread / 10) ** 2
     best: LloydStep | None = None
     for beyond in (None, *_DEVIATIONS):
         radius = None if beyond is None else clipping_radius(norm, dimensions, spread, beyond)
@@ -152,13 +150,13 @@ def best_step(
         length = body.l1 if radius is None else radius
         squared = body.l2_squared if radius is None else radius**2
         bias = 0.0 if beyond is None else spread * exp(-beyond - 1)
-        # Relations and rows of persons change every variance by about the same factor, so this is for one row.
+        # Neighbours and contributions change every variance by about the same factor, so this is for one added row.
         weights = np.maximum(np.rint(_WEIGHTS * (length if norm == "l1" else squared**0.5)), 1.0)
         variances = budget.variance(share, weights + length, weights**2 + squared)
-        shift = away if radius is None else near
+        shift = from_origin if radius is None else from_center
         errors = (variances * (dimensions + shift / weights**2) * few / dimensions + bias**2) ** 0.5
         least = int(np.argmin(errors))
-        # Whole vectors are measured more quickly, so they are clipped only where that gains something.
+        # Unclipped vectors are measured faster, so they are clipped only where that lowers the error.
         if (
             best is None
             or errors[least] ** 2 < best.error**2 - (best.radius is None) * (NEGLIGIBLE_ERROR * spread) ** 2
@@ -181,7 +179,7 @@ def clipping_radius(norm: Norm, dimensions: int, spread: float, beyond: float) -
 
 
 def step_length(before: float, noise: float) -> float:
-    """How far to move towards a new estimate: all the way, or less if its noise exceeds the error of the centre."""
+    """The part of the way to a new estimate: all of it, or less if its noise exceeds the error of the centre."""
     gain = (1 - CONTRACTION) * before**2
     return min(1.0, gain / ((1 - CONTRACTION) ** 2 * before**2 + noise**2)) if gain else 0.0
 
@@ -193,8 +191,8 @@ def error_after(before: float, noise: float) -> float:
 
 
 def round_shares(budget: BudgetSplit, left: float, body: Body, seeds: Seeds, rounds: int | None) -> list[float]:
-    """The share of each round, growing: the fewest rounds whose predicted error is hardly above the least one."""
-    centers = _snapped(seeds.centers, body)
+    """The growing shares of the rounds; as few rounds as have nearly the least predicted error."""
+    centers = _snap(seeds.centers, body)
 
     def outcome(shares: list[float]) -> float:
         error = seeds.error
@@ -215,7 +213,7 @@ def round_shares(budget: BudgetSplit, left: float, body: Body, seeds: Seeds, rou
 
 
 def predicted_error(points: PrivatePoints, clusters: int, budget: BudgetSplit) -> float:
-    """The predicted error of a centre before anything is known of the rows: for choosing between two kinds of noise."""
+    """The predicted error of a centre for a typical table; the kind of noise is chosen by it."""
     body = points.body
     rows, spread = 1000.0 * clusters, max(body.reach) / 8
     seeds = Seeds(np.zeros((clusters, body.dimensions)), np.full(clusters, rows / clusters), spread, spread / 2)
@@ -223,13 +221,13 @@ def predicted_error(points: PrivatePoints, clusters: int, budget: BudgetSplit) -
     error = seeds.error
     for share in shares:
         error = error_after(
-            error, best_step(budget, share, body, _snapped(seeds.centers, body), seeds.rows, spread, error).error
+            error, best_step(budget, share, body, _snap(seeds.centers, body), seeds.rows, spread, error).error
         )
     return error
 
 
 def growing_shares(rounds: int, left: float, power: int) -> list[float]:
-    """How `left` is split over rounds: later ones damp the noise of earlier ones, so the best shares grow by a factor.
+    """The shares of the rounds, `left` in all: later rounds damp the noise of earlier ones, so the best shares grow.
 
     Σ CONTRACTION^(2(T − t))/share_t^p is least where share_t is as CONTRACTION^(2(T − t)/(1 + p)).
 

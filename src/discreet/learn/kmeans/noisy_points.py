@@ -1,7 +1,7 @@
 """Points for k-means, and the budget with which they are measured.
 
-Points are the rows of an array, or columns of a table. A budget is split over several measurements: this module says
-which noise each part buys.
+Points are the rows of an array, or columns of a table. A budget is split over several measurements; this module
+computes the noise for each part.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -29,7 +29,7 @@ from discreet.source.table import Table
 
 @dataclass(frozen=True, slots=True)
 class PrivatePoints:
-    """Points on a grid: where they lie, who is protected, and the array or table that holds the rows."""
+    """Points on a grid, the privacy unit, and the array or table that holds the rows."""
 
     grid: Grid
     columns: tuple[str, ...]
@@ -38,22 +38,22 @@ class PrivatePoints:
 
     @property
     def body(self) -> Body:
-        """Where the integer points lie."""
+        """The set of possible integer points."""
         return self.grid.body
 
     def sensitivity(self, question: Boxes | Clusters) -> Sensitivity:
-        """How far one person can move the answer: no row is read."""
+        """The sensitivity of the answer, without reading a row."""
         if isinstance(self.held, Points):
             return self.held.sensitivity(question)
         return sensitivity_of(question, self.held.domain, self.held.unit)
 
     def touch(self) -> None:
-        """See before paying that the rows can be read; an array is always there."""
+        """Check before paying that the rows can be read; an array always can."""
         if isinstance(self.held, Table):
             self.held.touch()
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """All that is evaluated within is read from one state of the rows."""
+        """Everything that is evaluated within it is read from one state of the rows."""
         return self.held.snapshot() if isinstance(self.held, Table) else nullcontext()
 
     def evaluate(self, question: Boxes | Clusters) -> Exact:
@@ -80,7 +80,7 @@ class BudgetSplit:
 
     @property
     def event(self) -> Event:
-        """What is paid: the whole, however it is split."""
+        """The event that is paid: the whole, for every split."""
         if self.noise == "laplace":
             return Pure(self.whole)
         return Gaussian(Fraction(1), self.whole)
@@ -90,13 +90,13 @@ class BudgetSplit:
         return self.whole * Fraction(int(share * _PARTS), _PARTS)
 
     def mechanism(self, amount: Fraction, sensitivity: Sensitivity) -> Mechanism[NDArray[np.int64]]:
-        """Noise on values that move like this, for this amount."""
+        """The mechanism for values of this sensitivity that costs this amount."""
         if self.noise == "laplace":
             return laplace(epsilon=amount, sensitivity=sensitivity)
         return gaussian(sigma=_root_above(sensitivity.l2_squared / amount), sensitivity=sensitivity)
 
     def variance(self, share: float, l1: Any, l2_squared: Any) -> Any:
-        """About the variance of the noise for a share of the whole, for values with these sensitivities (or arrays)."""
+        """The approximate variance of the noise for a share of the whole and these sensitivities, also as arrays."""
         amount = share * float(self.whole)
         return 2 * (l1 / amount) ** 2 if self.noise == "laplace" else l2_squared / amount
 

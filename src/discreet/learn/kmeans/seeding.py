@@ -1,7 +1,7 @@
-"""Where k-means begins: at the clusters of a noisy grid of counts, or, if no grid helps, at points far from each other.
+"""Seeds of k-means: the clusters of a noisy grid of counts, or, if no grid helps, points at large distances.
 
-The clusters of the grid come from a greedy k-means of its weighted cells, with swaps; it reads released numbers only,
-and nothing in it is random.
+The clusters of the grid come from a greedy k-means of its weighted cells, with swaps; it is deterministic and uses
+released numbers only.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from discreet import noise
 from discreet.query.points import Body
 from discreet.types import Floats
 
-# How many places are tried as a further centre, and how often centres move.
+# The number of places that are tried as a further centre, and the most iterations of moving centres.
 _TRIED, _MOVES = 64, 60
-# A swap must gain at least this part of what is left.
+# A swap must lower the cost by at least this part.
 _GAIN = 1e-3
 
 
@@ -30,10 +30,10 @@ class Partition(NamedTuple):
 
 
 def partition(places: Floats, weights: Floats, clusters: int) -> Partition:
-    """Centres of weighted places (rows) that leave a small sum of squared distances.
+    """Centres of weighted places (rows) with a small sum of squared distances.
 
-    Centres are added one by one, where they help most; then they move to the means of their places; then the one that
-    is missed least is taken to where it helps most, as long as that helps. Nothing is random.
+    Centres are added greedily, one by one; then they move to the means of their places; then the one whose removal
+    costs least is moved to the best further place, as long as that lowers the cost. Nothing is random.
 
     >>> partition(np.array([[0.0], [1.0], [9.0]]), np.array([1.0, 1.0, 2.0]), 2).centers.ravel().tolist()
     [0.5, 9.0]
@@ -41,12 +41,12 @@ def partition(places: Floats, weights: Floats, clusters: int) -> Partition:
     centers = np.empty((0, places.shape[1]))
     for _ in range(clusters):
         centers = np.vstack([centers, _best_further(places, weights, _gaps(places, centers))])
-    best = _settled(places, weights, centers)
+    best = _lloyd(places, weights, centers)
     for _ in range(3 * clusters):
         if clusters == 1:
             break
         more = np.vstack([best.centers, _best_further(places, weights, _gaps(places, best.centers))])
-        trial = _settled(places, weights, np.delete(more, _least_missed(places, weights, more), axis=0))
+        trial = _lloyd(places, weights, np.delete(more, _cheapest_removal(places, weights, more), axis=0))
         if trial.cost > best.cost * (1 - _GAIN):
             break
         best = trial
@@ -54,7 +54,7 @@ def partition(places: Floats, weights: Floats, clusters: int) -> Partition:
 
 
 def _gaps(places: Floats, centers: Floats) -> Floats:
-    """The squared distance of each place to its nearest centre; of all places to the origin, if there is none."""
+    """The squared distance of each place to its nearest centre; infinite if there is none."""
     if not len(centers):
         return np.full(len(places), np.inf)
     return np.asarray(_squares(places, centers).min(axis=1))
@@ -66,7 +66,7 @@ def _squares(places: Floats, centers: Floats) -> Floats:
 
 
 def _best_further(places: Floats, weights: Floats, gaps: Floats) -> Floats:
-    """The place that, as a further centre, leaves least; the mean, if it is the first."""
+    """The place that, as a further centre, leaves the least cost; the mean, if it is the first."""
     if np.isinf(gaps).all():
         return np.asarray(np.average(places, axis=0, weights=weights))
     likely = np.argsort(-weights * gaps, kind="stable")[:_TRIED]
@@ -74,17 +74,17 @@ def _best_further(places: Floats, weights: Floats, gaps: Floats) -> Floats:
     return np.asarray(places[likely[int(np.argmin(weights @ left))]])
 
 
-def _least_missed(places: Floats, weights: Floats, centers: Floats) -> int:
-    """The centre without which the others do best, the last one excepted."""
+def _cheapest_removal(places: Floats, weights: Floats, centers: Floats) -> int:
+    """The centre, but for the last one, whose removal leaves the least cost."""
     squares = _squares(places, centers)
     order = np.argpartition(squares, 1, axis=1)[:, :2]
     rows = np.arange(len(places))
     worse = weights * (squares[rows, order[:, 1]] - squares[rows, order[:, 0]])
-    missed = np.bincount(order[:, 0], worse, minlength=len(centers))
-    return int(np.argmin(missed[:-1]))
+    removal_cost = np.bincount(order[:, 0], worse, minlength=len(centers))
+    return int(np.argmin(removal_cost[:-1]))
 
 
-def _settled(places: Floats, weights: Floats, centers: Floats) -> Partition:
+def _lloyd(places: Floats, weights: Floats, centers: Floats) -> Partition:
     """Move centres to the means of their places until that changes nothing."""
     many = len(centers)
     for _ in range(_MOVES):
@@ -101,12 +101,12 @@ def _settled(places: Floats, weights: Floats, centers: Floats) -> Partition:
     return Partition(centers, mass.astype(np.float64), float(weights @ squares.min(axis=1) / weights.sum()))
 
 
-# As many boxes as Su et al. found best: (n·epsilon/10)^(2d/(2 + d)); but never more than this, and not so many that
-# the noise in them, added up, is far more than the rows.
+# As many boxes as Su et al. found best: (n·epsilon/10)^(2d/(2 + d)); but never more than the second number, and only
+# while the noise of all boxes together is at most the third number times the rows.
 _TEN, MOST_BOXES, _NOISE = 10.0, 2**17, 2.5
 # And at least this many for each cluster.
 _PER_CLUSTER = 3
-# Points among which those far from each other are chosen.
+# Points among which those at large distances from each other are chosen.
 _DRAWN = 1024
 
 
@@ -114,8 +114,8 @@ _DRAWN = 1024
 class Seeds:
     """Centres to begin with and what is known of their clusters, all in grid points.
 
-    `rows` has about the number of rows of each, `spread` the root mean square of a coordinate about its centre, and
-    `error` about that of a coordinate of a centre about the best one.
+    `rows` is the approximate number of rows of each, `spread` the root mean square distance of a coordinate from its
+    centre, and `error` the approximate one of a coordinate of a centre from the best centre.
     """
 
     centers: Floats
@@ -125,9 +125,9 @@ class Seeds:
 
 
 def choose_bins(body: Body, clusters: int, rows: float, deviation: float) -> tuple[int, ...]:
-    """How many boxes along each axis, given about the number of rows and the noise that each count will have.
+    """The number of boxes along each axis, for about this number of rows and this deviation of the noise of a count.
 
-    One along every axis means that no grid is of use.
+    One along every axis means that no grid helps.
 
     >>> choose_bins(Body((16384, 16384)), 3, 2000, 7)
     (6, 6)
@@ -138,7 +138,7 @@ def choose_bins(body: Body, clusters: int, rows: float, deviation: float) -> tup
     def bins(sides: int) -> tuple[int, ...]:
         return tuple(max(1, min(round(sides * side / longest), 2 * side + 1)) for side in body.reach)
 
-    # Two along each axis tell at least on which side of the middle the rows are.
+    # Two along each axis show at least on which side of the middle the rows are.
     least = next((sides for sides in range(2, MOST_BOXES + 1) if prod(bins(sides)) >= _PER_CLUSTER * clusters), 2)
     sides = max(least, round(wanted))
     while sides > least and (prod(bins(sides)) > MOST_BOXES or prod(bins(sides)) * deviation > _NOISE * rows):
@@ -149,21 +149,21 @@ def choose_bins(body: Body, clusters: int, rows: float, deviation: float) -> tup
 def seeds_of_boxes(
     middles: Floats, noisy: NDArray[np.int64], rows: float, clusters: int, *, side: float, deviation: float
 ) -> Seeds:
-    """The clusters of the boxes, each with its noisy count; the counts first made the nearest that a table can have."""
+    """The clusters of the boxes, weighted by their noisy counts after projection to possible counts."""
     weights = nearest_counts(noisy.astype(np.float64), max(rows, 1.0))
     kept = weights > 0
     found = partition(middles[kept], weights[kept], clusters)
     dimensions = middles.shape[1]
     spread = (found.cost / dimensions) ** 0.5
     mass = np.maximum(found.weights, 1.0)
-    # What the noise of the boxes of a cluster does to its mean, and what is unknown because boxes have a size.
+    # The variance of a cluster's mean by the noise of its boxes, and by the size of the boxes.
     boxes = kept.sum() / clusters
     noise = deviation**2 * boxes * spread**2 * float((1 / mass).mean()) ** 2
     return Seeds(found.centers, mass, max(spread, side / 12**0.5), float((noise + side**2 / 24) ** 0.5))
 
 
 def nearest_counts(noisy: Floats, total: float) -> Floats:
-    """The nearest numbers that are not negative and have this sum: all less by the same, and not below zero.
+    """The nearest numbers that are not negative and have this sum (projection to the simplex).
 
     >>> nearest_counts(np.array([5.0, -3.0, 1.0]), 4.0).tolist()
     [4.0, 0.0, 0.0]
@@ -175,10 +175,10 @@ def nearest_counts(noisy: Floats, total: float) -> Floats:
 
 
 def scattered_seeds(body: Body, rows: float, clusters: int) -> Seeds:
-    """Centres far from each other and inside the body, without looking at any row.
+    """Centres at large distances from each other and inside the body, chosen without reading a row.
 
-    Of many points drawn uniformly in the half of the body about the middle, each next one is that farthest from those
-    before: a packing of spheres that are about as large as fit.
+    Of many points drawn uniformly in the half of the body about the middle, each next one is that at the largest
+    distance from those before: a greedy packing of spheres.
     """
     half = Body(tuple(max(1, side // 2) for side in body.reach), body.norm)
     reach = np.array(half.reach, dtype=np.float64)[:, None]
