@@ -126,7 +126,7 @@ def _drawn(value: Any, error: float) -> bool:
 
 
 def visible(label: Any) -> str:
-    """What stands for a cell: short enough, and with nothing that a terminal would obey.
+    """The label of a cell: shortened, and with control characters written out.
 
     >>> visible(None), visible("a\\x1b[2J"), visible(True)
     ('missing', 'a\\\\x1b[2J', 'True')

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class LruCache(Generic[Key, Value]):
-    """Values by key, of which each has a size. When the sizes exceed `most`, the least recently used value goes first.
+    """Values by key, each with a size. When the sizes exceed `most`, the least recently used value goes first.
 
     A value larger than `most` is not kept. Threads may share a cache. A copy that was pickled is empty.
 

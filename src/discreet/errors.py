@@ -23,7 +23,7 @@
         ├── LedgerFailed        the ledger could not be read or written
         ├── LedgerDamaged       the ledger was edited, cut, reordered or restored from a backup
         ├── ServerFailed        a server could not be reached, or failed
-        └── SealBroken          an exact value was touched outside the one door
+        └── SealBroken          an exact value was opened by something that is not a mechanism
 
 A message says the value, the rule and the next step, and never contains private data or a draw of noise.
 """
@@ -128,7 +128,7 @@ class ServerFailed(Fault):
 
 
 class SealBroken(Fault):
-    """An exact value was touched outside the one door, or with the wrong sensitivity."""
+    """An exact value was opened by something that is not a mechanism, or with the wrong sensitivity."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """Exact numbers: read from people exactly or not at all, and bounded by intervals that provably contain them.
 
-Privacy is computed in exact arithmetic, so every parameter becomes a `Fraction` at the door. A float is read as the
+Privacy is computed in exact arithmetic, so every parameter becomes a `Fraction` when it is read. A float is read as the
 decimal that it is written as. What is not rational is evaluated as a ball (`arb` of python-flint, loaded by the first
 one) that provably contains the true value; its ends are rounded to the safe side: what is charged is never below the
 truth, what is allowed never above it. A ball too wide to decide something is computed again with more bits, and what
@@ -94,10 +94,10 @@ def float_above(value: Fraction | float) -> float:
     (0.1, True)
     """
     try:
-        near = float(value)
+        nearest = float(value)
     except OverflowError:
         return inf if value > 0 else -nextafter(inf, 0)
-    return near if near >= value else nextafter(near, inf)
+    return nearest if nearest >= value else nextafter(nearest, inf)
 
 
 def float_below(value: Fraction | float) -> float:
@@ -187,7 +187,7 @@ def ball(value: Fraction | int) -> "arb":
 
 Number = int | float | Fraction | Decimal
 
-# Outside this range a parameter is a slip of the pen, and some numbers on the way would fit no double.
+# Outside this range a parameter is a mistake, and some intermediate numbers would not fit a double.
 SMALLEST_PARAMETER, LARGEST_PARAMETER = Fraction(1, 10**15), Fraction(10**15)
 
 # A higher confidence has no quantile in doubles once there are many intervals; a lower one has no meaning.
@@ -201,13 +201,13 @@ def _refuse(name: str, value: Any, rule: str, next_step: str) -> BadParameter:
 def _shown(value: Any) -> str:
     """A value for a sentence: Python does not print a number of some thousand digits, and nobody reads it."""
     try:
-        shown = repr(value)
+        shown = str(value) if isinstance(value, Fraction) else repr(value)
     except ValueError:
         return "a number of thousands of digits"
     return shown if len(shown) <= 200 else f"{shown[:200]}…"
 
 
-def rational(name: str, value: Any, *, next_step: str = "Give an int, a float or a Fraction.") -> Fraction:
+def rational(name: str, value: Any, *, next_step: str = "Give a number, say 0.1.") -> Fraction:
     """The exact value of a number.
 
     >>> rational("epsilon", 0.1)
@@ -278,9 +278,9 @@ def whole(name: str, value: Any, *, least: int = 0, most: int | None = None, nex
 
     >>> whole("contributions", 0, least=1)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: contributions is 0; it must be a whole number of at least 1. Give an int.
+    discreet.errors.BadParameter: contributions is 0; it must be a whole number of at least 1. Give one, say 1.
     """
-    step = next_step or "Give an int."
+    step = next_step or f"Give one, say {least}."
     rule = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
     if isinstance(value, bool) or type(value).__name__ == "bool_" or not isinstance(value, Integral):
         raise _refuse(name, value, rule, step)

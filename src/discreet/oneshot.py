@@ -66,7 +66,7 @@ def histogram(table: Table, *columns: str, epsilon: Number, confidence: Number =
 def ask(table: Table, sql: str, *, epsilon: Number, confidence: Number = 0.95) -> Answer:
     """The answer to one SQL statement, with discrete Laplace noise: epsilon-DP for all its numbers together.
 
-    Each count and each sum gets an equal share of epsilon, an average two. HAVING, ORDER BY and LIMIT look at released
+    Each count and each sum gets an equal share of epsilon, an average two. HAVING, ORDER BY and LIMIT use released
     numbers only.
 
     >>> import discreet as dp
@@ -106,7 +106,7 @@ def _answer(table: Table, select: Select, epsilon: Number, confidence: Number) -
 
 
 def _parts(asked: AggregateQuery, centre: int) -> tuple[Linear | Marginal, ...]:
-    """What is measured for one aggregate: one thing, or two for an average.
+    """What is measured for one aggregate: one query, or two for an average.
 
     The sum of an average is taken of the distances from the middle of the column's range, which one person moves by
     half as much as the sum of the values; the middle is added to the quotient.

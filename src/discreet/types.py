@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Columns = tuple[str, ...]
 
 Floats = NDArray[np.float64]
-# The same: the name goes when the modules are renamed.
+# The same, where counts and estimates are meant.
 Numbers = Floats
 Singles = NDArray[np.float32]
 # Single or double precision.

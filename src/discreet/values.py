@@ -105,7 +105,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-_Thing = TypeVar("_Thing")
+_Item = TypeVar("_Item")
 
 # Weights and coefficients lie within ± this, so that no absolute value leaves 64 bits.
 LARGEST_INTEGER = 2**63 - 1
@@ -163,11 +163,11 @@ def readable(text: str, what: str) -> str:
     return text
 
 
-def all_of(kind: type[_Thing], things: Iterable[_Thing], what: str) -> tuple[_Thing, ...]:
-    """Things of one kind, listed once."""
-    listed = tuple(things) if isinstance(things, Iterable) else None
+def all_of(kind: type[_Item], items: Iterable[_Item], what: str) -> tuple[_Item, ...]:
+    """The items as a tuple; raises BadQuery unless all are of one type."""
+    listed = tuple(items) if isinstance(items, Iterable) else None
     if listed is None or not all(isinstance(each, kind) for each in listed):
-        raise BadQuery(f"{what} is {shortened(things)}; it must be a list of {kind.__name__}. Give those only.")
+        raise BadQuery(f"{what} is {shortened(items)}; it must be a list of {kind.__name__}. Give those only.")
     return listed
 
 

@@ -142,7 +142,7 @@ def test_without_a_budget_it_says_how_to_set_one(people):
 def test_without_a_delta_it_says_what_would_be_better(people):
     words = ["release", "people.yaml", "--epsilon", "1", "--budget", "1", "--plan"]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert "errors are far smaller" in result.stderr
+    assert "errors are much smaller" in result.stderr
     assert "direct" in result.stdout
 
 

@@ -99,7 +99,7 @@ def test_a_cap_for_each_table_by_hand_is_refused_with_the_command_that_helps(tmp
         with pytest.raises(BadParameter) as refused:
             ask(schema, 0.9, "--ledger", common)
     assert told(common) == 0
-    command = re.search(r"discreet (ledger cap .*?)\. All", str(refused.value))[1]
+    command = re.search(r"discreet (ledger cap .*)\.", str(refused.value))[1]
     call(*command.replace("LEDGER", str(common)).split())
     ask(files[0], 0.9, "--ledger", common)
     with pytest.raises(BudgetExceeded):

@@ -598,7 +598,7 @@ def test_a_cap_of_ones_own_is_untouched_by_the_cap_of_each(tmp_path, own, each):
 
 @pytest.mark.parametrize("own", KINDS)
 def test_a_ledger_in_which_both_count_breaks_the_laws(monkeypatch, tmp_path, own):
-    monkeypatch.setattr(Caps, "stands_for", lambda *_: True)
+    monkeypatch.setattr(Caps, "limits", lambda *_: True)
     with pytest.raises((AssertionError, LedgerDamaged)):
         live_with_both(tmp_path, own, "too little")
 

@@ -442,7 +442,7 @@ def test_a_table_without_a_budget_is_refused_with_the_next_step(ledger):
         ledger.spend(Laplace(10, 1), "how many?", table="visits")
     assert str(refusal.value) == (
         'table "visits" has no budget for all analysts together. '
-        'Set one: ledger.cap(Budget(epsilon=1, delta=1e-9), table="visits").'
+        "The data owner sets one: discreet ledger cap LEDGER --epsilon 1 --delta 1e-9 --table visits."
     )
     with pytest.raises(BadParameter, match='table "visits" has no budget'):
         ledger.remaining(table="visits")
@@ -638,7 +638,7 @@ def test_the_factor_that_a_refusal_offers_is_granted(local, spent):
     event = Laplace(Fraction(1, 10), 1)
     with pytest.raises(BudgetExceeded) as refusal:
         ask(local, event)
-    factor = re.search(r"Ask with ([\d.]+) times the noise", str(refusal.value))[1]
+    factor = re.search(r"It would fit with ([\d.]+) times the noise", str(refusal.value))[1]
     ask(local, louder(event, Fraction(factor)))
 
 
@@ -824,7 +824,7 @@ def test_a_raise_is_logged_with_who_and_when_and_is_granted_from_then_on(ledger,
 def test_a_cap_is_not_lowered_nor_counted_otherwise(local, before, after):
     local.cap(before, table="visits")
     head = local.head
-    with pytest.raises(BadParameter, match="What was told cannot be taken back"):
+    with pytest.raises(BadParameter, match="What was released cannot be taken back"):
         local.raise_cap(after, table="visits")
     assert local.head == head
 
@@ -843,7 +843,7 @@ def test_setting_the_same_cap_again_changes_nothing_and_another_is_refused(ledge
 def test_a_new_cap_counts_what_was_spent_and_is_refused_below_that(ledger, scope):
     ask(ledger, Pure(0.75))
     head = ledger.head
-    with pytest.raises(BadParameter, match=r"more than Budget\(epsilon=0\.5\) was spent already"):
+    with pytest.raises(BadParameter, match=r"more than epsilon 0\.5 was spent already"):
         ledger.cap(Budget(0.5), **scope)
     assert ledger.head == head
     ledger.cap(Budget(0.875), **scope)

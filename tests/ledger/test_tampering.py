@@ -489,7 +489,7 @@ def test_an_event_that_cannot_be_is_found_when_prices_are_checked(written, what)
     tamper(address, saying(10, event=FORGED_EVENTS[what]))
     verify(address)
     with pytest.raises(
-        LedgerDamaged, match=r"entry 10 of the ledger (says what cannot be|has an event that cannot be)"
+        LedgerDamaged, match=r"entry 10 of the ledger (has impossible content|has an event that cannot be)"
     ):
         verify(address, prices=True)
 

@@ -111,4 +111,4 @@ def test_the_page_says_what_is_shared(shared, page):
     cookie = {"cookie": f"discreet={shared.tokens['ana']}"}
     text = shared.web.get(f"/t/people/{page}", headers=cookie).text
     assert 'id="shared"' in text
-    assert {"ask": "What one pays for, all know", "budget": "only your own", "release": "These are yours"}[page] in text
+    assert {"ask": "Answers are shared", "budget": "only your own", "release": "These are yours"}[page] in text

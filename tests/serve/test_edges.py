@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.live_server import Inside
+from support.live_server import Inside, names_python
 
 HUGE = "1" + "0" * 5000
 NUMBERS = ["0", "-1", "1e-300", "5e-324", "1e300", "1e400", "NaN", "Infinity", "-Infinity", HUGE, f"-{HUGE}", "9e-16"]
@@ -29,6 +29,7 @@ def refused(inside, path, body):
     assert reply.status_code in (400, 402, 422), (reply.status_code, body[:200])
     assert reply.headers["content-type"] == "application/problem+json"
     assert reply.json()["detail"].count(" ") > 3
+    assert not names_python(reply.json()["detail"]), reply.json()["detail"]
     assert inside.entries == before
 
 

@@ -12,7 +12,7 @@ import pytest
 from discreet.errors import DiscreetError
 from discreet.query.sql import parse_predicate
 from discreet.schema import Schema, write_schema
-from support.live_server import CANARIES, Inside, Live, settings
+from support.live_server import CANARIES, Inside, Live, names_python, settings
 from support.needs import needs
 from support.statements import HOSTILE, PEOPLE
 
@@ -80,6 +80,7 @@ def refused(inside, reply, before):
     problem = reply.json()
     assert problem["status"] == reply.status_code
     assert len(problem["detail"]) > 10
+    assert not names_python(problem["detail"]), problem["detail"]
     assert not any(canary in reply.text for canary in CANARIES)
     assert inside.entries == before
 

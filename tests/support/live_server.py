@@ -17,6 +17,12 @@ from discreet.serve.registry import Settings
 # What is planted in the data and must never be seen again.
 CANARIES = ("CANARY-4f1d", "canary@example.org", "31415926535")
 
+# What an error for people must not name: they read it in a browser, in SQL or in a program that is not Python.
+_PYTHON = re.compile(
+    r"\b(?:dp|desk|ledger)\.\w+|\b(?:Budget|Fraction|Decimal|Marginal|Integers|Bins|Categories|col|isin)\(|\.\w+\(\)|"
+    r"\b[a-z_]+=(?:True|False|None)\b|\ban int\b"
+)
+
 SCHEMA = """
 table: people
 source: people.parquet
@@ -27,6 +33,11 @@ columns:
   city:   {values: [Bern, Chur, Genf, Thun]}
   hours:  {type: integer, lower: 0, upper: 60}
 """
+
+
+def names_python(detail):
+    """What of Python an error names, beside the texts that it quotes from the request."""
+    return _PYTHON.findall(re.sub(r"\"[^\"]*\"|'[^']*'", "", detail))
 
 
 def people(folder, rows=4000, *, without=None):

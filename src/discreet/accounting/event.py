@@ -1,18 +1,16 @@
 """What a mechanism did, as a value: the algebra of events.
 
-An event says what was done to the table, never what it cost; the cost in any currency is a function of it (`loss.py`).
+An event says what was done to the table, never what it cost; the cost in any currency is a function of it (filter.py).
 All parameters are exact rationals (other numbers are read by `discreet.numeric`), and nonsense is refused here: a
 negative scale or count would be a negative price. An L2 sensitivity may be the square root of two: it is kept squared.
 
-Accountings: a currency for privacy losses, as a small tuple of functions, and composition.
+An `Accounting` is a currency for privacy losses: a small tuple of functions. Composition is written here, once, for all
+of them: no formula of a single event ever sees a `Compose` or a `Repeat`.
 
-Composition is written here, once, for all of them: no formula of a single event ever sees a `Compose` or a `Repeat`.
-
-Events as plain values, for logs and other programs: exact, and the same after a round trip.
-
-Names are written here and nowhere else, so that renaming a class changes no record. Format 1 is one name and its
-content: {"Laplace": {"scale": "10", "sensitivity": "1"}}. It carries no number, because ledgers hash it as it is; a
-later format is written as {"format": 2, "event": …}. All formats are read.
+`event_to_plain` writes events as plain values for logs and other programs: exact, and the same after a round trip. The
+names of events are written here only, so that renaming a class changes no record. Format 1 is one name and its content:
+{"Laplace": {"scale": "10", "sensitivity": "1"}}. It carries no number, because ledgers hash it as it is; a later format
+is written as {"format": 2, "event": …}. All formats are read.
 """
 
 from collections.abc import Callable, Iterator
@@ -126,7 +124,7 @@ class Coin:
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """Any epsilon-DP mechanism of which nothing more is known: randomized response, permute-and-flip."""
+    """Any epsilon-DP mechanism about which nothing more is known: randomized response, permute-and-flip."""
 
     epsilon: Fraction
 
@@ -136,7 +134,7 @@ class Pure:
 
 @dataclass(frozen=True, slots=True)
 class Approximate:
-    """Any (epsilon, delta)-DP mechanism of which nothing more is known; name-and-shame is (0, delta)."""
+    """Any (epsilon, delta)-DP mechanism about which nothing more is known; name-and-shame is (0, delta)."""
 
     epsilon: Fraction
     delta: Fraction

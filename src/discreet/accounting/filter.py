@@ -1,12 +1,11 @@
 """What an event costs, in any currency, and what that means as (epsilon, delta).
 
-These are reports about plans fixed in advance. Whether the next question may be asked is for a gate (`gate.py`).
+`loss`, `epsilon` and `delta` report on plans fixed in advance. Where questions are chosen adaptively, a privacy filter
+(`Gate`) decides whether the next one may still be asked.
 
-Privacy filters ("gates"): whether the next question may still be asked, when questions are chosen adaptively.
-
-A gate is a frozen value over plain integers: the limit is rounded down, what is charged is rounded up, and a spend is
-one addition and one comparison for each order. Amounts count ticks of 10^-15 and fit a signed 64-bit
-integer, sums included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
+A gate is a frozen value over plain integers: the limit is rounded down, charges are rounded up, and a spend is one
+addition and one comparison for each order. Amounts count ticks of 10^-15 and fit a signed 64-bit integer, sums
+included. Why each gate is valid for adaptively chosen parameters: gates.md §4.
 """
 
 from dataclasses import dataclass, field, replace
@@ -86,7 +85,7 @@ def delta(event: Event, *, epsilon: Any, by: By = "gaussian") -> float:
 TICK = Fraction(1, 10**15)
 # More than any limit. Two of them still fit a signed 64-bit integer, so a guarded SQL update cannot overflow.
 FULL_TICKS = 2**62 - 1
-# The limit of an order that cannot help: nothing fits.
+# The limit of an order at which nothing fits.
 CLOSED = -1
 LARGEST_EPSILON = 1000
 
@@ -96,8 +95,8 @@ FilterKind = Literal["pure", "gaussian", "renyi"]
 ORDERS_OF = {"pure": 1, "gaussian": 1, "renyi": len(ORDERS)}
 
 _ADVICE = {
-    "pure": "Ask with Laplace noise, or register the table with a delta above 0.",
-    "gaussian": "Use rounded Gaussian or Laplace noise, or register the table with a renyi gate.",
+    "pure": "Use Laplace noise; or the data owner sets a cap with a delta above 0.",
+    "gaussian": "Use rounded Gaussian or Laplace noise; or the data owner sets a cap with a renyi gate.",
     "renyi": "Use a mechanism that is epsilon-DP or adds Gaussian noise.",
 }
 
@@ -152,7 +151,7 @@ class Gate:
         return any(map(le, map(add, spent, amount), self.limit))
 
     def add(self, spent: Ticks, amount: Ticks) -> Ticks:
-        """The new total; an order that is far past its limit stays at `FULL_TICKS`."""
+        """The new total; no order goes above `FULL_TICKS`."""
         return tuple(min(before + more, FULL_TICKS) for before, more in zip(spent, amount, strict=True))
 
 

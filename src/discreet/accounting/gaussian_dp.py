@@ -73,7 +73,7 @@ def gaussian_epsilon(squared_mu: Amount, delta: Fraction) -> Amount:
 
 
 def about_epsilon(squared_mu: Fraction, delta: Fraction) -> Fraction:
-    """The same, quickly, and at most one part in 10^7 above it: for people to read, and not to promise.
+    """The same, faster, and at most one part in 10^7 above it: to show to people, not to decide a spend.
 
     >>> round(float(about_epsilon(Fraction(1), Fraction(1, 10**6))), 4)
     4.8866
@@ -85,15 +85,15 @@ def about_epsilon(squared_mu: Fraction, delta: Fraction) -> Fraction:
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if _about_delta(mu, middle) > most else (low, middle)
-    near = Fraction(high * (1 + 1e-8)).limit_denominator(10**15)
-    if near > 0 and surely_at_most(lambda: _delta_ball(squared_mu, near), delta):
-        return near
+    above = Fraction(high * (1 + 1e-8)).limit_denominator(10**15)
+    if above > 0 and surely_at_most(lambda: _delta_ball(squared_mu, above), delta):
+        return above
     return Fraction(gaussian_epsilon(squared_mu, delta))
 
 
 def _about_delta(mu: float, epsilon: float) -> float:
-    far, near = (epsilon / mu + mu / 2) / 2**0.5, (epsilon / mu - mu / 2) / 2**0.5
-    return (erfc(near) - (exp(epsilon) * erfc(far) if epsilon < 700 else 0.0)) / 2
+    lower, upper = (epsilon / mu - mu / 2) / 2**0.5, (epsilon / mu + mu / 2) / 2**0.5
+    return (erfc(lower) - (exp(epsilon) * erfc(upper) if epsilon < 700 else 0.0)) / 2
 
 
 def gaussian_limit(epsilon: Fraction, delta: Fraction) -> Fraction:

@@ -65,7 +65,7 @@ def _distribution(event: Single, times: int, step: float) -> Any:
 
 
 def _worst(epsilon: float, delta: float, step: float) -> Any:
-    """The distribution that dominates everything (epsilon, delta)-DP: randomized response that may also tell all."""
+    """The distribution that dominates all (epsilon, delta)-DP ones: randomized response that may reveal everything."""
     from dp_accounting.pld.common import DifferentialPrivacyParameters
 
     if epsilon == delta == 0:

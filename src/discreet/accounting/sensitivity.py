@@ -1,4 +1,4 @@
-"""How far one person can move a vector of integers. The one place where sensitivities are computed.
+"""Sensitivity: the most that one person can change a vector of integers. All sensitivities are computed here.
 
 A vector query adds, for each row, the *effect* of the row's cell: a vector of integers. Everything below is the
 largest distance that exchanging, adding or removing one person's rows can make, in three norms.
@@ -148,16 +148,17 @@ def residual_sensitivity(axes: "tuple[tuple[Axis, int], ...]", unit: Unit, *, dr
 def pieces_sensitivity(
     axes: "Sequence[Axis]", weights: Mapping[tuple[int, ...], Fraction], unit: Unit, *, droppable: bool = False
 ) -> Sensitivity:
-    """Of several pieces of one lattice as one vector, each divided by the standard deviation of its noise.
+    """Of several residuals of one lattice as one vector, each divided by the standard deviation of its noise.
 
-    `weights` has 1/sigma² of each piece; a piece is named by its part on each axis, 0 for the constants. All columns of
-    the matrix of a piece V have one squared length N_V², so the squared L2 under `add_remove` is Σ N_V²/sigma_V².
+    `weights` has 1/sigma² of each residual, named by its part on each axis, 0 for the constants. All columns of the
+    matrix of a residual V have one squared length N_V², so the squared L2 under `add_remove` is Σ N_V²/sigma_V².
     Exchanging a row is of a kind: on each axis the cells are the same, or two of a category, or of the two halves of a
-    block of one level. The kind decides the cosine of every piece, and the squared L2 is the largest over all kinds of
+    block of one level. The kind decides the cosine of every residual, and the squared L2 is the largest over all
+    kinds of
 
         Σ_V N_V²/sigma_V² · 2 (1 − Π over the axes of their cosine),
 
-    exactly. It is at most the sum of those of the pieces, and often far less. L1 and L∞ are bounds that nobody uses.
+    exactly. It is at most the sum of those of the residuals, and often much less. L1 and L∞ are loose bounds.
     Proof: source/contribution.md
 
     >>> from discreet.query.residual import axis_of_size
@@ -178,7 +179,7 @@ def pieces_sensitivity(
     total = int(lengths.sum())
     if unit.neighbors == "replace_one":
         most = _largest_exchange(axes, lengths, total)
-        # Someone may have no rows at all, and then only the rows of the other move anything.
+        # One of the two persons may have no rows, and then only the rows of the other change anything.
         most = max(most, Fraction(total)) if unit.key is not None or droppable else most
     else:
         most = Fraction(total)
@@ -189,7 +190,7 @@ def pieces_sensitivity(
 
 
 def _largest_exchange(axes: "Sequence[Axis]", lengths: NDArray[Any], total: int) -> Fraction:
-    """The largest squared distance over all kinds of exchange, from the squared lengths of the pieces."""
+    """The largest squared distance over all kinds of exchange, from the squared lengths of the residuals."""
     left, scale = lengths, 1
     for place, axis in enumerate(axes):
         left = np.moveaxis(np.tensordot(_cosines(axis), left, axes=(1, place)), 0, place)
@@ -223,7 +224,7 @@ def clusters_sensitivity(
 
     The vectors have these norms at most, and with v there may be −v. Under `add_remove` a row moves one count and one
     sum. Exchanged rows move two clusters if they are in different ones; in the same one the count stays and the sum
-    moves by v − v', twice as far as one vector. Exact where vectors attain the norms, and the two cases are possible.
+    moves by v − v', at most twice the length of one. Exact where vectors attain the norms and both cases are possible.
     Proof: learn/kmeans/kmeans.md
 
     >>> clusters_sensitivity(3, Unit(), weight=2, l1=3, l2_squared=5, linf=2).l1

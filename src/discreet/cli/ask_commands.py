@@ -210,7 +210,7 @@ def _budget(epsilon: float | None, delta: float | None) -> "Budget | None":
 
 
 def _ledger(schema: Path, ledger: str | None, declared: "Schema") -> "Ledger":
-    """A ledger to look into; one that is not there is not begun."""
+    """A ledger to read; a missing one is not created."""
     from discreet.ledger import Ledger
 
     address = ledger_of(schema, ledger)

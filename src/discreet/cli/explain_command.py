@@ -19,8 +19,8 @@ def explain_guarantee(
     epsilon: Annotated[float, typer.Option(help="How much may leak about one person; 0.1 to 3 is usual.")],
     delta: Annotated[float, typer.Option(help="The probability that more leaks; 0, or far below 1/rows.")] = 0.0,
     rows: Annotated[int | None, typer.Option(help="The number of rows, to see if the budget can be useful.")] = None,
-    told: Annotated[
-        Story | None, typer.Option("--story", help="Tell what an insurer learns about Alice from a study of smokers.")
+    chosen: Annotated[
+        Story | None, typer.Option("--story", help="Add what an insurer learns about Alice from a study of smokers.")
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Write a page with pictures too: FILE.html.")] = None,
 ) -> None:
@@ -35,7 +35,7 @@ def explain_guarantee(
     console = Console(highlight=False)
     promise = f"epsilon {meaning.epsilon:g}" + (f", delta {meaning.delta:g}" if meaning.delta else "")
     console.print(Text.assemble("\nThe promise at ", (promise, "bold")))
-    sentences = [*meaning.sentences, *([("Smoking and cancer", _smoking(epsilon))] if told else [])]
+    sentences = [*meaning.sentences, *([("Smoking and cancer", _smoking(epsilon))] if chosen else [])]
     for title, sentence in sentences:
         console.print(Text(f"\n{title}", style="bold cyan"))
         console.print(Padding(Text(sentence), (0, 0, 0, 2)))
@@ -53,16 +53,16 @@ def explain_guarantee(
 
 
 def _smoking(epsilon: float) -> str:
-    """The story, and a study that was just made up: told with Alice's row and without it."""
+    """The story, and a simulated study, with Alice's row and without it."""
     from discreet.meaning import Study, largest_difference, learned, run_study
     from discreet.meaning.guarantee_page import percent, story
 
     study = Study(epsilon=epsilon)
-    told = run_study(study, harmful=True, alice_is_ill=True)
-    used, unused = (learned(study, told, with_alice=with_alice) for with_alice in (True, False))
+    outcome = run_study(study, harmful=True, alice_is_ill=True)
+    used, unused = (learned(study, outcome, with_alice=with_alice) for with_alice in (True, False))
     return (
         f"{story(study)}\nA study that was drawn just now, in a world where smoking is harmful and Alice is ill, says "
-        f"{told:,}: {percent(used.ill)} with her row, {percent(unused.ill)} without. Over everything that a study may "
-        f"say, no belief of the insurer's differs by more than e^{largest_difference(study):.2f}; the promise is "
+        f"{outcome:,}: {percent(used.ill)} with her row, {percent(unused.ill)} without. Over everything that a study "
+        f"may say, no belief of the insurer's differs by more than e^{largest_difference(study):.2f}; the promise is "
         f"e^{2 * float(study.epsilon):g}."
     )

@@ -1,4 +1,4 @@
-"""`discreet ledger …`: what may be spent, what was, and that the book was not changed."""
+"""`discreet ledger …`: what may be spent, what was, and that the ledger was not changed."""
 
 import json
 import sys
@@ -91,11 +91,11 @@ def export_ledger(
             if form is ExportForm.JSON
             else dp_event_lines(ledger.entries, accountant=accountant.value)
         )
-        pieces = (f"{line}\n" for line in lines)
+        written = (f"{line}\n" for line in lines)
         if output is None:
-            sys.stdout.writelines(pieces)
+            sys.stdout.writelines(written)
         else:
-            write_new(pieces, output, force=force)
+            write_new(written, output, force=force)
 
 
 @app.command("budget")

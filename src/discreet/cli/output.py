@@ -29,14 +29,14 @@ def printable(text: str, *, longest: int | None = None) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def write_new(pieces: Iterable[str], output: Path, *, force: bool) -> None:
+def write_new(lines: Iterable[str], output: Path, *, force: bool) -> None:
     """Write a text to a new file; with `force` an existing one is overwritten."""
     try:
         with output.open("w" if force else "x", encoding="utf-8") as file:
             try:
-                file.writelines(pieces)
+                file.writelines(lines)
             except BaseException:
-                # Half of a text must not look like all of it.
+                # Half of a text must not be taken for all of it.
                 if not force:
                     output.unlink(missing_ok=True)
                 raise

@@ -49,7 +49,7 @@ def release(
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B", help="Instead: be good for the marginal of these columns; may be repeated."),
+        typer.Option(metavar="A,B", help="Instead: be accurate for the marginal of these columns; may be repeated."),
     ] = None,
     method: Annotated[str, typer.Option(help="How to make it; auto takes the one with the best forecast.")] = "auto",
     rows: Annotated[
@@ -67,7 +67,7 @@ def release(
         bool, typer.Option("--plan", help="Only show what each method is expected to do: free, and reads no row.")
     ] = False,
     seconds: Annotated[float | None, typer.Option(help="The most processor time it may take, in seconds.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="It may need so much memory: 2GB, say.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="The most memory it may need, say 2GB.")] = None,
     analyst: Analyst = None,
     key: Annotated[str | None, typer.Option(help="Makes it safe to repeat: the same key is paid once.")] = None,
     ledger: At = None,
@@ -153,7 +153,7 @@ def _workload(
 def _advise(asked: "Budget") -> None:
     if not asked.delta:
         print(
-            "With delta 0 only Laplace noise may be used; with a delta, say 1e-9, errors are far smaller.",
+            "With delta 0 only Laplace noise may be used; with a delta, say 1e-9, errors are much smaller.",
             file=sys.stderr,
         )
 

@@ -46,7 +46,7 @@ def serve(
         float, typer.Option(min=0, help="Paid replies leave after a multiple of this time, in milliseconds.")
     ] = 50,
     rate: Annotated[float, typer.Option(min=0, help="Requests a second of one token; 0 is no limit.")] = 100,
-    in_memory: Annotated[bool, typer.Option("--in-memory", help="Read the rows once, at the start_server.")] = False,
+    in_memory: Annotated[bool, typer.Option("--in-memory", help="Read the rows once, at the start.")] = False,
     releases: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where releases are kept; beside the ledger, if not said.")
     ] = None,

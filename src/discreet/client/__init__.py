@@ -1,4 +1,4 @@
-"""A desk that is elsewhere: the same methods and answers as a local curator, over HTTP."""
+"""A curator on a server: the same methods and answers as a local curator, over HTTP."""
 
 from discreet.client.remote_curator import RemoteCurator, connect
 

@@ -1,4 +1,4 @@
-"""The connection to a server: JSON there and back, our errors for its problems, and patience."""
+"""The connection to a server: sends and reads JSON, raises our errors for its problems, and tries again."""
 
 import ssl
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ TIMEOUT, PAUSE = 120.0, 0.2
 
 
 class HttpSession:
-    """Requests in the name of a token. Every one that may be paid for has a key, so that it can be repeated."""
+    """Requests with a token. Every request that may be paid for has a key, so that it can be repeated."""
 
     def __init__(self, url: str, token: str, certificate: str | None, patience: float) -> None:
         self.url, self._patience = url, patience
@@ -27,15 +27,15 @@ class HttpSession:
             # Nothing of the environment: a proxy in between would read the token.
             self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, verify=trusted, trust_env=False)
         except (UnicodeError, ValueError):
-            raise BadParameter("the token has letters that no token has. Copy it again, all of it.") from None
+            raise BadParameter("the token has characters that no token has. Copy all of it again.") from None
 
     def get(self, path: str, **asked: Any) -> Any:
-        """What is there."""
+        """The JSON at a path."""
         given = {name: value for name, value in asked.items() if value is not None}
         return self._asked("GET", path, params=given).json()
 
     def read(self, path: str) -> bytes:
-        """A file that is there."""
+        """The file at a path."""
         return self._asked("GET", path).content
 
     def post(self, path: str, form: Mapping[str, Any], *, key: str | None = None) -> Any:
@@ -49,7 +49,7 @@ class HttpSession:
         self._client.close()
 
     def _asked(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """The reply, after as many tries as patience allows; a key makes all of them one."""
+        """The reply, tried again for `patience` seconds; with a key all tries are one request."""
         until, again = monotonic() + self._patience, False
         while True:
             late = monotonic() > until
@@ -64,7 +64,7 @@ class HttpSession:
             if reply.status_code < 400:
                 return reply
             said = _problem(reply)
-            # What was begun by an earlier try may still be computed.
+            # The answer of an earlier try may still be computed.
             if late or not (isinstance(said, TooMany) or (again and isinstance(said, AnswerLost))):
                 raise said
             sleep(float(reply.headers.get("retry-after", PAUSE)))
@@ -72,7 +72,7 @@ class HttpSession:
     def _unreachable(self, error: Exception) -> ServerFailed:
         return ServerFailed(
             f"the server at {self.url} cannot be reached ({type(error).__name__}). Check the address, and that "
-            "it runs; a question that was asked may be paid for, and the same key asks for it again."
+            "the server runs. The question may have been paid for: the same key asks again, at no further cost."
         )
 
 

@@ -103,7 +103,7 @@ class RemoteCurator:
     ) -> Answer:
         """The answer to a question, as `Curator.ask` gives it."""
         form = {"question": question_to_plain(question), "nonnegative": nonnegative, "analyst": analyst}
-        form |= _wish(error, confidence, epsilon, joint)
+        form |= _accuracy_form(error, confidence, epsilon, joint)
         return answer_json.answer_from_plain(self._line.post(f"{self._path}/ask", form, key=key))
 
     def ask_many(
@@ -116,11 +116,11 @@ class RemoteCurator:
         key: str | None = None,
     ) -> list[Answer]:
         """The answers to several questions, planned together and paid at once."""
-        wish = _wish(error, confidence, None, False)
+        accuracy = _accuracy_form(error, confidence, None, False)
         if not questions:
             return []
         form = {"questions": [question_to_plain(each) for each in questions], "analyst": analyst}
-        form |= {"error": wish["error"], "confidence": wish["confidence"]}
+        form |= {"error": accuracy["error"], "confidence": accuracy["confidence"]}
         return [
             answer_json.answer_from_plain(each) for each in self._line.post(f"{self._path}/ask-many", form, key=key)
         ]
@@ -152,7 +152,7 @@ class RemoteCurator:
             form = {"workload": workload_to_plain(question), "epsilon": float(budget.epsilon), "rows": about}
             form |= {"delta": float(budget.delta)} | _limits(seconds, memory)
             return answer_json.release_plan_from_plain(self._line.post(f"{self._path}/releases/plan", form))
-        form = {"question": question_to_plain(question)} | _wish(error, confidence, epsilon, joint)
+        form = {"question": question_to_plain(question)} | _accuracy_form(error, confidence, epsilon, joint)
         return answer_json.plan_from_plain(self._line.post(f"{self._path}/plan", form))
 
     def release(
@@ -233,13 +233,13 @@ class Elsewhere(Source):
 
     def cells(self, columns: tuple[str, ...]) -> Iterator[CellBatch]:
         """Rows are read on the server, by the curator there."""
-        raise SourceFailed("the rows of this table are on a server; they do not come here. Ask its desk.")
+        raise SourceFailed("the rows of this table are on a server and are never sent. Ask the curator of connect().")
 
 
-def _wish(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> dict[str, Any]:
-    """The wish, if it makes sense: what does not is refused here, with the same sentence."""
-    wish = read_accuracy(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
-    return {"error": wish.error, "confidence": wish.confidence, "epsilon": wish.epsilon, "joint": bool(joint)}
+def _accuracy_form(error: Number | None, confidence: Number, epsilon: Number | None, joint: bool) -> dict[str, Any]:
+    """The accuracy for a request; nonsense is refused here, with the sentence that the server would send."""
+    wanted = read_accuracy(error=error, confidence=confidence, epsilon=epsilon, joint=joint)
+    return {"error": wanted.error, "confidence": wanted.confidence, "epsilon": wanted.epsilon, "joint": bool(joint)}
 
 
 def _limits(seconds: Number | None, memory: Number | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from discreet.answer import Answer, error_text
 from discreet.curator.accuracy import all_intervals, few_rows, next_steps, surely_exceeds, targets_of
 from discreet.curator.checked_model import Models
 from discreet.curator.executor import Executor, Paying
-from discreet.curator.question import Accuracy, Keyed, ParsedQuestion, PreparedQuestion, lay_out, single
+from discreet.curator.question import Accuracy, Keyed, ParsedQuestion, PreparedQuestion, lay_out_answer, single
 from discreet.curator.records import UnlaidAnswer, compose_events, pack_answers, unpack_answers
 from discreet.errors import BadParameter, BadQuery, BudgetExceeded, DiscreetError, TableChanged, TooLarge
 from discreet.estimate.estimator import Estimator
@@ -78,7 +78,7 @@ def lift_negatives(parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Do
 
 def answer_of(executor: Executor, asked: PreparedQuestion, found: UnlaidAnswer) -> Answer:
     """The answer with its layout, as an analyst gets it."""
-    value, error, columns = lay_out(asked.parsed, found.bars, executor.table.domain)
+    value, error, columns = lay_out_answer(asked.parsed, found.bars, executor.table.domain)
     return Answer(
         value,
         error,
@@ -345,7 +345,7 @@ def rehearse(parsed: ParsedQuestion, domain: Domain) -> None:
 
 def _write_down(parsed: ParsedQuestion, bar: Intervals, domain: Domain) -> None:
     """Lay out an answer, show it as a text and as a page would, and encode all of it."""
-    value, error, columns = lay_out(parsed, [bar] * len(parsed.parts), domain)
+    value, error, columns = lay_out_answer(parsed, [bar] * len(parsed.parts), domain)
     answer = Answer(value, error, 0.95, Nothing(), "", columns, remaining=_LEFT)
     shown = [list(columns.items()), str(answer), answer._repr_html_(), parsed.text]
     dumps(shown, ensure_ascii=False, default=float).encode()

@@ -10,7 +10,7 @@ from typing import Any, overload
 from discreet.answer import Answer
 from discreet.curator.answers import Asking, answer_of, rehearse
 from discreet.curator.checked_model import Models
-from discreet.curator.explanation import Free, Plan, explain, free_now
+from discreet.curator.explanation import Free, Plan, explain_plan, free_now
 from discreet.curator.question import (
     Askable,
     PreparedQuestion,
@@ -245,7 +245,7 @@ class Curator(Asking):
             return self._releasing.plan(question, budget, limits_of(seconds, memory), rows, self.analyst)
         asked = self.prepare(question, error=error, confidence=confidence, epsilon=epsilon, joint=joint)
         with self._executor.looking():
-            return explain(self._executor, self._models, asked)
+            return explain_plan(self._executor, self._models, asked)
 
     def release(
         self,

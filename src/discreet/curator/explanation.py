@@ -65,7 +65,7 @@ class Plan:
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def explain(executor: Executor, models: Models, question: PreparedQuestion) -> Plan:
+def explain_plan(executor: Executor, models: Models, question: PreparedQuestion) -> Plan:
     """What would be done for a question now."""
     parsed, accuracy, analyst = question.parsed, question.accuracy, question.analyst
     joint = question.joint(executor.table.domain)

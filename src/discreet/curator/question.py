@@ -335,7 +335,9 @@ def _layout(parsed: ParsedQuestion, condition: Callable[[Predicate], Any]) -> An
     return [list(select.group), items, condition(select.having), order, select.limit]
 
 
-def lay_out(parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain) -> tuple[Any, Any, dict[str, list[Any]]]:
+def lay_out_answer(
+    parsed: ParsedQuestion, bars: Sequence[Intervals], domain: Domain
+) -> tuple[Any, Any, dict[str, list[Any]]]:
     """The value, the error, and the answer as a table."""
     if parsed.select is None:
         (bar,) = bars

@@ -12,7 +12,7 @@ from discreet.accounting.event import Nothing
 from discreet.accounting.filter import Ticks
 from discreet.answer import Answer
 from discreet.curator.accuracy import separate_mean_intervals
-from discreet.curator.question import Askable, Part, lay_out, read_accuracy, read_question
+from discreet.curator.question import Askable, Part, lay_out_answer, read_accuracy, read_question
 from discreet.curator.release_basis import Fitted
 from discreet.errors import BadQuery, TooLarge
 from discreet.estimate.estimator import Estimator, normal_quantile
@@ -112,7 +112,7 @@ class Release:
         self._require([name for part in parsed.parts for each in part.questions for name in each.scope])
         joint = accuracy.joint_of(parsed, self.schema.domain)
         parts = [self._part(part, accuracy.confidence, joint) for part in parsed.parts]
-        value, error, columns = lay_out(parsed, [bars for bars, _ in parts], self.schema.domain)
+        value, error, columns = lay_out_answer(parsed, [bars for bars, _ in parts], self.schema.domain)
         origin = "bounded" if all(sure for _, sure in parts) else "estimated"
         return Answer(value, error, accuracy.confidence, Nothing(), self.schema.unit.describe, columns, origin)
 

@@ -54,7 +54,7 @@ from discreet.source.source import Exact
 from discreet.source.table import Table
 from discreet.types import Columns
 
-Value = TypeVar("Value", int, NDArray[np.int64], tuple[int, ...])
+ReleasedValue = TypeVar("ReleasedValue", int, NDArray[np.int64], tuple[int, ...])
 
 
 def result_of(request: Request, released: Released) -> int | NDArray[np.int64]:
@@ -118,7 +118,7 @@ class RequestExecutor(Executor):
                 return self._release_value(choose, lambda: self.table.evaluate(imbalances), why, paying)
 
     def _release_value(
-        self, mechanism: Mechanism[Value], read: Callable[[], Exact], why: str, paying: Paying
+        self, mechanism: Mechanism[ReleasedValue], read: Callable[[], Exact], why: str, paying: Paying
     ) -> tuple[int, Released]:
         def draw() -> Released:
             return Released((), np.atleast_1d(np.array(mechanism.release(read()), dtype=np.int64)), "heard")
@@ -317,7 +317,7 @@ def units_of(budget: Budget, gate: Gate) -> Fraction:
     if pure != (budget.delta == 0):
         raise BadParameter(
             f"the release's delta is {float(budget.delta):g} and the table's {float(gate.delta):g}; both are 0, or "
-            f"neither is. Write dp.Budget(epsilon={float(budget.epsilon):g}, delta={float(gate.delta):g})."
+            f"neither is. Give delta {float(gate.delta):g}."
         )
-    positive("epsilon", budget.epsilon, next_step="A release costs something; raise the cap, or give an epsilon.")
+    positive("epsilon", budget.epsilon, next_step="Give one, say 0.1; if nothing is left, ask the data owner for more.")
     return budget.epsilon if pure else gaussian_limit(budget.epsilon, budget.delta)

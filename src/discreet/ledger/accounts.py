@@ -114,7 +114,7 @@ def as_budget(gate: Gate, amount: Ticks, beside: Ticks | None = None) -> Budget:
     # A Gaussian costs a·μ²/2 at order a.
     squared_mu = loss if gate.kind == "gaussian" else 2 * loss / ORDERS[order]
     epsilon = loss if gate.kind == "pure" else _about(squared_mu, gate.delta)
-    # Conversions round up; what is within the cap must not look as if it were more.
+    # Conversions round up; an amount within the cap must not be reported as more than the cap.
     most = gate.epsilon if amount[order] <= gate.limit[order] else Fraction(LARGEST_EPSILON)
     return Budget(min(max(epsilon, SMALLEST_PARAMETER) if loss else Fraction(0), most), gate.delta, gate.kind)
 
@@ -163,7 +163,7 @@ Accounts = tuple[tuple[Scope, Gate], ...]
 # What an event costs in each currency that some cap over it counts in.
 Charge = Mapping[str, Ticks]
 
-# The answers that are remembered; a ledger has few tables, and analysts come and go.
+# The most results of `Caps.over` that are cached.
 _REMEMBERED = 10_000
 
 
@@ -186,11 +186,11 @@ class Caps(Mapping[Scope, Gate]):
         return len(self._gates)
 
     def with_cap(self, scope: Scope, gate: Gate) -> "Caps":
-        """These and one more, or one instead of the one before."""
+        """These caps with one added, or replaced."""
         return Caps({**self._gates, scope: gate})
 
-    def stands_for(self, scope: Scope, analyst: str) -> bool:
-        """Whether this cap limits this analyst: what an analyst was given in person replaces what each is given."""
+    def limits(self, scope: Scope, analyst: str) -> bool:
+        """Whether this cap limits this analyst: a cap of their own replaces the cap of each analyst."""
         mine = scope.of(analyst)
         return mine is scope or mine not in self._gates
 
@@ -201,7 +201,7 @@ class Caps(Mapping[Scope, Gate]):
             found = tuple(
                 (scope.of(analyst), gate)
                 for scope, gate in self._gates.items()
-                if scope.covers(table, analyst) and self.stands_for(scope, analyst)
+                if scope.covers(table, analyst) and self.limits(scope, analyst)
             )
             if len(self._over) >= _REMEMBERED:
                 self._over.clear()
@@ -260,7 +260,7 @@ class Balance:
         return max(0.0, *shares)
 
     def counts_left(self, *, error: float, confidence: float = 0.95, contributions: int = 1) -> int:
-        """About how many more counts with this error fit: the noise that has this half-width, paid again and again."""
+        """About how many more counts with this error fit, each paid for by itself."""
         event = count_event(self.gate, error=error, confidence=confidence, contributions=contributions)
         amount = self.gate.charge(event)
         return max(0, *(left // cost for left, cost in zip(self.room, amount, strict=True) if cost))
@@ -272,7 +272,7 @@ class Balance:
 
 
 def count_event(gate: Gate, *, error: float, confidence: float, contributions: int) -> Event:
-    """A count with this half-width at this confidence, in the noise that the gate likes best."""
+    """A count with this half-width at this confidence, with the noise that is cheapest under the gate."""
     whole("contributions", contributions, least=1)
     half = positive("error", error, next_step="Give a half-width, say 100.")
     missed = 1 - float(probability("confidence", confidence, next_step="Give one, say 0.95."))
@@ -308,7 +308,7 @@ class Accounted(Protocol):
 def balances(state: Accounted, table: str | None = None, analyst: str | None = None) -> list[Balance]:
     """Every account, or those that a spend about this table, by this analyst, must fit.
 
-    Where each analyst has an account, one is listed for each who has spent, and one as a new analyst would find it.
+    Where each analyst has an account, one is listed for each analyst who has spent, and one for a new analyst.
     """
     if table is not None and analyst is not None:
         return [_balance(state, account, gate) for account, gate in state.caps.over(table, analyst)]
@@ -320,7 +320,7 @@ def balances(state: Accounted, table: str | None = None, analyst: str | None = N
             if analyst is None or scope.analyst in (None, analyst):
                 found.append(_balance(state, scope, gate))
         elif analyst is not None:
-            found += [_balance(state, scope.of(analyst), gate)] if state.caps.stands_for(scope, analyst) else []
+            found += [_balance(state, scope.of(analyst), gate)] if state.caps.limits(scope, analyst) else []
         else:
             found += [_balance(state, account, gate) for account in sorted(state.under(scope) - {scope.of("")})]
             found.append(Balance(scope, gate, gate.nothing, gate.nothing))
@@ -351,7 +351,7 @@ class Capped(Protocol):
 
 
 def charge_for(state: Capped, event: Event, table: str, analyst: str, *, by_parts: bool = False) -> Charge:
-    """What an event costs in the currency of each cap over it. One must count all analysts, and all who share people.
+    """What an event costs in the currency of each cap over it. One cap must count all analysts and all shared people.
 
     `by_parts` rounds each part up on its own, as it will be when the parts are paid one by one.
     """
@@ -373,12 +373,12 @@ def require_joint(state: Capped, table: str, accounts: Accounts) -> None:
     if len(people) == 1:
         raise BadParameter(
             f'table "{table}" has no budget for all analysts together. '
-            f'Set one: ledger.cap(Budget(epsilon=1, delta=1e-9), table="{table}").'
+            f"The data owner sets one: discreet ledger cap LEDGER --epsilon 1 --delta 1e-9 --table {table}."
         )
     names = sorted(people)
     others = ", ".join(f'"{name}"' for name in names if name != table)
     raise BadParameter(
         f'table "{table}" shares people with {others}, and no budget in this ledger counts all of them together. '
-        f"Set one: ledger.cap(Budget(epsilon=1, delta=1e-9), tables={tuple(names)}), or discreet ledger cap LEDGER "
-        f"--epsilon 1 --delta 1e-9 {' '.join(f'--table {name}' for name in names)}. All of them belong in one ledger."
+        f"The data owner sets one, in the ledger of all of them: discreet ledger cap LEDGER --epsilon 1 --delta 1e-9 "
+        f"{' '.join(f'--table {name}' for name in names)}."
     )

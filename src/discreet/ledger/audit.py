@@ -35,10 +35,10 @@ def verify(
     prices: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Audit:
-    """Read every entry and raise `LedgerDamaged` at the first thing that is wrong.
+    """Read every entry and raise `LedgerDamaged` at the first fault.
 
     Checked: every hash follows from the one before; no cap was passed at any moment; limits follow from their budgets;
-    an answer belongs to a spend and is the only one; what is looked up is what the entries say; an earlier `head` is
+    an answer belongs to a spend and is the only one; the indexed columns agree with the entries; an earlier `head` is
     among the entries. With `prices` every event is priced again, which takes longer if many are different.
     """
     if head is not None:
@@ -62,7 +62,7 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
         found = found or (head is not None and (sequence, digest) == head[1:])
         try:
             if looked_up(fields) != tuple(labels):
-                raise damaged(sequence, "is found by another key than it says")
+                raise damaged(sequence, "is stored under another key than it names")
             match fields["is"]:
                 case "spend":
                     spends.add(sequence)
@@ -70,13 +70,13 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
                         _check_price(entry, fields)
                 case "record":
                     if fields["records"] not in spends or fields["records"] in answered:
-                        raise damaged(sequence, "records an answer to what is no spend, or has one")
+                        raise damaged(sequence, "records an answer to an entry that is no spend, or that has one")
                     answered.add(fields["records"])
                 case "cap" | "raise":
                     _check_limit(entry, fields, before.caps, store)
         except (*UNREADABLE, BudgetExceeded) as error:
-            # The hash is right, so it was forged with care; an impossible price or budget is found only here.
-            raise damaged(sequence, f"says what cannot be ({error})") from None
+            # The hash is right, so the entry was forged with care; an impossible price or budget is found only here.
+            raise damaged(sequence, f"has impossible content ({error})") from None
         progress(sequence)
     if not found or (head is not None and head.ledger != state.ledger):
         raise LedgerDamaged(

@@ -166,7 +166,7 @@ def translated(error: BaseException, where: str) -> DiscreetError:
     elif _lost(cause):
         reason = "the connection was lost, or the server is not there. Ask again in a moment"
     else:
-        reason = f"the database refused ({type(cause).__name__}). Ask again, or look into its log"
+        reason = f"the database refused ({type(cause).__name__}). Ask again, or check its log"
     return LedgerFailed(f'the ledger in "{where}" failed: {reason}. Nothing was released.')
 
 

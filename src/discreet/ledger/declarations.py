@@ -34,8 +34,8 @@ def cap_draft(
         # Not the limits: those of a cap that was raised have the shares with which it began.
         if budget_of(before) != budget:
             raise BadParameter(
-                f"the cap ({scope}) is {budget_of(before)!r} already, and not {budget!r}. "
-                "To raise it: `raise_cap`, or `discreet ledger raise`."
+                f"the cap ({scope}) is {_words(budget_of(before))} already, and not {_words(budget)}. "
+                "To raise it: discreet ledger raise, or the page of the owner."
             )
         return None
     if any(scope.covers(hold.table, hold.analyst) for hold in state.holds.values()):
@@ -53,8 +53,8 @@ def raise_draft(state: State, scope: Scope, budget: Budget, by: str) -> Draft:
         raise BadParameter(f"there is no cap to raise ({scope}). Set one first.")
     if before.kind != asked.kind or asked.epsilon < before.epsilon or asked.delta < before.delta:
         raise BadParameter(
-            f"the cap ({scope}) is {budget_of(before)!r}; it can be raised, and {budget!r} would lower it or count it "
-            "otherwise. What was told cannot be taken back."
+            f"the cap ({scope}) is {_words(budget_of(before))}; it can be raised, and {_words(budget)} would lower "
+            "it or count it otherwise. What was released cannot be taken back."
         )
     # With shares of its own the new budget could have a lower limit at some order: ledger.md §2, Raising.
     gate = raised_gate(before, asked)
@@ -70,7 +70,7 @@ def spent_before(scope: Scope, gate: Gate, caps: Caps, entries: Iterable[Entry])
         fields = loads(entry.body)
         if fields["is"] != "spend" or not scope.covers(fields["table"], fields["analyst"]):
             continue
-        if caps.stands_for(scope, fields["analyst"]):
+        if caps.limits(scope, fields["analyst"]):
             who = fields["analyst"] if scope.analyst == EACH else None
             charge = fields["charge"].get(gate.kind) or _priced(gate, recorded_event(entry, fields), scope)
             spent[who] = plus(spent.get(who, gate.nothing), tuple(charge))
@@ -100,9 +100,13 @@ def _fields(state: State, kind: str, scope: Scope, gate: Gate, by: str) -> dict[
     }
 
 
+def _words(budget: Budget) -> str:
+    return f"{budget}, {budget.gate} gate"
+
+
 def _require_room(account: Scope, gate: Gate, amount: Ticks) -> None:
     if not gate.fits(amount, gate.nothing):
-        raise BadParameter(f"more than {budget_of(gate)!r} was spent already ({account}). Give a larger budget.")
+        raise BadParameter(f"more than {budget_of(gate)} was spent already ({account}). Give a larger budget.")
 
 
 def bind_draft(state: State, identity: Identity, by: str, *, confirm: bool = False) -> Draft | None:

@@ -43,7 +43,7 @@ def event_fields(entries: Callable[[], Iterable[Entry]]) -> Iterator[dict[str, A
 
 
 def event_lines(entries: Callable[[], Iterable[Entry]]) -> Iterator[str]:
-    """One line of JSON for each spend, cap and raise: all that another program needs to add up the books again.
+    """One line of JSON for each spend, cap and raise: all that another program needs to repeat the accounting.
 
     `entries` is the method of a ledger. A spend has its number ("sequence"), "at", "table", "analyst", "why", the
     "event", what it was charged in each currency ("charge"), and whether an answer was kept ("answered"). A cap has
@@ -86,8 +86,8 @@ def dp_event(event: Event, *, accountant: Accountant = "pld") -> Any:
     | Approximate, with a delta | NonPrivateDpEvent: no price | the same |
 
     Discrete Laplace noise with sensitivity 1 is randomized response with that epsilon, the worst of all that is
-    epsilon-DP. LaplaceDpEvent would promise too much: it is about noise on real numbers, which tells less than ours on
-    whole ones. RandomizedResponseDpEvent is not used: version 0.6.0 forgets its `count` in one accountant.
+    epsilon-DP. LaplaceDpEvent would promise too much: it is about noise on real numbers, which reveals less than ours
+    on integers. RandomizedResponseDpEvent is not used: version 0.6.0 forgets its `count` in one accountant.
 
     The sensitivities are those of our events, so the accountants must keep their default neighboring relation: with
     REPLACE_ONE one of them would double what is doubled already. "pld" is the tight one; "rdp" adds up what zCDP adds

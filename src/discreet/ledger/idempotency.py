@@ -51,13 +51,13 @@ def bound(key: str, table: str, analyst: str, body: bytes) -> dict[str, Any]:
 
 
 def same_request(before: Entry, request: Mapping[str, Any], older: Sequence[bytes] = (), *, since: int = 0) -> Any:
-    """What an entry says that was found by a key, if it is of the same request; `older` are its old forms.
+    """The content of an entry that was found by a key, if it is of the same request; `older` are its old forms.
 
     What came up to the entry `since` was about another version of the table.
     """
     said = loads(before.body)
     if (said.get("analyst"), said.get("key")) != (request["analyst"], request["key"]):
-        raise damaged(before.sequence, "is found by another key than it says")
+        raise damaged(before.sequence, "is stored under another key than it names")
     if said["table"] != request["table"]:
         raise _reused(said, "table")
     if said["asked"] not in _forms(request, older):
@@ -94,14 +94,14 @@ def paid_before(store: Store, before: Entry, request: Mapping[str, Any], older: 
 
 
 def _forms(request: Mapping[str, Any], older: Sequence[bytes]) -> set[str]:
-    """What an entry of this request may say that was asked: its hash now, or that of an old form."""
+    """The hashes that an entry of this request may have: of its form now, and of its old forms."""
     return {request["asked"], *(sha256(each).hexdigest() for each in older)}
 
 
 def answered(
     store: Store, state: State, before: Entry, request: Mapping[str, Any], older: Sequence[bytes] = ()
 ) -> tuple[Head, str, bytes | None]:
-    """The receipt of the same request, its key was found: its head, when it was, and what was released."""
+    """The receipt of a repeated request, found by its key: its head, its time, and what was released."""
     said = same_request(before, request, older, since=state.since(request["table"]))
     record = store.find(records=before.sequence)
     if record is None:
@@ -111,5 +111,5 @@ def answered(
             "a new key asks, and pays, again."
         )
     if loads(record.body).get("records") != before.sequence:
-        raise damaged(record.sequence, "is found as the answer to another spend than it says")
+        raise damaged(record.sequence, "is stored as the answer to another spend than it names")
     return Head(state.ledger, before.sequence, before.hash), said["at"], record.released

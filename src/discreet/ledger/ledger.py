@@ -36,7 +36,7 @@ class Receipt:
     """Proof that a spend is durable: only then may a row be read.
 
     `released` is set when the same request was answered before: these bytes are the answer, and nothing is drawn anew.
-    If its source failed then, `is_repeated` is: what was paid then pays for this, and an answer is drawn.
+    If the source failed then, `is_repeated` is set: that payment covers this request, and an answer is drawn.
     """
 
     head: Head
@@ -222,7 +222,7 @@ class Ledger:
         return before.released
 
     def keep(self, answer: bytes, key: str, *, table: str | Identity, analyst: str = ANYONE, body: bytes) -> bytes:
-        """Keep the answer to a request about the current version, and give it; or the first. Send no other one."""
+        """Keep the answer to a request about the current version; returns the first one kept. Send only that."""
         name = table.table if isinstance(table, Identity) else table
         request = bound(key, name, analyst, body)
         require("answer", answer, bytes, "Encode it first.")
@@ -241,12 +241,12 @@ class Ledger:
         """Whether the answer to a request with this key is kept, so that repeating it reads no row."""
         text("key", key)
 
-        def look(_: State) -> bool:
+        def find_answer(_: State) -> bool:
             found = last_attempt(self._log.store, analyst, key)
             record = None if found is None else self._log.store.find(records=found[1].sequence)
             return record is not None and not is_failed(record.released)
 
-        answered: bool = self._log.submit(look)
+        answered: bool = self._log.submit(find_answer)
         return answered
 
     def record(self, receipt: Receipt, released: bytes, *, after: int | None = None) -> bool:
@@ -383,7 +383,7 @@ class Ledger:
         return table.table
 
     def _paid_out(self, state: State, number: int, stake: Hold) -> Draft:
-        """A spend of all that is in a stake, which closes it: what it was set aside for may have been seen."""
+        """A spend of a whole stake, which closes it: the outcome of its step may have been seen."""
         entry = self._log.store.find(sequence=number)
         assert entry is not None, "a hold that is open is in the log"
         event = loads(entry.body)["event"]

@@ -137,7 +137,7 @@ class Log:
 
     @property
     def seen(self) -> State:
-        """The state as we last saw it, without a look at the store: others may have appended since."""
+        """The state that was last read, without reading the store again: others may have appended since."""
         return self._state
 
     def now(self) -> State:
@@ -252,10 +252,10 @@ class Log:
         return [proposal for proposal in waiting if not proposal.done]
 
     def _try(self, batch: "list[_Proposal]") -> "_Decided | None":
-        """Append at once, on what we know; None if that was not the whole truth, or if there are several to write.
+        """Append at once, on the last state; None if that is out of date, or if there are several to write.
 
-        What we know is nearly always still true, and the store notices when it is not. A connection over a network may
-        have died, though, and an append that fails is not repeated: there we look first.
+        The last state is nearly always current, and the store notices when it is not. A connection over a network may
+        have died, though, and an append that fails is not repeated: there the log is read first.
         """
         if len(batch) > 1:
             return None

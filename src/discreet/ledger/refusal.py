@@ -32,7 +32,7 @@ MOST_NOISE_FACTOR = 1000
 def refusal(
     full: Sequence[tuple[Scope, Gate, Ticks]], event: Event, charge: Charge, error: float | None
 ) -> BudgetExceeded:
-    """The error to raise when these accounts cannot take the charge: it names the one that is furthest from it."""
+    """The error to raise when these accounts cannot take the charge: it names the one that lacks most."""
     scope, gate, room = full[0] if len(full) == 1 else max(full, key=lambda one: _factor(one[1], one[2], event))
     return BudgetExceeded(_sentence(gate, room, charge[gate.kind], str(scope), event, error))
 
@@ -48,7 +48,8 @@ def _sentence(gate: Gate, room: Ticks, amount: Ticks, scope: str, event: Event, 
     if factor == inf:
         return f"{said}\n    What is already known is still answered; for anything new, {owner}."
     if error is None:
-        return f"{said}\n    Ask with {_digits(Fraction(factor), 3, up=True)} times the noise, or {owner}."
+        times = _digits(Fraction(factor), 3, up=True)
+        return f"{said}\n    It would fit with {times} times the noise: ask for less accuracy, or {owner}."
     # The half-width of whole numbers is a half less than that of their noise, so the factor is a little larger.
     enough = ceil(error * factor + (factor - 1) / 2)
     return f"{said}\n    Ask with error >= {enough:,} instead of {error:,g}, or {owner}."

@@ -71,8 +71,8 @@ def require_same(bound: Bound, identity: Identity, *, confirm: bool = False) -> 
     if identity.version != current.version:
         raise TableChanged(
             f'version "{current.version}" of table "{table}" was declared at {bound.at}, and this is version '
-            f'"{identity.version}", which is over. Nothing was charged. Open the table again with its newest schema; '
-            "versions never come back."
+            f'"{identity.version}", which is over. Nothing was charged. The owner opens the table again, also on a '
+            "server, with its newest schema; versions never come back."
         )
     mine, seen = identity.fingerprint, current.fingerprint
     if mine is not None and seen is not None and mine != seen and not confirm:
@@ -105,24 +105,24 @@ def changed(table: str, version: str) -> TableChanged:
         f'the data of table "{table}" is no longer what was asked as version "{version}", and its owner has not '
         "declared a new version. Nothing was charged, and what was spent stays spent. The owner writes a new version "
         f"into the schema (version: {_next(version)}) and opens it again, or brings back the data; if the rows are "
-        "the same: discreet schema confirm SCHEMA (with --ledger if you gave one). Who has the table open, a server "
-        "too, opens it again."
+        "the same: discreet schema confirm SCHEMA (with --ledger if you gave one). Then everybody who has the "
+        "table open, also a server, opens it again."
     )
 
 
 def require_unit(bound: Bound, identity: Identity) -> None:
-    """Refuse a table whose unit is another than the one for which was paid."""
+    """Refuse a table whose unit is not the one that was paid for."""
     if identity.unit != bound.identity.unit:
         raise BadSchema(
             f'table "{identity.table}" was asked in this ledger for the unit: {bound.identity.unit.describe}. Now its '
-            f"unit is: {identity.unit.describe}. What was told was priced for the first and would be promised for the "
-            "second. Declare the unit as it was; or give the table another name: its promise then begins anew, and "
-            "does not cover what was told before."
+            f"unit is: {identity.unit.describe}. Earlier answers were priced for the first, and would be promised for "
+            "the second. Declare the unit as it was; or give the table another name: its promise then begins anew, and "
+            "does not cover earlier answers."
         )
 
 
 def _next(version: str) -> str:
-    """The version that one would write next."""
+    """The next version, for an example."""
     return str(int(version) + 1) if version.isascii() and version.isdigit() else f"{version}-2"
 
 
@@ -214,13 +214,13 @@ class State(NamedTuple):
         return 0 if table not in self.tables else self.tables[table].since
 
     def people_of(self, table: str) -> frozenset[str]:
-        """This table and all that share people with it, as far as anybody has said so."""
+        """This table and all that share people with it, as declared so far."""
         return self.people.get(table) or frozenset((table,))
 
     def under(self, scope: Scope) -> set[Scope]:
-        """The accounts that a cap limits, as far as anything was spent or set aside in them."""
+        """The accounts under a cap in which something was spent or set aside."""
         named = {account.analyst or "" for account in self.spent} | {hold.analyst for hold in self.holds.values()}
-        return {scope.of(analyst) for analyst in named if self.caps.stands_for(scope, analyst)}
+        return {scope.of(analyst) for analyst in named if self.caps.limits(scope, analyst)}
 
     def total(self, account: Scope, gate: Gate, *, without: int | None = None) -> Ticks:
         """What is spent or set aside in an account; one hold can be left out."""

@@ -32,7 +32,7 @@ from discreet.cache import memoize
 from discreet.errors import LedgerDamaged
 from discreet.ledger.connection import ENTRY_TABLE, LOCK_TIMEOUT, engine_for, file_of, migrate, translated, url_of
 
-# Made once: the functions of the module would make or look for one at every call.
+# Made once: the functions of the json module would make or look up one at every call.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _DECODER = json.JSONDecoder()
 
@@ -110,7 +110,7 @@ def answer_key_hash(analyst: str, key: str) -> str:
 
 
 def looked_up(fields: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """The two things by which an entry is found again: its key, and the spend that it records."""
+    """The two indexed columns of an entry: its key, and the spend that it records."""
     key, attempt = fields.get("key"), fields.get("attempt", 1)
     if key is not None and fields.get("is") == "answer":
         return answer_key_hash(fields["analyst"], key), None
@@ -257,7 +257,7 @@ class Store:
             self.drop()
 
     def integrity(self) -> str:
-        """What SQLite finds wrong with its file, indexes included; "ok" if nothing. A server looks after itself."""
+        """What SQLite finds wrong with its file, indexes included; "ok" if nothing. Postgres checks itself."""
         if self.file is None:
             return "ok"
         with self._guard, self._reading, self._engine.connect() as connection:
@@ -310,7 +310,7 @@ class Store:
 
         If an fsync fails, the system may forget what it could not write and still show it to readers; the next
         fsync then succeeds. A new connection reads the log, so it would believe an entry that a power cut takes away,
-        with all that follow. The folder is synced too: SQLite does not look whether that succeeds.
+        with all that follow. The folder is synced too: SQLite does not check that this succeeds.
         """
         if self.file is None:
             return

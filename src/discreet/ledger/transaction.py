@@ -29,7 +29,7 @@ from discreet.source.table import Table
 _NAME, RECORD_VERSION = b"discreet record ", 2
 _FIRST_LINE = b"%s%d\n" % (_NAME, RECORD_VERSION)
 
-# The first lines of version 1, and the kinds that they stood for. A curator's record said its kind in its header.
+# The first lines of version 1, and the kinds of their records. A curator's record said its kind in its header.
 _VERSION_1 = {
     b"discreet curator 1\n": None,
     b"discreet answers 1\n": "answers",
@@ -118,14 +118,14 @@ class Payment:
 
 
 def _nothing() -> None:
-    """Nothing to see before paying, and nobody to tell afterwards."""
+    """Nothing to check before paying, and nothing to update afterwards."""
 
 
 class Access(NamedTuple):
-    """How the rows are reached, and who learns of what was released.
+    """How the rows are read, and what happens after a release.
 
-    `touch` sees before anything is paid that the rows can be read, and raises SourceFailed if not. `reading` is around
-    every reading of rows and the noise for it. `know` is called when all is recorded.
+    `touch` checks before anything is paid that the rows can be read, and raises SourceFailed if not. `reading` is
+    around every reading of rows and the noise for it. `know` is called when all is recorded.
     """
 
     touch: Callable[[], None] = _nothing
@@ -155,10 +155,10 @@ def transact(
     *,
     settle: Callable[[], int] | None = None,
 ) -> Transacted[Result]:
-    """What `measure` releases, after it was paid for, and recorded; or what was recorded when its key was used before.
+    """Pay, `measure` and record: returns what was released, or what was recorded when its key was used before.
 
-    `measure` reads rows and adds noise: it is called once, after the payment is durable, and nobody hears of what it
-    gives before that is recorded. With `settle` the record depends on what is known: it is written only if nothing was
+    `measure` reads rows and adds noise. It is called once, after the payment is durable; its result is returned only
+    after it is recorded. With `settle` the record depends on what is known: it is written only if nothing was
     appended after the entry that `settle` gives, and otherwise made anew. Without a ledger nobody keeps the account but
     the caller.
 
@@ -204,7 +204,7 @@ def _paid(ledger: Ledger, payment: Payment) -> Receipt:
 def _recorded(
     ledger: Ledger, receipt: Receipt, result: Result, codec: Codec[Result], settle: Callable[[], int] | None
 ) -> None:
-    """Keep what was released, durably, before anybody hears of it."""
+    """Record what was released, durably, before it is returned."""
     recorded = False
     while not recorded:
         # Another process may append at any time; a record that follows from what is known must follow from all of it.
@@ -223,7 +223,7 @@ def _kept(released: bytes, codec: Codec[Result]) -> Result:
 def _failing(ledger: Ledger, receipt: Receipt, payment: Payment) -> Iterator[None]:
     """If the source fails while rows are read, write that down and say that it was charged.
 
-    Whatever was drawn by then is gone with the error; so what is drawn at a repetition is the only thing that is heard.
+    What was drawn by then is dropped with the error, so only what a repetition draws is ever returned.
     """
     try:
         yield

@@ -304,7 +304,7 @@ def _values(domain: Domain, name: str) -> tuple[Ints, Ints]:
     if not isinstance(column, Integers):
         raise BadQuery(
             f'column "{name}" is declared as {type(column).__name__}, whose cells have no one integer to add up. '
-            "Ask for counts of it; the owner can declare it as Integers(lower, upper) to allow totals and means."
+            "Ask for counts of it; the owner can declare it as integers to allow totals and means."
         )
     present = np.zeros(column.size, dtype=np.int64)
     present[: column.inside] = 1

@@ -241,16 +241,18 @@ def _askable(column: str, value: Any) -> Any:
     value = plain(value)
     match read_value(value):
         case ("missing", _):
-            raise BadQuery(f'"{column}" is compared with {value!r}; nothing equals a missing value. Use .is_missing().')
+            raise BadQuery(
+                f'"{column}" is compared with {_shown(value)}; nothing equals a missing value. Ask if it is missing.'
+            )
         case ("number", number) if not isinstance(number, float) and _is_long(number):
             raise BadQuery(
                 f'"{column}" is compared with a number of more than {MOST_VALUE_DIGITS} digits. Give a shorter one.'
             )
         case ("number", float() as number) if isinf(number):
-            raise BadQuery(f'"{column}" is compared with {value!r}; a value is finite. Leave that side open.')
+            raise BadQuery(f'"{column}" is compared with {_shown(value)}; a value is finite. Leave that side open.')
         case ("date", _) if isinstance(value, datetime):
             raise BadQuery(
-                f'"{column}" is compared with {value!r}; dates are kept by the day, without a time. Give a date.'
+                f'"{column}" is compared with {_shown(value)}; dates are kept by the day, without a time. Give a date.'
             )
         case ("unreadable", _):
             raise BadQuery(
@@ -273,8 +275,8 @@ def mask_of(atom: Atom, domain: Domain) -> Bools:
         case IsMissing():
             if "missing" not in column.extra:
                 raise BadQuery(
-                    f'column "{name}" keeps no cell for missing values (missing={column.missing!r}). '
-                    'Leave this condition out; the owner can declare it with missing="missing".'
+                    f'column "{name}" keeps no cell for missing values. Leave this condition out; the '
+                    "owner can declare one."
                 )
             mask[-1] = True
         case IsIn(_, values):
@@ -328,8 +330,8 @@ def _edge(name: str, column: Column, operator: str, value: Any) -> int:
     if isinstance(column, Categories):
         if not column.ordered:
             raise BadQuery(
-                f'column "{name}" has categories without an order, so {operator} cannot be asked. Use == or '
-                "isin(); the owner can declare it with ordered=True."
+                f'column "{name}" has categories without an order, so {operator} cannot be asked. Ask for one '
+                "of its values, or for a list of them; the owner can declare an order."
             )
         return _equal(name, column, value) + after
     number = _comparable(name, column, value)

@@ -218,8 +218,7 @@ def _ordered(domain: Domain, name: str) -> Column:
     column = column_of(domain, name)
     if not column.ordered:
         raise BadQuery(
-            f'column "{name}" has categories without an order. Choose another; the owner can declare one '
-            "with ordered=True."
+            f'column "{name}" has categories without an order. Choose another; the owner can declare an order.'
         )
     return column
 

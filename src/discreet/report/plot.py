@@ -8,7 +8,7 @@ from math import floor as floor_of
 from discreet.report.chart import Chart, Point, Scale, Tick
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 880, 330, 78, 190, 26, 56
-# Names at the ends of lines are at least so far apart.
+# The least distance between two names at the ends of lines.
 LABEL_GAP = 17
 
 

@@ -20,7 +20,7 @@ from discreet.serve.middleware import App, AsgiScope, Middleware, Receive, Reque
 from discreet.serve.pages import router as page
 from discreet.serve.registry import Registry, Settings
 from discreet.serve.routes import asking, owner, releases, tables
-from discreet.wire.problem import TYPE, problem_of
+from discreet.wire.problem import TYPE, for_analyst, problem_of
 
 _ASK = re.compile(r"/v1/tables/([^/]+)/ask")
 # By its path the log and the metrics name a request.
@@ -69,7 +69,7 @@ class AskDispatch:
 
 
 def application(registry: Registry, request_log: RequestLog) -> FastAPI:
-    """The routes, without the door: what the OpenAPI document describes."""
+    """The routes, without the middleware: what the OpenAPI document describes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -123,7 +123,11 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DiscreetError)
     if isinstance(error, TableChanged):
         _warn_owner(request, str(error))
-    status, problem = problem_of(error)
+    who = getattr(request.state, "who", None)
+    said = error if who is not None and who.role != "analyst" else for_analyst(error)
+    if said is not error:
+        request.app.state.request_log.say("ledger failed", detail=str(error))
+    status, problem = problem_of(said)
     return JSONResponse(problem, status, media_type=TYPE)
 
 

@@ -27,7 +27,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (401, "No token, or one that is not known, revoked or expired."),
         (402, "The budget is not enough: uncharged, unless the sentence says what was."),
         (403, "The token does not allow it."),
-        (404, "There is no such thing."),
+        (404, "There is no such table, release or path."),
         (409, "The key was used before, or the table has changed: uncharged."),
         (413, "The request is too long."),
         (422, "It would take too much time or memory: uncharged."),
@@ -52,9 +52,9 @@ def who_of(request: Request, *roles: Role) -> Token:
 
 
 def require_self(who: Token, analyst: str | None) -> None:
-    """Nobody asks in another's name."""
+    """Refuse a request in the name of another analyst."""
     if analyst not in (None, who.name):
-        raise NotAllowed(f'your token is of "{who.name}"; nobody asks in the name of somebody else.')
+        raise NotAllowed(f'your token is of "{who.name}"; requests in another name are refused. Leave analyst out.')
 
 
 def may_see(who: Token, analyst: str) -> bool:

@@ -28,7 +28,7 @@ from discreet.query.workload import Workload
 from discreet.release.task import Goal, Wanted, goal_of
 from discreet.schema.unit import FIRST_VERSION
 from discreet.wire.answer_json import Plain
-from discreet.wire.problem import problem_of
+from discreet.wire.problem import for_analyst, problem_of
 from discreet.wire.workload_json import workload_from_plain
 
 JobState = Literal["waiting", "running", "done", "failed"]
@@ -36,7 +36,7 @@ JobState = Literal["waiting", "running", "done", "failed"]
 # At most: marginals of one release, and releases kept in memory.
 MOST_MARGINALS, MOST_KEPT = 5000, 4
 # At most: residuals of one marginal, residuals of all, and work of a forecast. A plan goes through each residual.
-MOST_DEEP, MOST_RELEASED_PIECES, MOST_FORECAST = 2**12, 2**16, 3 * 2**19
+MOST_DEEP, MOST_RELEASED_RESIDUALS, MOST_FORECAST = 2**12, 2**16, 3 * 2**19
 # Progress is written again when it has grown by this much.
 PROGRESS_STEP = 0.01
 
@@ -142,7 +142,7 @@ class Jobs:
                 self._released(job).save(self.place(number), force=True)
                 self._write(replace(job, state="done", progress=1.0))
             except DiscreetError as error:
-                self._write(replace(job, state="failed", problem=problem_of(error)[1]))
+                self._write(replace(job, state="failed", problem=problem_of(for_analyst(error))[1]))
             except Exception:  # What a library says may quote a row; the job says only that it failed.
                 said = problem_of(ServerFailed("the release failed. What was paid for is in the ledger."))[1]
                 self._write(replace(job, state="failed", problem=said))
@@ -151,7 +151,7 @@ class Jobs:
     def _released(self, job: Job) -> Release:
         desk, written = self._desk(job.table, job.analyst), [-inf]
 
-        def tell(done: float) -> bool | None:
+        def report(done: float) -> bool | None:
             if self._closing.is_set():
                 raise SystemExit
             if done >= written[0] + PROGRESS_STEP:
@@ -166,7 +166,7 @@ class Jobs:
             seconds=job.seconds,
             memory=job.memory,
             key=_key(job),
-            tell=tell,
+            tell=report,
         )
 
     def _give_back(self, job: Job) -> None:
@@ -216,15 +216,15 @@ def workload_of(plain: Any, desk: Curator) -> Wanted:
 
 def _require_shallow(goal: Goal) -> None:
     """Refuse what would take many seconds to plan, from the workload and the schema alone."""
-    pieces = {scope: prod(axis_of(goal.domain[name]).parts for name in scope) for scope in goal.scopes}
-    deepest = max(pieces, key=lambda scope: pieces[scope])
-    if pieces[deepest] > MOST_DEEP or sum(pieces.values()) > MOST_RELEASED_PIECES:
+    residuals = {scope: prod(axis_of(goal.domain[name]).parts for name in scope) for scope in goal.scopes}
+    deepest = max(residuals, key=lambda scope: residuals[scope])
+    if residuals[deepest] > MOST_DEEP or sum(residuals.values()) > MOST_RELEASED_RESIDUALS:
         raise TooLarge(
-            f"the workload has {sum(pieces.values()):,} pieces, and {', '.join(deepest)} alone {pieces[deepest]:,}; a "
-            f"server plans for up to {MOST_RELEASED_PIECES:,}, and {MOST_DEEP:,} of one marginal. Take "
-            "fewer columns at once."
+            f"the workload has {sum(residuals.values()):,} residuals, and {', '.join(deepest)} alone "
+            f"{residuals[deepest]:,}; a server plans for up to {MOST_RELEASED_RESIDUALS:,}, and {MOST_DEEP:,} of one "
+            "marginal. Take fewer columns at once."
         )
-    # A forecast looks at every subset of the columns of a marginal, and at every pair of columns of each.
+    # A forecast visits every subset of the columns of a marginal, and every pair of columns of each.
     if sum(2 ** len(scope) * (4 + len(scope) ** 3 // 16) for scope in goal.scopes) > MOST_FORECAST:
         raise TooLarge(
             f"{len(goal.scopes)} marginals of up to {max(map(len, goal.scopes))} columns are more than a server plans "

@@ -2,7 +2,7 @@
 
 Every request passes through it first, in this order, and every reply leaves through it. A request that is refused here
 has touched no table and costs nothing. A refused token is answered after a fixed time (the quantum), so the time does
-not tell what was wrong with it. The rate limit is a token bucket: it fills at a steady rate, and each request takes
+not reveal what was wrong with it. The rate limit is a token bucket: it fills at a steady rate, and each request takes
 one. The log has one JSON line for each request, beside Prometheus counters; neither has rows or questions. Its times
 are those at which replies left, on the quantum where rows may have been read: how long the work took is secret.
 """
@@ -23,7 +23,7 @@ from discreet.cache import memoize
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, TooMany
 from discreet.serve.registry import MOST_BYTES, MOST_DEPTH, Settings
 from discreet.serve.tokens import Token, Tokens
-from discreet.wire.problem import TYPE, problem_of
+from discreet.wire.problem import TYPE, for_analyst, problem_of
 
 # Prometheus reads this when it is first imported, and then adds up the counters of all processes.
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -250,7 +250,10 @@ class Middleware:
         return who
 
     async def _refuse(self, error: DiscreetError, scope: AsgiScope, send: Send, status: int | None = None) -> None:
-        status, problem = problem_of(error, status)
+        said = for_analyst(error)
+        if said is not error:
+            self._request_log.say("ledger failed", detail=str(error))
+        status, problem = problem_of(said, status)
         headers = [(b"content-type", TYPE.encode())]
         if status == 401:
             headers.append((b"www-authenticate", b'Bearer realm="discreet"'))
@@ -262,7 +265,7 @@ class Middleware:
         await send({"type": "http.response.body", "body": body})
 
 
-class _Rejected(Exception):  # noqa: N818, it is a way and not an error
+class _Rejected(Exception):  # noqa: N818, it carries an error
     """A request is rejected with another status than the error usually has."""
 
     def __init__(self, error: DiscreetError, status: int | None = None) -> None:

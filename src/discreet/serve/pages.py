@@ -97,7 +97,7 @@ async def of_table(request: Request, table: str, page: str) -> Response:
     if page not in PAGES:
         return _error_page(request, 404, "No such page", "Choose one of the pages above.", table)
     if page not in _pages_of(who):
-        return _error_page(request, 403, "Not for auditors", "Auditors look at everything and ask nothing.", table)
+        return _error_page(request, 403, "Not for auditors", "Auditors see everything and ask nothing.", table)
     return _page(request, page, table=table)
 
 
@@ -143,7 +143,7 @@ def _page(request: Request, name: str, status: int = 200, *, table: str | None =
         "page": name,
         "who": who,
         "table": table,
-        "near": table or (tables[0] if tables else ""),
+        "nav_table": table or (tables[0] if tables else ""),
         "tables": tables,
         "pages": {each: PAGES[each] for each in _pages_of(who)} if who else {},
         "static": f"/static/{_version()}",

@@ -30,8 +30,8 @@ def answer_to_plain(answer: Answer) -> Plain:
     """An answer. `shape` says whether there is one number, an array of them, or several of those.
 
     >>> from discreet.accounting.event import Nothing
-    >>> told = answer_to_plain(Answer(692.0, inf, 0.95, cost=Nothing(), neighbors="one row is added or removed"))
-    >>> told["value"], told["error"], told["shape"], answer_from_plain(told).error
+    >>> plain = answer_to_plain(Answer(692.0, inf, 0.95, cost=Nothing(), neighbors="one row is added or removed"))
+    >>> plain["value"], plain["error"], plain["shape"], answer_from_plain(plain).error
     (692.0, None, 'number', inf)
     """
     value = answer.value

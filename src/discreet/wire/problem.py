@@ -1,4 +1,4 @@
-"""Errors over HTTP: problem+json (RFC 9457) with the sentence that the library gives, and the same error made of it."""
+"""Errors over HTTP: problem+json (RFC 9457) with the sentence of the error, and back to the same error."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +10,8 @@ from discreet.errors import (
     DiscreetError,
     Fault,
     KeyReused,
+    LedgerDamaged,
+    LedgerFailed,
     Mistake,
     NotAllowed,
     NotFound,
@@ -64,10 +66,25 @@ def problem_of(error: DiscreetError, status: int | None = None) -> tuple[int, di
     return status or found, problem | {"detail": str(error).encode(errors="backslashreplace").decode()}
 
 
+def for_analyst(error: DiscreetError) -> DiscreetError:
+    """The same error with a next step for an analyst: only the owner knows where the ledger is, and can mend it."""
+    match error:
+        case LedgerDamaged():
+            return LedgerDamaged("the ledger is damaged, and nothing is served from it. Tell the data owner.")
+        case LedgerFailed():
+            return LedgerFailed(
+                "the ledger failed, and nothing was released. Ask again in a moment, with the same key if there was "
+                "one; if it fails again, tell the data owner."
+            )
+    return error
+
+
 def error_from_problem(status: int, problem: Mapping[str, Any]) -> DiscreetError:
-    """The error that a problem says; what no server of ours would say is a failed server."""
+    """The error that a problem describes; ServerFailed if it is not a problem of a Discreet server."""
     kind = getattr(errors, str(problem.get("error")), None)
     detail = problem.get("detail")
     if isinstance(kind, type) and issubclass(kind, DiscreetError) and isinstance(detail, str):
         return kind(detail)
-    return ServerFailed(f"the server answered with status {status} and no sentence of ours. Is it a Discreet server?")
+    return ServerFailed(
+        f"the server answered with status {status}, and not as a Discreet server would. Check the address."
+    )

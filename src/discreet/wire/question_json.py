@@ -98,8 +98,8 @@ def parts_of(plain: Mapping[str, Any]) -> int:
             factors = product[1] if isinstance(product, list) and len(product) == 2 else ()
             parts += max(10, len(factors) if isinstance(factors, list) else 0)
     while waiting and parts <= MOST_PARTS:
-        thing = waiting.pop()
-        inside = list(thing.values()) if isinstance(thing, Mapping) else thing if isinstance(thing, list) else []
+        part = waiting.pop()
+        inside = list(part.values()) if isinstance(part, Mapping) else part if isinstance(part, list) else []
         parts += 1 + len(inside)
         waiting += inside
     return parts

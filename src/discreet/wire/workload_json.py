@@ -2,7 +2,7 @@
 
 {"marginals": 3}                          all marginals of three columns; {"marginals": 2, "of": ["age", "sex", …]}
 {"prefixes": "age"}, {"ranges": "age"}, {"subsets": "city"}
-{"questions": […]}                        marginals, lists of columns or questions as in `question.py`
+{"questions": […]}                        marginals, lists of columns or questions as in `question_json.py`
 {"weights": [[["age", "sex"], 3], …]}     some marginals, and how much each matters
 """
 
@@ -103,7 +103,7 @@ def _scope(plain: Any, table: str) -> Any:
     question = question_from_plain(plain, table=table)
     if isinstance(question, Linear | Marginal):
         return question
-    raise BadQuery("a workload has lists of columns, marginals and linear queries; SQL is for ask.")
+    raise BadQuery('a workload lists columns, marginals and linear queries, and no SQL. Write [["age", "sex"]].')
 
 
 def _weighed(pair: Any) -> tuple[tuple[str, ...], float]:

@@ -216,7 +216,7 @@ def test_the_builder_writes_sql_that_is_asked(visit, expect):
 def test_the_builder_sums_and_averages(visit, expect):
     page = visit(PEOPLE).page
     page.get_by_label("Build it").check()
-    page.get_by_label("What to tell").select_option("avg")
+    page.get_by_label("What to ask for").select_option("avg")
     assert page.input_value("#sql") == "SELECT AVG(hours)\nFROM people"
     page.click("#ask")
     expect(page.locator(".answer .number")).to_contain_text("±")

@@ -41,8 +41,8 @@ async def ask(request: Request, table: str) -> Response:
     form = AskForm.model_validate_json(request.state.body)
     require_self(who, form.analyst)
     desk, key = registry_of(request).of(table, who), idempotency_key(request)
-    # A text is short and was often read before, so this thread, which serves everybody, parses it and looks whether it
-    # is known. What may take longer (JSON, many numbers, waiting for a lock) is left to another thread.
+    # A text is short and often in the cache, so the event loop parses it and checks whether its answer is known. What
+    # may take longer (JSON, many numbers, waiting for a lock) is left to another thread.
     asked = _prepared(desk, form, form.question, key) if isinstance(form.question, str) else None
     found = None if asked is None else desk.look(asked, wait=False)
     if isinstance(found, Answer):
@@ -118,7 +118,7 @@ async def on_time(request: Request, table: str, asked: Callable[[], Response]) -
 
 @router.get("/known")
 async def known(request: Request, table: str, confidence: float = Query(0.95)) -> Response:
-    """Of which columns every cell, range and subset can be answered for free now, and with what error a cell."""
+    """Sets of columns of which every cell, range and subset is free now, and the error of one cell."""
     desk = registry_of(request).of(table, who_of(request))
     found = await in_thread(desk.known, confidence=confidence)
     return reply([free_to_plain(each) for each in found])

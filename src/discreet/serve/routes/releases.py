@@ -86,7 +86,7 @@ async def every(request: Request, table: str) -> Response:
 
 @router.get("/{number}")
 async def one(request: Request, table: str, number: str) -> Response:
-    """How far a release is: `state` is waiting, running, done or failed, `progress` goes from 0 to 1."""
+    """The progress of a release: `state` is waiting, running, done or failed, `progress` goes from 0 to 1."""
     return reply(job_to_plain(await _job(request, table, number)))
 
 
@@ -100,7 +100,7 @@ async def card(request: Request, table: str, number: str, form: Literal["json", 
 
 @router.get("/{number}/folder")
 async def folder(request: Request, table: str, number: str) -> Response:
-    """All of it as a zip file, for `dp.Release.load`."""
+    """All files of the release, as a zip file."""
     place = await _made(request, table, number)
     return _download(await in_thread(_zipped, place), "application/zip", f"{table}-release.zip")
 
@@ -143,7 +143,8 @@ async def _job(request: Request, table: str, number: str) -> Job:
 async def _made(request: Request, table: str, number: str) -> Path:
     job = await _job(request, table, number)
     if job.state != "done":
-        raise BadParameter(f"this release is {job.state}; there is nothing to look at yet. Watch its state.")
+        place = f"/v1/tables/{table}/releases/{number}"
+        raise BadParameter(f"this release is {job.state}; it has no result. Watch its state: GET {place}.")
     return registry_of(request).jobs.place(number)
 
 

@@ -35,16 +35,16 @@ function parts(answer) {
 function brief(answer, measures, groups) {
   if (groups.length) return `${count(answer.columns[measures[0]].length)} groups`;
   if (measures.length > 1) return `${measures.length} numbers`;
-  const { value, error } = told(answer, measures[0], 0);
+  const { value, error } = valueAt(answer, measures[0], 0);
   return `${valueText(value, error)} ± ${errorText(error)}`;
 }
 
-const told = ({ columns }, measure, place) =>
+const valueAt = ({ columns }, measure, place) =>
   ({ value: columns[measure][place], error: columns[`${measure}_error`][place] });
 
 function numbers(answer, measures) {
   const each = measures.map((measure) => {
-    const { value, error } = told(answer, measure, 0);
+    const { value, error } = valueAt(answer, measure, 0);
     const title = measures.length > 1 ? el("h3", {}, measure) : null;
     const within = el("small", {}, `± ${errorText(error)}`);
     const number = el("p", { class: "number" }, valueText(value, error), " ", within);
@@ -80,7 +80,7 @@ function origin(answer) {
   const surely = `${digits(answer.confidence * 100)} %`;
   const left = answer.remaining ? `; epsilon ${digits(answer.remaining.epsilon, 2)} left` : "";
   const free = Object.keys(answer.cost)[0] === "Nothing";
-  const without = answer.origin === "model" ? "told by a model that was checked: free" : "known: free";
+  const without = answer.origin === "model" ? "a model's answer, which was checked: free" : "known: free";
   const paid = `measured for epsilon ${digits(answer.price)}${left}`;
   const how = el("span", { class: free ? "free" : "paid" }, free ? without : paid);
   return [how, el("span", { class: "note" }, ` · the error holds with ${surely} · protected: ${answer.neighbors}`)];
@@ -111,7 +111,7 @@ function fillGroups(inside, answer, measures, groups, columns, whole) {
 function specOf(answer, measure, groups, columns) {
   const length = answer.columns[measure].length;
   const rows = Array.from({ length }, (_, place) => {
-    const { value, error } = told(answer, measure, place);
+    const { value, error } = valueAt(answer, measure, place);
     const sure = error === null || !Number.isFinite(error) ? 0 : error;
     const row = { value, error, low: value - sure, high: value + sure };
     const [first, second] = groups.map((name) => answer.columns[name][place]);
@@ -133,8 +133,8 @@ function table(answer, measures, groups) {
   const columns = [
     ...groups.map((name) => ({ title: name, head: true, of: ({ place }) => label(answer.columns[name][place]) })),
     ...measures.flatMap((name) => [
-      { title: name, class: "right", of: ({ place }) => valueText(...Object.values(told(answer, name, place))) },
-      { title: "±", class: "right", of: ({ place }) => errorText(told(answer, name, place).error) },
+      { title: name, class: "right", of: ({ place }) => valueText(...Object.values(valueAt(answer, name, place))) },
+      { title: "±", class: "right", of: ({ place }) => errorText(valueAt(answer, name, place).error) },
     ]),
   ];
   const rest = length > MOST_LINES ? note(`… and ${count(length - MOST_LINES)} more; copy them as CSV.`) : null;

@@ -41,9 +41,9 @@ export async function call(method, path, { body, key, signal } = {}) {
       location.assign(`/sign-in?to=${encodeURIComponent(location.pathname)}`);
       await new Promise(() => {}); // The page is left; nothing after this shall be seen.
     }
-    const told = await reply.json().catch(() => null);
-    if (!reply.ok) throw new Problem(reply.status, said(told));
-    return told;
+    const body = await reply.json().catch(() => null);
+    if (!reply.ok) throw new Problem(reply.status, said(body));
+    return body;
   }
 }
 
@@ -51,7 +51,7 @@ export const get = (path, options) => call("GET", path, options);
 export const post = (path, body, options) => call("POST", path, { ...options, body });
 
 // The library breaks its lines for a terminal and indents them.
-const said = (told) => sentence((told?.detail ?? "The server failed. A retry is safe.").replace(/\n\s+/g, "\n"));
+const said = (body) => sentence((body?.detail ?? "The server failed. A retry is safe.").replace(/\n\s+/g, "\n"));
 
 /** The path of the table of this page. */
 export const table = document.body.dataset.table;

@@ -9,7 +9,7 @@ import { count, errorText, label, roundedUp } from "./format.js";
 import { Price } from "./price.js";
 import { countBy, literal, named } from "./sql.js";
 
-// So many answers are kept while the tab is open, and none that is larger than this.
+// How many answers are kept while the tab is open, and the largest one, in characters.
 const KEPT = 20;
 const LARGEST = 100_000;
 const memory = `discreet ${who} ${table}`;
@@ -83,10 +83,10 @@ function columnItem({ name, kind, cells, values, more, lower, upper, numeric }) 
 
 async function showKnown() {
   const known = await get(`${tablePath()}/known`);
-  const told = known.filter(({ columns: names, error }) => names.length && error !== null);
-  told.sort((one, other) => one.error - other.error);
-  // What is known a hundred times as roughly as the best helps nobody.
-  const useful = told.filter(({ error }) => error <= 100 * told[0].error).slice(0, 8);
+  const found = known.filter(({ columns: names, error }) => names.length && error !== null);
+  found.sort((one, other) => one.error - other.error);
+  // Marginals that are a hundred times less accurate than the best are left out.
+  const useful = found.filter(({ error }) => error <= 100 * found[0].error).slice(0, 8);
   const choose = (names, error) => {
     write(countBy(table, names));
     price.chosen(roundedUp(error));
@@ -123,7 +123,7 @@ function show(found) {
 
 function refused(problem) {
   const charged = /is charged: epsilon/.test(problem.message);
-  const refusal = charged ? "Not answered, for few rows have a value" : "Not asked, and nothing was charged";
+  const refusal = charged ? "Not answered; what was measured before is charged" : "Not asked, and nothing was charged";
   const title = problem.status ? refusal : "No answer came";
   const number = (pattern) => Number(pattern.exec(problem.message)?.[1].replaceAll(",", ""));
   const free = problem.status ? price.freeButton({}, number(/for free with error ([\d,.e+-]+\d)/)) : null;
@@ -152,7 +152,7 @@ async function ask() {
     const answer = await post(`${tablePath()}/ask`, wish, { key: newKey() });
     const found = { sql: wish.question.trim(), answer, at: Date.now() };
     show(found);
-    byId("told").textContent = `Answer: ${byId("answers").querySelector("summary b").textContent}`;
+    byId("announced").textContent = `Answer: ${byId("answers").querySelector("summary b").textContent}`;
     keep(found);
     if (answer.remaining) left = answer.remaining.epsilon;
     price.changed();

@@ -52,8 +52,8 @@ const load = latest(async (signal, all) => {
   byId("accounts").replaceChildren(accountsTable(facts.accounts, error));
   if (!all) return;
   pictures();
-  const told = facts.meaning.flatMap(({ title, sentence: text }) => [el("dt", {}, title), el("dd", {}, text)]);
-  byId("meaning").replaceChildren(...told);
+  const sentences = facts.meaning.flatMap(({ title, sentence: text }) => [el("dt", {}, title), el("dd", {}, text)]);
+  byId("meaning").replaceChildren(...sentences);
 }, 200);
 
 byId("error").addEventListener("input", () => load(false));

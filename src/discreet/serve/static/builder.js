@@ -13,15 +13,15 @@ export class Builder {
   constructor(place, table, columns, wrote) {
     Object.assign(this, { place, table, columns, wrote });
     this.conditions = [];
-    this.what = this.choice("What to tell", WHAT);
+    this.what = this.choice("What to ask for", WHAT);
     const numbers = columns.filter((column) => column.numeric).map(({ name }) => [name, name]);
-    this.of = this.choice("Of which column", numbers);
+    this.of = this.choice("Of column", numbers);
     const names = [["", "nothing"], ...columns.map(({ name }) => [name, name])];
     this.groups = [this.choice("For each value of", names), this.choice("and of", names)];
     this.list = el("div", {});
     const field = (title, ...inputs) => el("label", { class: "field" }, title, ...inputs);
     place.replaceChildren(
-      el("div", { class: "wish" }, field("Tell", this.what), field("of", this.of)),
+      el("div", { class: "wish" }, field("Ask for", this.what), field("of", this.of)),
       this.list,
       button("+ Add a condition", () => this.add(), { class: "quiet" }),
       el("div", { class: "wish" }, field("For each value of", this.groups[0]), field("and of", this.groups[1])));

@@ -25,7 +25,7 @@ function colours() {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-function look(colour) {
+function theme(colour) {
   const font = getComputedStyle(document.body).fontFamily;
   const colours = { labelColor: colour.muted, titleColor: colour.muted };
   const words = { ...colours, labelFontSize: 12.5, titleFontSize: 12.5, titleFontWeight: 500 };
@@ -51,7 +51,7 @@ export async function draw(place, spec) {
     const colour = colours();
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const autosize = { type: "fit-x", contains: "padding" };
-    const whole = { width: "container", autosize, ...spec(colour), config: look(colour) };
+    const whole = { width: "container", autosize, ...spec(colour), config: theme(colour) };
     const tooltip = { theme: dark ? "dark" : "light" };
     // The interpreter: a page that forbids eval cannot compile expressions.
     const plain = { actions: false, defaultStyle: false, tooltip };
@@ -99,7 +99,7 @@ export const MANY_BARS = 24;
 
 /** A line with a band: many values that are in order, with their errors; or a release, beside what is known. */
 export function line(rows, { title, measure, numeric, known = false }) {
-  const told = known ? BESIDE : { value: measure, error: "±" };
+  const numbers = known ? BESIDE : { value: measure, error: "±" };
   return (colour) => ({
     description: `${measure} by ${title}, with a band for ${known ? "what is known" : "the error"}`,
     data: { values: rows },
@@ -107,7 +107,7 @@ export function line(rows, { title, measure, numeric, known = false }) {
     encoding: {
       x: { field: "group", title, sort: null, axis: { grid: false, labelOverlap: true },
         ...(numeric ? { type: "quantitative", scale: { zero: false, nice: false } } : { type: "ordinal" }) },
-      tooltip: tips({ group: title, ...told }),
+      tooltip: tips({ group: title, ...numbers }),
     },
     layer: [
       { mark: { type: "area", color: colour.second, opacity: 0.28 },

@@ -20,7 +20,7 @@ function filled(element, attributes, children) {
 }
 
 /**
- * A table: `columns` are {title, of, class, head, quiet}; `of` makes a cell of a row, and a quiet title is only heard.
+ * A table: `columns` are {title, of, class, head, quiet}; `of` makes a cell of a row, and a quiet title is for screen readers only.
  * One of the kind "stack" becomes a list of cards where the page is narrow.
  */
 export function tableOf(columns, rows, caption, kind) {

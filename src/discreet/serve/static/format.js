@@ -4,7 +4,7 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export const count = (number) => whole.format(number);
 
-/** A number with so many digits that count. */
+/** A number with this many significant digits. */
 export function digits(number, most = 3) {
   if (number === null || number === undefined) return "–";
   if (number !== 0 && Math.abs(number) < 1e-4) return String(Number(number.toPrecision(2))).replace("e-0", "e-");
@@ -23,7 +23,7 @@ export function roundedUp(error) {
   return Number((Math.ceil(error / unit - 1e-4) * unit).toPrecision(3));
 }
 
-/** A value is told to the digits that its error leaves. */
+/** A value is rounded to the digits that its error leaves meaningful. */
 export function valueText(value, error) {
   if (value === null || value === undefined) return "unknown";
   if (!(error > 0) || error >= 10) return whole.format(value);

@@ -29,7 +29,7 @@ function table() {
     { title: "Who", of: (row) => row.analyst },
     { title: "Question", class: "sql", of: (row) => row.why },
     { title: "Price ε", class: "right", of: (row) => digits(row.price) },
-    { title: "Answered", of: (row) => (row.answered ? "yes" : el("span", { class: "dear" }, "no")) },
+    { title: "Answered", of: (row) => (row.answered ? "yes" : el("span", { class: "warning" }, "no")) },
     { title: "Receipt", class: "tight", of: receipt },
     { title: "Ask again", quiet: true, of: again },
   ];

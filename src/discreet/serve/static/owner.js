@@ -6,7 +6,7 @@ import { button, byId, copyButton, el, guarded, note, options, tableOf, toast } 
 import { count, digits, label, plural, vast, when } from "./format.js";
 
 const isOwner = role === "owner";
-// Of which counts it is told how many are left.
+// The error of the counts in the column that says how many more fit.
 const ERROR = 200;
 
 function state({ revoked, expires }) {
@@ -23,7 +23,7 @@ async function showTokens() {
     { title: "Role", of: (token) => token.role },
     { title: "Begins with", of: (token) => el("code", {}, `${token.prefix}…`) },
     { title: "Made", class: "tight", of: (token) => `${when(token.created)} by ${token.created_by}` },
-    { title: "Stands", class: "tight", of: state },
+    { title: "State", class: "tight", of: state },
     { title: "Revoke", quiet: true, of: (token) => (token.revoked ? "" : revokeButton(token)) },
   ];
   byId("tokens").replaceChildren(tableOf(columns, rows, "Tokens, the newest first", "stack"));
@@ -102,11 +102,11 @@ async function verify() {
     const found = await post("/ledger/verify");
     const more = found.holds ? ` ${plural(found.spends, "spend")}, ${count(found.answered)} of them answered.` : "";
     byId("verified").textContent = `${found.holds ? "✓" : "✗"} ${found.detail}${more}`;
-    byId("verified").className = found.holds ? "free" : "dear";
+    byId("verified").className = found.holds ? "free" : "warning";
     if (found.head) showHead(found.head);
   } catch (problem) {
     byId("verified").textContent = problem.message;
-    byId("verified").className = "dear";
+    byId("verified").className = "warning";
   } finally {
     press.disabled = false;
   }

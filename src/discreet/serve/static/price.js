@@ -1,4 +1,4 @@
-// What a question would cost: told while somebody types, with the curve of price against error.
+// What a question would cost, shown while somebody types, with the curve of price against error.
 
 import { latest, post, tablePath } from "./api.js";
 import { button, byId, el, svg } from "./dom.js";
@@ -6,16 +6,16 @@ import { digits, errorText, nice, roundedUp, percent } from "./format.js";
 
 const POINTS = 8;
 const HEIGHT = 70;
-// A question whose price takes so many milliseconds gets no curve.
+// A question whose price takes more milliseconds than this gets no curve.
 const SLOW = 600;
-// What is larger than every table: with such an error only what is known counts.
+// An error larger than every table: a plan for it uses only what is known.
 const ANY = 1e9;
-// From the smallest error that the budget buys, the slider reaches so many times as far.
+// The largest error of the slider, in multiples of the smallest error that the budget buys.
 const REACH = 400;
 
 /**
  * The live price. `wish()` says what is asked for: {question, error, confidence, joint}; `left()` what is left to pay;
- * `spread(question)` how far the values of a mean may lie apart, null where no mean is asked for.
+ * `spread(question)` the range of the values of a mean, null where no mean is asked for.
  */
 export class Price {
   constructor({ wish, left, spread, said }) {
@@ -30,8 +30,8 @@ export class Price {
     this.slider.addEventListener("input", () => this.chosen(Number(digitsOf(this.errorAt(this.slider.value / 1000)))));
     this.error.addEventListener("input", () => { this.touched = true; this.follow(); this.priced(); });
     new ResizeObserver(() => this.draw()).observe(byId("curve"));
-    this.changed = latest((signal) => this.look(signal), 300);
-    this.priced = latest((signal) => this.tell(signal), 120);
+    this.changed = latest((signal) => this.explore(signal), 300);
+    this.priced = latest((signal) => this.showPrice(signal), 120);
   }
 
   errorAt(share) { return this.from * REACH ** share; }
@@ -55,7 +55,7 @@ export class Price {
   plan(body, signal) { return post(`${tablePath()}/plan`, body, { signal }); }
 
   /** The question is another one: its range, its price, then its curve. */
-  async look(signal) {
+  async explore(signal) {
     const { question, error, ...rest } = this.wish();
     byId("sql").removeAttribute("aria-invalid");
     this.said("");
@@ -81,7 +81,7 @@ export class Price {
     if (!this.touched) this.error.value = spread ? usual : roundedUp(Math.min(usual, this.free ?? Infinity));
     this.follow();
     const begun = performance.now();
-    if (!(await this.tell(signal)) || performance.now() - begun > SLOW) return;
+    if (!(await this.showPrice(signal)) || performance.now() - begun > SLOW) return;
     const end = this.free === null ? this.errorAt(1) : Math.min(this.errorAt(1), this.free * 0.999);
     if (end <= this.from) return;
     for (let place = 0; place < POINTS; place++) {
@@ -92,8 +92,8 @@ export class Price {
     this.draw();
   }
 
-  /** Tell the price of the question as it stands; whether it has one. */
-  async tell(signal) {
+  /** Show the price of the current question; returns whether it has one. */
+  async showPrice(signal) {
     const wish = this.wish();
     if (!wish.question.trim()) return false;
     if (!(wish.error > 0)) { this.place.textContent = "Say how large the error may be."; return false; }
@@ -101,7 +101,7 @@ export class Price {
     this.place.classList.add("busy");
     try {
       const plan = await this.plan(wish, signal);
-      // Of two that are under way the older may come last: it is not what is wanted any more.
+      // Of two requests under way the older reply may come last: it is out of date.
       if (past()) return true;
       this.said("");
       this.show(plan, wish);
@@ -122,14 +122,14 @@ export class Price {
     const parts = [];
     if (plan.free) parts.push(el("b", { class: "free" }, "free: it is known"), `, ${error}`);
     else {
-      const epsilon = el("b", { class: plan.fits ? "paid" : "dear" }, `epsilon ${digits(plan.price.epsilon)}`);
+      const epsilon = el("b", { class: plan.fits ? "paid" : "warning" }, `epsilon ${digits(plan.price.epsilon)}`);
       const share = plan.share > 1 ? `${digits(plan.share, 2)} times` : `${percent(plan.share)} of`;
       parts.push(epsilon, `, ${share} the budget, ${error}`);
-      if (!plan.fits) parts.push(el("br"), el("span", { class: "dear" }, "more than is left; allow a larger error"));
+      if (!plan.fits) parts.push(el("br"), el("span", { class: "warning" }, "more than is left; allow a larger error"));
     }
     if (plan.note) parts.push(el("br"), el("span", { class: "note" }, plan.note));
-    const near = this.free !== null && this.free < 20 * wish.error;
-    if (!plan.free && near) parts.push(el("br"), this.freeButton({ class: "quiet" }));
+    const useful = this.free !== null && this.free < 20 * wish.error;
+    if (!plan.free && useful) parts.push(el("br"), this.freeButton({ class: "quiet" }));
     this.place.replaceChildren(...parts);
   }
 

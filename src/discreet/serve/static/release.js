@@ -105,7 +105,7 @@ async function list() {
   const open = (job) =>
     button("Open", guarded(() => opened(job)), { "aria-label": `Open the release of ${when(job.made)}` });
   const state = (job) =>
-    (job.state === "failed" ? el("span", { class: "dear" }, job.problem?.detail ?? "failed") : job.state);
+    (job.state === "failed" ? el("span", { class: "warning" }, job.problem?.detail ?? "failed") : job.state);
   const columns = [
     { title: "Made", class: "tight", of: (job) => when(job.made) },
     { title: "What", of: (job) => job.describe },

@@ -22,11 +22,11 @@ export function conditionText({ column, is, values }) {
 
 /** The whole statement. `what` is "count", or "sum" or "avg" of a column. */
 export function statement({ table, what, of, conditions, groups }) {
-  const told = what === "count" || !of ? "COUNT(*)" : `${what.toUpperCase()}(${named(of)})`;
+  const aggregate = what === "count" || !of ? "COUNT(*)" : `${what.toUpperCase()}(${named(of)})`;
   const columns = groups.map(named);
   const where = conditions.map(conditionText).filter(Boolean);
   return [
-    `SELECT ${[...columns, told].join(", ")}`,
+    `SELECT ${[...columns, aggregate].join(", ")}`,
     `FROM ${named(table)}`,
     where.length ? `WHERE ${where.join(" AND ")}` : null,
     columns.length ? `GROUP BY ${columns.join(", ")}` : null,

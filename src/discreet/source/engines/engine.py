@@ -209,7 +209,7 @@ class Engine(Source):
             # What an engine says may quote a row.
             raise SourceFailed(
                 f"the engine failed to count rows ({type(error).__name__}); nothing was released. "
-                "See that the table is still there and that it has the columns of the schema, and ask again."
+                "Ask again in a moment; the owner checks that the table is there and has the columns of its schema."
             ) from None
 
     def coded_rows(self) -> list[Ints32]:

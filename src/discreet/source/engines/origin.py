@@ -185,8 +185,8 @@ def _transaction(connection: Any) -> Iterator[None]:
 def source_unavailable(error: Exception) -> SourceUnavailable:
     """Say that the rows cannot be read now. What an engine says may quote a row, so it is not repeated."""
     return SourceUnavailable(
-        f"the rows cannot be read now ({type(error).__name__}); nothing was charged. See that the file or the server "
-        "is there and may be read, and ask again."
+        f"the rows cannot be read now ({type(error).__name__}); nothing was charged. Ask again in a moment; the "
+        "owner checks that the file or the server is there and may be read."
     )
 
 
