@@ -96,6 +96,8 @@ def postgres_table(table: pa.Table) -> str:
         with cursor.copy(f"copy {name} from stdin") as copy:
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 copy.write_row(row)
+        # Or the edit is counted seconds later, and a table that is being opened then is looked through again.
+        cursor.execute("select pg_stat_force_next_flush()")
     return name
 
 
