@@ -251,7 +251,7 @@ def test_without_noise_the_error_is_zero():
         ([1.0], [-1.0], None, "scales has -1.0"),
         ([1.0], [0.0], None, "scales has 0.0"),
         ([1.0], [float("nan")], None, "scales has nan"),
-        ([1.0, 1.0], [1.0], None, "they must be as many"),
+        ([1.0, 1.0], [1.0], None, "the three must have one length"),
         ([1.0], [1.0], [-1], "counts has -1"),
         ([1.0], [1.0], [1.5], "whole numbers"),
     ],

@@ -1,7 +1,7 @@
 """Tails of weighted sums of discrete Laplace noises, by integrating their transform along a vertical line.
 
-The trapezoidal rule on that line gives the tail *plus* positive terms, and what is left out is added: what is computed
-is a bound. Proofs: tail.md.
+The trapezoidal rule on that line gives the tail *plus* positive terms, and a bound on the omitted nodes is
+added, so the result is an upper bound. Proofs: tail.md.
 """
 
 from math import ceil, inf, log, log10, pi, sinh, sqrt
@@ -11,14 +11,15 @@ import numpy as np
 
 from discreet.types import Complexes, Floats
 
-# What the next period, and all nodes that are left out, may add, relative to the result: on the integers, where the
-# answer is exact, and elsewhere.
+# What the next period, and all omitted nodes, may add, relative to the result: on the integers, where the result is
+# exact, and elsewhere.
 EXACT, NEAR_ENOUGH = 1e-9, 1e-5
 # Errors of rounding: of an exponent, of a sum relative to its largest term, and of a phase relative to itself.
 _ROUNDING = 1e-11, 1e-14, 4e-16
-# A sum that lives on no lattice is smoothed over ± this part of its half-width, with a window of this shape.
+# A sum whose weights are not multiples of one number is smoothed over ± this part of its half-width, with a window of
+# this shape.
 _SMOOTHING, _SHAPE = 0.0045, 14.0
-# The most factors computed at every node, and the most ranges of nodes looked at.
+# The most factors computed at every node, and the most ranges of nodes examined.
 _FEW, _MOST = 16_384, 1_024
 # How many of the widest terms choose the line; and the blocks of terms between which small nodes are dropped.
 LEADING, _BLOCKS = 16, (0, 4, 32, 64, 128, 256, 512, 1024, 2048)
@@ -48,11 +49,11 @@ class LaplaceTerms(NamedTuple):
 
 
 class ContourLine(NamedTuple):
-    """Where to integrate: along s + iu, in steps of 2π/period, for the tail at about `near`."""
+    """Where to integrate: along s + iu, in steps of 2π/period, for the tail at about `place`."""
 
     shift: float
     period: float
-    near: float
+    place: float
 
 
 class Inversion(NamedTuple):
@@ -73,9 +74,9 @@ class Inversion(NamedTuple):
         return self.exponent - self.shift * y + (log(total) if total > 0 else inf)
 
 
-def reach_of(terms: LaplaceTerms, near: float) -> float:
-    """How far the smoothing may move a sum: twice this is the price in half-width."""
-    return max(_SMOOTHING * near, sqrt(terms.variance()) / 250, 1e-6 * float(terms.coefficients.max()))
+def reach_of(terms: LaplaceTerms, place: float) -> float:
+    """The largest distance by which smoothing may move a sum; it widens the half-width by twice as much."""
+    return max(_SMOOTHING * place, sqrt(terms.variance()) / 250, 1e-6 * float(terms.coefficients.max()))
 
 
 def tilted(terms: LaplaceTerms, shift: Any) -> tuple[Floats, Floats, Floats]:
@@ -91,9 +92,9 @@ def tilted(terms: LaplaceTerms, shift: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def line_for(terms: LaplaceTerms, alias: float, *, target: float = inf, y: float = 0.0) -> ContourLine:
-    """A line near the saddlepoint for the place where the tail is about e^target, or, without a target, for y.
+    """A line close to the saddlepoint for the place where the tail is about e^target, or, without a target, for y.
 
-    By Chernoff's bound, the tails one period away add at most `alias`. Here a few of the terms stand for most.
+    By Chernoff's bound, the tails one period away add at most `alias`. It is chosen by a few of the terms.
     """
     variance, some = max(terms.variance(), 1e-300), terms.part(0, 2 * LEADING)
     counts, sample = some.counts.copy(), terms.part(LEADING, 2 * LEADING).variance()

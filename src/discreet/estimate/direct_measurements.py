@@ -1,10 +1,10 @@
 """Numbers that were measured directly, joined to the lattice: one underlying estimate for everything.
 
-A direct measurement of a query w on the columns T says something about all residuals of w. What it says is put into
+A direct measurement of a query w on the columns T carries information about all residuals of w. It is assigned to
 those residuals of all of T that were never measured: their estimate moves along w until the answer to w is what was
-released. So every answer is still the value of one estimate, nothing that was known becomes less so, and the error of
-an answer is one sum of independent noises, whose variance is computed exactly (lattice.md §4). Once the lattice has
-measured these residuals, the direct measurement is dropped; its own answer stays.
+released. So every answer is still the value of one estimate, no variance grows, and the error of an answer is one sum
+of independent noises, whose variance is computed exactly (lattice.md §4). Once the lattice has measured these
+residuals, the direct measurement is dropped; its own answer stays.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -24,13 +24,13 @@ from discreet.types import Columns, Numbers
 
 # The most direct measurements of one set of columns that are joined to the lattice; others only answer themselves.
 MOST_DIRECTS = 16
-# The precision of what was never measured, relative to the faintest direct: 0, but for rounding.
+# The precision of a residual that was never measured, relative to the least precise direct: in place of 0.
 UNMEASURED = 1e-9
 # What rounding leaves of the unknown variance, relative to itself, when directs have explained all of it.
 EXPLAINED = 3e-13
-# A direct that says less than this share of what the best one does is not joined: it would only cost digits.
+# A direct with less than this share of the best one's precision is not joined: it would only cost digits.
 NEGLIGIBLE = 1e-10
-# A variance is a difference of larger numbers. This part of them is added to it, for what rounding may have taken.
+# A variance is a difference of larger numbers. This part of them is added to it, as a bound on the rounding error.
 VARIANCE_ROUNDING = 2.0**-42
 # The most sets of columns with directs, and the most directs, that one answer uses.
 MOST_GROUPS, MOST_JOINED = 64, 512
@@ -41,7 +41,7 @@ _CACHE = partial(LruCache[Any, Any], MOST_LATTICE_NUMBERS)
 class Direct:
     """One number that was measured: its question, what was released, and the variance of the noise.
 
-    `strength` is the precision with which it tells what was unknown when it was joined.
+    `strength` is its precision about the residuals that were unknown when it was joined.
     """
 
     question: Hashable
@@ -61,7 +61,7 @@ class DirectGroup:
     _pile: "Pile | None" = None
 
     def add(self, direct: Direct, *, version: int) -> None:
-        """Join one more; versions never come back."""
+        """Join one more; no version number is used twice."""
         self.directs.append(direct)
         self.version = version
         self._pile = None
@@ -89,7 +89,7 @@ def keep(
 def make_room(groups: dict[Columns, DirectGroup], strength: float, *, version: int) -> bool:
     """Whether a direct of this strength is joined; those that are negligible beside it are dropped.
 
-    Doubles have too few digits to join numbers of very different precision, and the faint ones would add nothing.
+    Doubles have too few digits to join numbers of very different precision, and the least precise would add nothing.
     """
     every = [direct.strength for group in groups.values() for direct in group.directs]
     if strength < NEGLIGIBLE * max(every, default=0.0):
@@ -148,7 +148,7 @@ def pile_of(family: Family) -> Pile:
 
 
 def products_of_pieces(left: Pile, right: Pile) -> Numbers:
-    """The inner products of each piece of two piles, for the columns that both have: (piece, query, query).
+    """The inner products of each residual of two piles, for the columns that both have: (residual, query, query).
 
     The right pile has no groups; the left may have them, and then has one query for each of their cells.
     """
@@ -178,9 +178,9 @@ def products_of_pieces(left: Pile, right: Pile) -> Numbers:
 class Solution:
     """How the directs of some groups move the estimate: the moves are `gain` times (released − lattice).
 
-    `piles`, `members` and `tops` are those of the groups; `spread` is the covariance of (released − lattice), of which
-    `unknown` is what comes from pieces never measured. `moves` is by how much each direct moves its block, in units of
-    its own pieces there.
+    `piles`, `members` and `tops` are those of the groups; `spread` is the covariance of (released − lattice), and
+    `unknown` the part of it that comes from residuals never measured. `moves` is by how much each direct moves its
+    block, in units of its own residuals there.
     """
 
     piles: tuple[Pile, ...]
@@ -192,9 +192,9 @@ class Solution:
     moves: Numbers
 
 
-# 1/precision of each piece of some columns: what is known of them, and what is not.
+# 1/precision of each residual of some columns: those that were measured, and those that were not.
 Inverses = Callable[[Columns], tuple[Numbers, Numbers]]
-# The inner products of each piece of the directs of two groups.
+# The inner products of each residual of the directs of two groups.
 PieceProducts = Callable[[DirectGroup, DirectGroup], Numbers]
 
 
@@ -233,7 +233,8 @@ def _covariances(
             unknown[here, there] = np.tensordot(missing, pieces, 1)
             known[there, here], unknown[there, here] = known[here, there].T, unknown[here, there].T
             if shared == right.columns:
-                # What an earlier group adds to this one's queries: by the pieces of all its columns not yet measured.
+                # What an earlier group adds to this one's queries: by the residuals of all its columns not yet
+                # measured.
                 tops[here, there] = pieces[unmeasured(right.pile, missing)].sum(axis=0)
     return known, unknown, tops
 
@@ -244,8 +245,8 @@ def _gain(covariance: Numbers, variances: Numbers, top: Numbers, before: Numbers
     everything = covariance + np.diag(variances)
     spread = covariance[own, own] - moved - moved.T + before @ everything @ before.T
     noise = np.diag(variances[own])
-    # What is unknown may be so large that the noise is lost in it; then an inverse is only as good as it can be, and
-    # the variance is computed for the gain as it is.
+    # The unknown variance may be so large that the noise is lost in rounding, and the inverse inexact. The answer is
+    # valid all the same: its variance is computed for the gain that is used.
     trust = np.eye(len(spread)) - noise @ np.linalg.pinv(spread + noise, rcond=1e-15, hermitian=True)
     innovation = -before
     innovation[:, own] += np.eye(len(spread))
@@ -253,7 +254,7 @@ def _gain(covariance: Numbers, variances: Numbers, top: Numbers, before: Numbers
 
 
 def values_of(pile: Pile, vectors: Sequence[Numbers], values: Numbers) -> Numbers:
-    """What an estimate says to each query of a pile: for each column the rows of its vectors, one for each product."""
+    """The estimated answer to each query of a pile: for each column the rows of its vectors, one for each product."""
     said = np.empty(pile.mix.shape[1])
     for product in range(len(said)):
         left = values
@@ -278,7 +279,7 @@ def _top_of(shape: tuple[int, ...]) -> list[int]:
 class Directs:
     """The direct measurements that are joined to a lattice, in groups by their columns.
 
-    `unknown` is the precision that stands for no knowledge: far below that of every direct.
+    `unknown` is the precision of residuals that were never measured, in place of 0: far below that of every direct.
     """
 
     lattice: Lattice
@@ -314,8 +315,8 @@ class Directs:
     def groups_for(self, family: Family) -> tuple[Columns, ...]:
         """The groups of directs from which the answers of a family are learnt.
 
-        What is known is public, so we may leave some out, and do where it would be too much work: those on the fewest
-        columns first, which say least. If there are too many cells, all.
+        If that is too much work, groups are left out, those on the fewest columns first, because they say least; if
+        there are too many cells, all. That is allowed because released values are public.
         """
         groups = among(self.groups, family.columns)
         kept: list[Columns] = []
@@ -332,7 +333,7 @@ class Directs:
         return tuple(reversed(kept))
 
     def applied(self, family: Family, groups: tuple[Columns, ...]) -> tuple[Numbers, Numbers]:
-        """By how much directs move each value, and the variance then: that of the lattice less what they explain."""
+        """By how much directs move each value, and the new variance: that of the lattice less what they explain."""
         solution = self._solution(groups)
         pile = pile_of(family)
         count = len(solution.gain)
@@ -350,7 +351,7 @@ class Directs:
         )
         certain = before - 2 * (moves * known).sum(axis=1) + ((moves @ solution.spread) * moves).sum(axis=1)
         doubt = missing - 2 * (moves * unknown).sum(axis=1) + ((moves @ solution.unknown) * moves).sum(axis=1)
-        # A difference of large numbers: what rounding may have taken from it is added, so a bar is only ever wider.
+        # A difference of large numbers: a bound on its rounding error is added, so an interval is only ever wider.
         terms = np.sqrt(before) + np.abs(moves) @ np.sqrt(np.diag(solution.spread))
         certain = np.maximum(certain, 0.0) + VARIANCE_ROUNDING * terms**2
         variances = np.where(doubt > 1e-3 * certain + EXPLAINED * missing, inf, certain)
@@ -380,7 +381,7 @@ class Directs:
         return np.array([direct.value for direct in group.directs]) - said
 
     def _pieces(self, left: DirectGroup, right: DirectGroup) -> Numbers:
-        """The inner products of two groups do not depend on what is known, so they are kept."""
+        """The inner products of two groups, cached: they depend on the queries alone."""
         key = left.columns, right.columns
         stamp = left.version, right.version
         found = self._products.get(key)

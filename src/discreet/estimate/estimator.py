@@ -84,8 +84,8 @@ class DirectAnswer:
 def normal_quantile(confidence: float, joint: int = 1) -> float:
     """The z with Pr[|N(0, 1)| ≤ z]^joint = confidence.
 
-    For any jointly Gaussian errors, each within z of its standard deviations, all hold together at least so often:
-    independent ones are the worst [Šidák 1967].
+    Jointly Gaussian errors are all within z of their standard deviations with at least this probability: independent
+    errors are the worst case [Šidák 1967].
 
     >>> round(normal_quantile(0.95), 3), round(normal_quantile(0.95, joint=100), 3)
     (1.96, 3.474)
@@ -206,7 +206,7 @@ class Estimator(ABC):
     # Estimates.
 
     def family(self, question: Question) -> Family | None:
-        """The question as the lattice sees it, or None if it has too many products, pieces or cells for that."""
+        """The question as a family of products, or None if it has too many products, residuals or cells."""
         if self.lattice.view(question.scope) is None:
             return None
         found = self._families.get(question)
@@ -278,18 +278,18 @@ class Estimator(ABC):
 
     def with_direct(self, question: Question) -> tuple[QueryEstimate, Numbers]:
         """The estimate together with a direct answer that it has not learnt from, and the weight the estimate keeps."""
-        found, told = self.estimate(question), self.direct_answers.get(question)
-        if told is None or self.directs.has(question, question.scope):
+        found, direct = self.estimate(question), self.direct_answers.get(question)
+        if direct is None or self.directs.has(question, question.scope):
             return found, np.ones(found.values.shape)
         with np.errstate(invalid="ignore"):
-            kept = np.where(np.isinf(found.variances), 0.0, told.variance / (found.variances + told.variance))
-        return combined(found, told), kept
+            kept = np.where(np.isinf(found.variances), 0.0, direct.variance / (found.variances + direct.variance))
+        return combined(found, direct), kept
 
     # What differs between the two kinds.
 
     @abstractmethod
     def intervals(self, question: Question, confidence: float, joint: int = 1, *, among: int = 1) -> Intervals:
-        """The answer to one question, as good as it is known: infinite errors where it is not.
+        """The estimate of one question with its error, which is infinite where nothing is known.
 
         `among` is the number of questions that share the work which may be done.
         """
@@ -339,19 +339,21 @@ class Estimator(ABC):
         """The number of rows, measured for at most these units; None if its variance would not be below this one."""
 
 
-def combined(found: QueryEstimate, told: DirectAnswer) -> QueryEstimate:
+def combined(found: QueryEstimate, direct: DirectAnswer) -> QueryEstimate:
     """An estimate and a direct answer whose noises are independent."""
     with np.errstate(invalid="ignore"):
-        weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + told.variance))
-    return QueryEstimate(found.values + weights * (told.values - found.values), weights * told.variance)
+        weights = np.where(np.isinf(found.variances), 1.0, found.variances / (found.variances + direct.variance))
+    return QueryEstimate(found.values + weights * (direct.values - found.values), weights * direct.variance)
 
 
-def better(bars: Intervals, told: DirectAnswer | None, confidence: float, joint: int) -> Intervals:
-    """These, or the direct answer by the exact law of its noise, if that is better by itself."""
-    if told is None:
+def better(bars: Intervals, direct: DirectAnswer | None, confidence: float, joint: int) -> Intervals:
+    """These intervals, or that of the direct answer by the exact law of its noise if it is narrower."""
+    if direct is None:
         return bars
-    error = told.error(confidence, joint=joint)
-    # A sum of a whole noise and hardly anything else is better described by the law of the whole noise.
+    error = direct.error(confidence, joint=joint)
+    # If an error is one integer noise and little else, the exact law of that noise describes it better.
     return (
-        bars if float(bars.errors.max()) < 0.95 * error else Intervals(told.values, np.full(told.values.shape, error))
+        bars
+        if float(bars.errors.max()) < 0.95 * error
+        else Intervals(direct.values, np.full(direct.values.shape, error))
     )

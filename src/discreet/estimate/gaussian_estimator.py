@@ -40,23 +40,23 @@ class GaussianLattice(Estimator):
         family = None if weighs_nothing(question) else self.family(question)
         if family is None:
             return float(self.intervals(question, confidence).errors.max())
-        told = self.direct_answers.get(question)
-        first = None if told is None else replace(told, values=told.values[:1])
+        direct = self.direct_answers.get(question)
+        first = None if direct is None else replace(direct, values=direct.values[:1])
         found = QueryEstimate(np.zeros(1), np.array([self.largest_variance(family)]))
         return float(self._intervals(question, found, first, confidence, 1).errors[0])
 
     def _intervals(
-        self, question: Question, found: QueryEstimate, told: DirectAnswer | None, confidence: float, joint: int
+        self, question: Question, found: QueryEstimate, direct: DirectAnswer | None, confidence: float, joint: int
     ) -> Intervals:
         z = normal_quantile(confidence, joint)
-        if told is None:
+        if direct is None:
             return Intervals(found.values, _half_widths(question, found.variances, z))
         if self.directs.has(question, question.scope):
-            if float(found.variances.max()) < 0.9 * told.variance:
+            if float(found.variances.max()) < 0.9 * direct.variance:
                 return Intervals(found.values, _half_widths(question, found.variances, z))
-            return better(Intervals(found.values, np.full(found.values.shape, inf)), told, confidence, joint)
-        both = combined(found, told)
-        return better(Intervals(both.values, _half_widths(question, both.variances, z)), told, confidence, joint)
+            return better(Intervals(found.values, np.full(found.values.shape, inf)), direct, confidence, joint)
+        both = combined(found, direct)
+        return better(Intervals(both.values, _half_widths(question, both.variances, z)), direct, confidence, joint)
 
     def units_for(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         """The largest squared mu that (epsilon, delta) allows."""
@@ -83,7 +83,7 @@ class GaussianLattice(Estimator):
         return float(units)
 
     def selection_for(self, units: Fraction) -> Fraction:
-        """A selection of bounded range that costs so much squared mu."""
+        """A selection of bounded range that costs this squared mu."""
         return selection_for(float(units))
 
     def query_step(self, question: Question, units: Fraction) -> GaussianQuery:
@@ -111,7 +111,7 @@ def _half_widths(question: Question, variances: Numbers, z: float) -> Numbers:
 
 
 def selection_for(units: float) -> Fraction:
-    """The epsilon of a selection that costs so much squared mu: μ = 2Φ⁻¹(e^(ε/2)/(1 + e^(ε/2))), solved for ε.
+    """The epsilon of a selection that costs this squared mu: μ = 2Φ⁻¹(e^(ε/2)/(1 + e^(ε/2))), solved for ε.
 
     >>> from discreet.accounting.gaussian_dp import squared_mu_of_bounded_range
     >>> 0.9999 < squared_mu_of_bounded_range(selection_for(0.25)) / 0.25 <= 1

@@ -29,7 +29,7 @@ from discreet.source.query_sensitivity import sensitivity_of
 from discreet.types import Columns, Numbers
 
 # Up to this number of cells of a GROUP BY, intervals are computed one by one from everything that is known. Beyond, the
-# answer comes from the one best marginal, in which all cells look alike.
+# answer comes from the one best marginal, in which all cells have noise of one law.
 MOST_SEPARATE_CELLS = 64
 
 
@@ -114,7 +114,7 @@ def laplace_noise(moves: Fraction, units: Fraction) -> Fraction:
 def laplace_intervals(
     question: Question, known: Estimator, found: QueryEstimate, confidence: float, joint: int, among: int
 ) -> tuple[Numbers, Numbers]:
-    """Values and half-widths. Together they hold by adding up the probabilities that each fails."""
+    """Values and half-widths. They hold together by the union bound."""
     values, variances = found.values, found.variances
     chance = 1 - (1 - confidence) / joint
     if not known.marginals or not np.isfinite(variances).all():
@@ -132,7 +132,7 @@ def laplace_intervals(
         kinds = dict.fromkeys(places)
         bars = {place: _one_bar(_cell(question, known, place), known, chance, len(kinds) * among) for place in kinds}
         errors = np.array([bars[place] for place in places])
-        # A cell may be too large a question although all of them together are not.
+        # One cell may be too large as a question although the GROUP BY is not.
         return (values, errors) if errors.max() < inf else _from_best(question, known, chance)
     return _from_best(question, known, chance)
 
@@ -140,7 +140,7 @@ def laplace_intervals(
 def _alike(question: Question, known: Estimator) -> tuple[list[int], int]:
     """For each of few cells of a GROUP BY the first whose error has the same law; and how many cells there are.
 
-    Whole marginals tell all parts of a column equally well, so exchanging two cells without weights changes no law.
+    Whole marginals measure all parts of a column equally well, so exchanging two cells without weights changes no law.
     """
     if isinstance(question, Linear):
         return [0], 1
@@ -230,7 +230,7 @@ class _Kinds(NamedTuple):
     which: NDArray[np.intp] | None
 
 
-# Telling rows apart takes longer than all else, and one request needs it several times. In numbers: 8 MB.
+# Finding the different rows takes longest, and one request needs it several times. In numbers of eight bytes: 8 MB.
 _ROWS: LruCache[tuple[Question, tuple[int, ...]], _Kinds] = LruCache(2**20)
 
 

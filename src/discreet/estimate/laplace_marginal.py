@@ -1,6 +1,6 @@
 """Whole marginals with discrete Laplace noise: what is measured under pure DP (delta = 0).
 
-A marginal of the columns S with independent noise of variance v in every cell gives each piece V of S the precision
+A marginal of the columns S with independent noise of variance v in every cell gives each residual V of S the precision
 1/(v · cells of the other columns). So it joins the same lattice, and there is one estimate for everything. Only the
 tails differ: the error of an answer is a weighted sum of Laplace noises with known weights.
 """
@@ -40,7 +40,7 @@ class MeasuredMarginal:
     noises: int = 1
 
     def within(self, names: Set[str]) -> "MeasuredMarginal":
-        """What it says of some columns alone: the cells of the others added up, and their noises with them."""
+        """The marginal of some of its columns: the cells of the others added up, and their noises with them."""
         others = tuple(axis for axis, name in enumerate(self.columns) if name not in names)
         kept = [axis for axis in range(len(self.columns)) if axis not in others]
         values = None if self.values is None else self.values.reshape(self.shape).sum(axis=others).ravel()
@@ -49,7 +49,7 @@ class MeasuredMarginal:
         return MeasuredMarginal(tuple(self.columns[axis] for axis in kept), self.scale, values, shape, noises)
 
     def pieces(self, domain: Domain) -> Iterator[tuple[Residual, float, NDArray[np.int64] | None]]:
-        """Every piece of the marginal: the residual, the variance of its noise, and its numbers.
+        """Every residual of the marginal: the residual, the variance of its noise, and its numbers.
 
         A residual is measured on sums of as many noises as there are cells in the other columns.
         """
@@ -68,7 +68,7 @@ class MeasuredMarginal:
             yield residual, spread, measured[piece_slices(self.columns, axes, residual)].ravel().astype(np.int64)
 
     def precision(self, chosen: Sequence[str]) -> float:
-        """What it adds to the precision of each piece of some of its columns."""
+        """What it adds to the precision of each residual of some of its columns."""
         others = prod(size for name, size in zip(self.columns, self.shape, strict=True) if name not in chosen)
         return 1 / (laplace_variance(self.scale) * self.noises * others)
 
@@ -104,7 +104,7 @@ def noises(family: Family, known: "Estimator") -> tuple[Numbers, Numbers, NDArra
             size for name, size in zip(whole.columns, whole.shape, strict=True) if name not in family.columns
         )
         table = tables[shared] / (laplace_variance(whole.scale) * others)
-        # Rounding in the last places must not make a thousand weights of one.
+        # Weights that differ by rounding alone count as one.
         largest = float(np.abs(table).max(initial=0.0))
         kept, often = np.unique(
             np.abs(np.round(table, 12 - int(np.ceil(np.log10(largest or 1.0))))), return_counts=True
@@ -116,15 +116,15 @@ def noises(family: Family, known: "Estimator") -> tuple[Numbers, Numbers, NDArra
 
 
 def _weights(family: Family, shared: tuple[str, ...], known: "Estimator") -> Numbers:
-    """What the noise of each cell of a marginal weighs in the estimate of a question, were its precision in them 1.
+    """The weight of the noise of each cell of a marginal in the estimate of a question, for a precision of 1.
 
-    It is the sum over the pieces of the question, each times the share of the marginal in what is known of the piece: a
-    table over the columns that both have, the same for all cells of the others. So it is the same for all marginals
-    that share these columns with the question, but for their precision.
+    It is the sum over the residuals of the question, each times the share of the marginal in its precision: a table
+    over the columns that both have, the same for all cells of the others. So it is the same for all marginals that
+    share these columns with the question, but for their precision.
     """
     view = known.lattice.view(shared)
     assert view is not None, "fewer columns than a question that has a view"
-    # What the marginal adds to the precision of each piece, by the cells of the columns that are constant there.
+    # What the marginal adds to the precision of each residual, by the cells of the columns that are constant there.
     others = np.ones(())
     for axis in axes_of(known.domain, shared):
         others = np.multiply.outer(others, np.array([float(axis.cells), *([1.0] * (axis.parts - 1))]))

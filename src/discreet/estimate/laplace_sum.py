@@ -3,7 +3,7 @@
 The moment generating function of a sum is a product of closed forms. Its tail is an integral of that product along a
 vertical line in the complex plane (`contour.py`); the trapezoidal rule on that line gives the tail *plus* positive
 terms, so the result is a bound. For a very large number of noises Chernoff's bound is used, which is quick and
-coarser. Proofs, and how near the bounds are: tail.md
+coarser. Proofs, and how tight the bounds are: tail.md
 """
 
 from fractions import Fraction
@@ -58,9 +58,9 @@ def chernoff_half_width(weights: Floats, scales: Floats, counts: NDArray[np.gene
 
 # The largest weight on the integers.
 _LARGEST_WEIGHT = 2.0**20
-# Noises that all together move with this part of the failure that is allowed, or less, may move as they like.
+# Noises that are not 0 with at most this part of the allowed failure probability, all together, are left out.
 _RARE = 1e-3
-# The most factors computed for a half-width, in a quarter of a second; what takes more has a coarser bound.
+# The most factors computed for a half-width, in a quarter of a second; sums that need more get a coarser bound.
 MOST_FACTORS = 2**22
 
 
@@ -99,23 +99,23 @@ def laplace_sum_half_width(
         return times(max(0, ceil(width * (1 + 1e-12)) - 1), unit)
     line = line_for(whole, EXACT, target=log(failure / 2)) if whole else None
     if whole and line and (found := on_integers(whole, line, most)):
-        return times(smallest(found, log(failure / 2), 1.0, line.near) - 1, unit)
+        return times(smallest(found, log(failure / 2), 1.0, line.place) - 1, unit)
     width = near_half_width(terms, failure, most)
     return times(int(width / unit * (1 + 1e-12)), unit) if whole else width
 
 
 def near_half_width(terms: LaplaceTerms, failure: float, most: int) -> float:
-    """A half-width of any sum, with `most` factors computed; what that does not suffice for has a coarser bound."""
+    """A half-width of any sum, with at most `most` factors computed; if these do not suffice, by a coarser bound."""
     width, done = smoothed_half_width(*without_rare(terms, failure, _RARE), most)
     if done:
         return width
-    # Large steps that hardly ever happen beside small ones that always do: no line passes near both.
+    # Rare large steps beside frequent small ones: no line is close to the saddlepoints of both.
     apart, _ = smoothed_half_width(*without_rare(terms, failure, 0.5), most)
     return min(width, apart, chernoff_half_width(*terms, failure=failure))
 
 
 def without_rare(terms: LaplaceTerms, failure: float, share: float) -> tuple[LaplaceTerms, float]:
-    """The terms but for those that hardly ever move, and the failure that is left when these may fail as they like."""
+    """The terms without those that are hardly ever not 0, and the failure probability left for the others."""
     moving = terms.moving()
     order = np.argsort(moving, kind="stable")
     rare = np.cumsum(moving[order]) <= share * failure
@@ -124,9 +124,9 @@ def without_rare(terms: LaplaceTerms, failure: float, share: float) -> tuple[Lap
 
 
 def smoothed_half_width(terms: LaplaceTerms, failure: float, most: int) -> tuple[float, bool]:
-    """The best half-width by smoothing with at most `most` factors, and whether it is as near as it should be."""
+    """The best half-width by smoothing with at most `most` factors, and whether it is as tight as it should be."""
     line = line_for(terms, NEAR_ENOUGH, target=log(failure / 2))
-    best, width, reach = inf, line.near, inf
+    best, width, reach = inf, line.place, inf
     while reach > 1.05 * (nearer := reach_of(terms, width)):  # the line expected a half-width that was too wide
         reach = nearer
         found = smoothed(terms, line, reach, most)
@@ -140,8 +140,8 @@ def smoothed_half_width(terms: LaplaceTerms, failure: float, most: int) -> tuple
 def tail(coefficients: Floats, scales: Floats, counts: NDArray[np.int64] | None = None, *, beyond: float) -> float:
     """An upper bound on Pr[|Σ c_i X_i| > beyond], the X_i independent with Pr[X_i = k] ∝ exp(−|k|/b_i).
 
-    Where `laplace_sum_half_width` is exact so is this, to six digits. Otherwise it lies between the value, and 1.01
-    times the value at a place that is nearer by 1 %, or by 1 % of a standard deviation.
+    Where `laplace_sum_half_width` is exact so is this, to six digits. Otherwise it lies between the probability and
+    1.01 times the probability at a `beyond` that is smaller by 1 %, or by 1 % of a standard deviation.
 
     >>> round(tail(np.array([1.0, 1.0]), np.array([10.0, 10.0]), beyond=50), 6)
     0.022559
@@ -175,7 +175,7 @@ def read_terms(coefficients: Any, scales: Any, counts: Any) -> LaplaceTerms:
     if not weights.size == widths.size == times.size:
         sizes = f"{weights.size} coefficients, {widths.size} scales and {times.size} counts"
         raise BadParameter(
-            f"there are {sizes}; they must be as many. Give one scale and one count to each coefficient."
+            f"there are {sizes}; the three must have one length. Give one scale and one count to each coefficient."
         )
     if np.any(times != np.rint(times)):
         raise BadParameter(f"counts has {times[times != np.rint(times)][0]}; it must hold whole numbers. Give ints.")
@@ -217,7 +217,7 @@ def merged(weights: Floats, widths: Floats, times: Floats) -> LaplaceTerms:
 
 
 def on_common_unit(terms: LaplaceTerms) -> tuple[float, LaplaceTerms | None]:
-    """The largest number of which all weights are exact multiples, and the terms as these multiples; or 1 and None."""
+    """The largest common divisor of all weights, and the terms divided by it; 1 and None if there is none."""
     unit, largest = float(terms.coefficients[0]), float(terms.coefficients.max())
     for rest in (terms.coefficients[:8], terms.coefficients):  # a few mostly show that there is none
         while rest.size:
@@ -235,9 +235,9 @@ def times(steps: int, unit: float) -> float:
     return product if Fraction(product) >= steps * Fraction(unit) else nextafter(product, inf)
 
 
-def smallest(found: Inversion, target: float, pitch: float, near: float) -> int:
+def smallest(found: Inversion, target: float, pitch: float, guess: float) -> int:
     """The smallest k ≥ 1 with the tail at k · pitch of at most e^target, by secants from both sides."""
-    low, over, high, under, at = 0, 0.0, 0, 0.0, max(1, round(near / pitch))
+    low, over, high, under, at = 0, 0.0, 0, 0.0, max(1, round(guess / pitch))
     for attempt in range(10_000):
         excess = found.log_tail(at * pitch) - target
         low, over, high, under = (at, excess, high, under) if excess > 0 else (low, over, at, excess)
@@ -249,4 +249,6 @@ def smallest(found: Inversion, target: float, pitch: float, near: float) -> int:
             slope = (over - under) / (high - low) if low and high else found.shift * pitch
             at = max(low + 1, at + ceil(min(excess / slope, 2.0**40)))
             at = min(at, high - 1) if high else at
-    raise BadParameter("the tail does not fall below 1 − confidence; the terms are too many. Ask with less confidence.")
+    raise BadParameter(
+        "the tail does not fall below 1 − confidence: there are too many terms. Ask with less confidence."
+    )

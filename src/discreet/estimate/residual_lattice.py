@@ -1,8 +1,8 @@
-"""The lattice of residuals: for every few columns, an estimate and a precision of each orthogonal piece.
+"""The lattice of residuals: for every set of columns that was measured, an estimate and a precision of each.
 
-Functions on the cells of some columns S are sums of orthogonal pieces, one for each choice of a part in each column
-(lattice.md). Precisions of measurements of one piece add up; a query is the sum of its pieces, and its variance the
-sum of theirs. All pieces that belong to one set of columns lie together in a `ResidualBlock`.
+A function on the cells of some columns S is a sum of orthogonal residuals, one for each choice of a part in each column
+(lattice.md). Precisions of measurements of one residual add up; a query is the sum of its residuals, and its variance
+the sum of theirs. All residuals that belong to one set of columns lie together in a `ResidualBlock`.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 from discreet.types import Columns, Numbers
 
-# What is gathered for questions to come: numbers of eight bytes, so 32 MB.
+# Cached for later questions: numbers of eight bytes, so 32 MB.
 MOST_LATTICE_NUMBERS = 2**22
-# Views of more pieces or numbers than this are not made: such questions are measured directly.
+# Views of more residuals or numbers than this are not made: such questions are measured directly.
 MOST_PIECES, MOST_LATTICE_CELLS = 2**13, 2**20
 # The subsets of up to this number of columns are cached: there are at most 64.
 FEW_COLUMNS = 6
@@ -65,7 +65,7 @@ class View:
 
 @dataclass(eq=False)
 class Lattice:
-    """Everything that was measured piece by piece. `domain` and `unit` say what a piece costs.
+    """The residuals that were measured. `domain` and `unit` decide what a residual costs.
 
     Only what was measured has a block: an estimate leaves nothing behind. `used` counts the questions on some columns
     that were paid for.
@@ -79,13 +79,13 @@ class Lattice:
     version: int = 0
 
     def block(self, columns: Columns) -> ResidualBlock:
-        """The block of some columns, as yet unknown if nothing was measured."""
+        """The block of some columns; an empty one, which is not kept, if nothing was measured."""
         found = self.blocks.get(columns)
         if found is None:
             axes = axes_of(self.domain, columns)
             every = precision_prices(axes, self.unit, droppable=self.domain.drops)
             price = np.asarray(every[(slice(1, None),) * len(axes)])
-            # What no person can move costs nothing; it is known once it is public.
+            # A residual that no person can move costs nothing; it is known once it is public.
             found = ResidualBlock(columns, axes, price, np.zeros(price.shape))
         return found
 
@@ -108,25 +108,25 @@ class Lattice:
         self.version += 1
 
     def _learn(self, block: ResidualBlock, parts: tuple[int, ...], values: NDArray[np.int64], weight: float) -> None:
-        """Move the estimate of one piece towards new values, by this weight."""
+        """Move the estimate of one residual towards new values, by this weight."""
         if block.values is None:
             block.values = np.zeros(tuple(axis.starts[-1] for axis in block.axes))
         places = tuple(slice(*axis.starts[part : part + 2]) for axis, part in zip(block.axes, parts, strict=True))
         new = values.astype(np.float64).reshape(block.values[places].shape)
         for place, axis in enumerate(block.axes):
             if not axis.levels:
-                # Contrasts add up to zero: what the noise says beyond that is about nothing.
+                # Contrasts add up to zero, so the mean of the noisy values carries no information.
                 new = new - new.mean(axis=place, keepdims=True)
         block.values[places] += weight * (new - block.values[places])
 
     def use(self, columns: Columns) -> None:
-        """Count a question on these columns that was paid for: it has used all their pieces, raised or not."""
+        """Count a question on these columns that was paid for: it has used all their residuals, measured or not."""
         self.used[columns] += 1
 
     def view(self, columns: Columns) -> View | None:
         """All residuals of some columns, or None if there are too many."""
         axes = axes_of(self.domain, columns)
-        # Before anything else: what follows takes as long as there are pieces.
+        # First of all, because the rest takes time in proportion to the residuals.
         if not is_viewed(axes):
             return None
         found = self.views.get(columns)
@@ -164,7 +164,7 @@ class Lattice:
         for scope, times in self.used.items():
             uses[tuple(int(name in scope) for name in columns)] += times
         for place in range(len(axes)):
-            # What was paid for a column and more was paid for those others too.
+            # A question on a column and others has paid for the others too.
             constant, varying = np.take(uses, 0, axis=place), np.take(uses, 1, axis=place)
             uses = np.stack([constant + varying, varying], axis=place)
         for place, axis in enumerate(axes):
@@ -214,7 +214,7 @@ class Lattice:
         return np.array(coefficient * float(value)), np.array(variance)
 
     def _measured(self, columns: Columns) -> list[tuple[ResidualBlock, tuple[Any, ...]]]:
-        """The blocks inside some columns of which something was measured, and where each lies in a view."""
+        """The measured blocks inside some columns, and where each lies in a view."""
         return [(self.blocks[chosen], inside(columns, chosen)) for chosen in among(self.blocks, columns)]
 
 
@@ -227,7 +227,7 @@ def variances_of(family: Family, view: View) -> Numbers:
 
 
 def largest_variance(family: Family, view: View) -> float:
-    """The largest of these. Of one product there is one number for each kind of cell: mostly all look alike."""
+    """The largest of these. For one product there is one number for each kind of cell; mostly there is one kind."""
     if family.products > 1:
         return float(variances_of(family, view).max())
     known, unknown = (_largest(family, weights) for weights in (view.inverse, view.unknown))
@@ -255,7 +255,7 @@ def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
     """Those of some sets of columns that lie inside others, smaller ones first.
 
     All subsets are looked up, or all sets are gone through, whichever are fewer: a question on forty columns has 2^40
-    subsets, of which next to none is known.
+    subsets, and almost none of them was measured.
 
     >>> among({("a", "b"): 1, ("b", "c"): 2, ("b",): 3}, ("a", "b", "d"))
     [('b',), ('a', 'b')]
@@ -269,20 +269,20 @@ def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
 
 
 def is_viewed(axes: Sequence[Axis]) -> bool:
-    """Whether a view of some columns is made: it has few enough pieces, cells and numbers."""
+    """Whether a view of some columns is made: it has few enough residuals, cells and numbers."""
     pieces, cells = prod(axis.parts for axis in axes), prod(axis.cells for axis in axes)
     return pieces <= MOST_PIECES and cells <= MOST_LATTICE_CELLS and numbers_in(axes) <= 2 * MOST_LATTICE_CELLS
 
 
 def numbers_in(axes: Sequence[Axis]) -> int:
-    """How many numbers measure all pieces of some columns together."""
+    """How many numbers measure all residuals of some columns together."""
     return prod(1 + axis.starts[-1] for axis in axes)
 
 
 def variance_of(sigma: float) -> float:
     """The variance of rounded Gaussian noise: rounding adds that of a uniform number.
 
-    For sigma ≥ 1, to which the planner keeps, this is right to eight digits.
+    The planner uses sigma ≥ 1 only, for which this is right to eight digits.
     """
     return sigma * sigma + 1 / 12
 
@@ -306,10 +306,10 @@ def inside(columns: Columns, chosen: Columns) -> tuple[Any, ...]:
 
 @memoize(512)
 def precision_prices(axes: tuple[Axis, ...], unit: Unit, *, droppable: bool) -> Numbers:
-    """What a unit of precision of each piece costs, in squared mu: sensitivity² over gain (`residual_sensitivity`).
+    """What a unit of precision of each residual costs, in squared mu: sensitivity² over gain (`residual_sensitivity`).
 
-    An axis for each column, with an entry for each part, the constants first: of them a piece has neither norm nor
-    gain. All factors are whole numbers, so that the price is rounded once.
+    An axis for each column, with an entry for each part, the constants first, which add neither norm
+    nor gain. All factors are whole numbers, so that the price is rounded once.
     """
     sizes = [range(1, axis.parts) for axis in axes]
     norms = _outer(np.multiply, [[1, *map(axis.squared_norm, parts)] for axis, parts in zip(axes, sizes, strict=True)])

@@ -21,10 +21,10 @@ from discreet.types import Numbers
 MOST_PRODUCTS = 512
 # The largest table that is made for a family, and the most multiplications for one of its numbers (`is_small`).
 MOST_TABLE, MOST_PRODUCT_WORK = 2**22, 2**29
-# Below this share of the products that are added up, what is left of a piece is rounding, not a question.
+# An energy below this share of the products that are added up is rounding error.
 TINY = 1e-15
-# Products of different signs that are larger than this together are added up exactly first: a weight of 1 that is left
-# of them is far above TINY then.
+# Products of different signs that are larger than this together are added up exactly first. Then a weight of 1 that
+# remains of them is far above TINY.
 MOST_CANCELLED = 2**20
 
 
@@ -65,8 +65,8 @@ class Family:
 def is_small(products: int, axes: Sequence[Axis], cells: Sequence[int]) -> bool:
     """Whether a sum of this number of products can be read: no table on the way may be too large.
 
-    Of one product nothing is listed but its weights. Of a sum, the weights of every product on every column, what each
-    two products have in common in each piece of a column, and the energies of every piece of every cell.
+    One product needs only its weights. A sum needs the weights of every product on every column, the inner products of
+    each two products in each part of a column, and the energies of every residual of every cell.
     """
     if products == 1:
         return True
@@ -153,7 +153,7 @@ def _separated(query: Linear, domain: Domain) -> tuple[Product, ...] | None:
     found: list[Product] = []
     products = query.products
     if _cancels(products):
-        # If large products nearly cancel, doubles would keep little but rounding: they are added up first, exactly.
+        # If large products nearly cancel, their sum in doubles would be mostly rounding error: they are added exactly.
         if prod(domain[name].size for name in query.scope) > MOST_COMBINED:
             return None
         table = query.table(domain)
@@ -167,7 +167,7 @@ def _separated(query: Linear, domain: Domain) -> tuple[Product, ...] | None:
 
 
 def _cancels(products: Sequence[Product]) -> bool:
-    """Whether products of different signs are so large that doubles may not see what is left of their sum."""
+    """Whether products of different signs are so large that their sum in doubles may be mostly rounding error."""
     if len(products) == 1 or sum(each.magnitude for each in products) <= MOST_CANCELLED:
         return False
     ranges = [each.range for each in products]
@@ -193,7 +193,7 @@ def _split(each: Product) -> Iterator[Product]:
 
 
 def energies_of(family: Family) -> Numbers:
-    """The squared length of each piece of each question: an axis for each column's cells, then for its parts."""
+    """The squared length of each residual of each question: an axis for each column's cells, then for its parts."""
     depth = len(family.columns)
     if family.products > 1:
         return _energies_of_sums(family)
@@ -208,7 +208,7 @@ def energies_of(family: Family) -> Numbers:
 def _energies_of_sums(family: Family) -> Numbers:
     """The same where products are added up: each two of them count.
 
-    The columns are taken in two halves: for each two products only the pieces of a half are ever listed.
+    The columns are taken in two halves: for each two products only the residuals of a half are listed.
     """
     middle = len(family.readings) // 2
     left, right = (_pairs(each, family.products) for each in (family.readings[:middle], family.readings[middle:]))
@@ -222,7 +222,7 @@ def _energies_of_sums(family: Family) -> Numbers:
 
 
 def _pairs(readings: Sequence[Transformed], products: int) -> Numbers:
-    """The inner products of each piece of some columns, for each two products: (cell, piece, two products)."""
+    """The inner products of each residual of some columns, for each two products: (cell, residual, two products)."""
     tensor: Numbers = np.ones((1, 1, products * products))
     for reading in readings:
         both = reading.gram(products).transpose(1, 0, 2, 3).reshape(-1, reading.axis.parts, products * products)

@@ -1,7 +1,7 @@
 """The transform of weights on one column: their mean, and their coefficient in each part of the column.
 
-The weights are rows that somebody has listed (`Listed`), or the cells of a GROUP BY, one after the other (`EachCell`).
-The second kind is never written down as rows: n cells would need n × n numbers, and everything follows from n.
+The weights are explicit rows (`Listed`), or the indicators of all cells of a GROUP BY (`EachCell`). The second kind is
+never written out as rows: n cells would need n × n numbers, and everything follows from n.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from discreet.types import Numbers
 SQUARED_ROUNDING = 1e-27
 # Up to this number of cells the measuring matrix is cached; beyond, it is applied level by level.
 _MOST_KEPT = 256
-# Readings of weights that questions come back to: numbers of eight bytes, so 32 MB.
+# Readings of weights that several questions use: numbers of eight bytes, so 32 MB.
 _KEPT: "LruCache[tuple[Axis, Factor], Listed]" = LruCache(2**22)
 # The most kinds of cells of a GROUP BY that are distinguished.
 _MOST_KINDS = 4096
@@ -31,9 +31,9 @@ class Listed:
     """One or more weights on a column of n cells, each as its mean f̄ and the parts of f − f̄.
 
     `vectors` has a row for each weight: f̄, then M(f − f̄)/gain for the measuring matrix M of each part, so that the
-    weighted sum of a marginal is the product of this row with (its total, its measurements). `units` is M(f − f̄)/√gain,
-    so that plain inner products are those of the parts. `energies` has the squared length of each part of each weight,
-    f̄² first. Of a sum of products there is a row for each product.
+    weighted sum of a marginal is the product of this row with (its total, its measurements). `units` is M(f −
+    f̄)/√gain, so that plain inner products are those of the parts. `energies` has the squared length of each part of
+    each weight, f̄² first. Of a sum of products there is a row for each product.
     """
 
     axis: Axis
@@ -51,7 +51,7 @@ class Listed:
         return self.vectors[:, 0].reshape(-1, products)
 
     def values(self, estimate: Numbers, product: int, products: int) -> Numbers:
-        """What an estimate says of one product: its first axis becomes the last, of cells."""
+        """The estimated value of one product: the first axis becomes the last, of cells."""
         return np.tensordot(estimate, self.vectors[product::products], axes=(0, 1))
 
     def weighed(self, weights: Numbers) -> Numbers:
@@ -83,8 +83,8 @@ class Listed:
 class EachCell:
     """The indicators of all cells of a column, each times the weight that every product has there.
 
-    `weights` has a row for each product and a column for each cell; None is one product that weighs 1 everywhere. What
-    is said of them is what `Listed` would say of the rows (cell, product), in time and room that grow like the cells.
+    `weights` has a row for each product and a column for each cell; None is one product that weighs 1 everywhere. All
+    results are those of `Listed` for the rows (cell, product), in time and memory proportional to the cells.
     """
 
     axis: Axis
@@ -92,10 +92,10 @@ class EachCell:
 
     @cached_property
     def _rows(self) -> tuple[Numbers, NDArray[np.intp]]:
-        """The energies of the indicators that differ, and which of them each cell has: few, for most look alike.
+        """The energies of the indicators that differ, and which of them each cell has; they are few.
 
-        All cells of a category do. On a Haar axis of n cells, f − f̄ is 1/n off on all declared cells, which a block
-        notices if it is neither full nor empty: one block a level, and its halves differ.
+        All cells of a category have the same. On a Haar axis of n cells, f − f̄ is 1/n off on all declared cells, which
+        changes the energy of a block that is neither full nor empty: one block a level, and its halves differ.
         """
         axis, n = self.axis, self.axis.cells
         kind = np.zeros(n, dtype=np.intp)
@@ -148,7 +148,7 @@ class EachCell:
         return np.full((self.axis.cells, products), 1 / self.axis.cells) * self._weights.T
 
     def values(self, estimate: Numbers, product: int, products: int) -> Numbers:
-        """What an estimate says of one product: its first axis becomes the last, of cells."""
+        """The estimated value of one product: the first axis becomes the last, of cells."""
         flat = np.moveaxis(estimate, 0, -1)
         starts = self.axis.starts
         found = flat[..., :1] / self.axis.cells + np.zeros(self.axis.cells)
@@ -210,13 +210,13 @@ def read(axis: Axis, weights: Numbers) -> Listed:
     energies[:, 0] = means[:, 0] ** 2
     if axis.parts > 1:
         energies[:, 1:] = np.add.reduceat(units * units, axis.starts[:-1], axis=1)
-        # What rounding leaves of a part that is not there must not look like a question.
+        # The rounding error of a part that is zero must not count as energy.
         energies[energies < SQUARED_ROUNDING * (weights * weights).sum(axis=1, keepdims=True)] = 0.0
     return Listed(axis, np.hstack([means, measured / gains]), units, energies)
 
 
 def read_factor(axis: Axis, factor: Factor) -> Listed:
-    """The reading of one weight; questions come back to the same ones."""
+    """The reading of one weight, cached: several questions use the same ones."""
     found = _KEPT.get((axis, factor))
     if found is None:
         found = read(axis, factor.weights.astype(np.float64)[None, :])

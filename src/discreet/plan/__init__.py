@@ -1,4 +1,4 @@
-"""Question → the cheapest valid way; reads nothing, spends nothing."""
+"""The cheapest valid way to answer questions; planning reads no row and spends nothing."""
 
 from discreet.plan.plan import Steps, plan_steps
 from discreet.plan.steps import Target

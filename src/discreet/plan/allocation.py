@@ -64,13 +64,13 @@ def fill_to_budget(
 ) -> Numbers:
     """The precisions max(p, min(t · share, most)) with the one t that spends the budget.
 
-    What costs nothing stays as it is.
+    A residual that costs nothing stays as it is.
 
     >>> fill_to_budget(np.ones(2), np.ones(2), np.array([0.0, 3.0]), 2.0).tolist()
     [2.0, 3.0]
     """
     bought = (shares > 0) & (price > 0) & (precision < np.inf)
-    # Infinite less infinite is no number; it is not bought.
+    # Infinity minus infinity is NaN; such a residual is not bought.
     with np.errstate(invalid="ignore"):
         level = water_level(shares, price, precision, budget, most=np.maximum(most - precision, 0.0))
         return np.where(bought, np.maximum(precision, np.minimum(level * shares, most)), precision)
@@ -116,9 +116,9 @@ def fill_to_targets(
     """The cheapest precisions at which every one of some questions meets its own target variance.
 
     Minimises Σ c (p' − p) subject to Σ a_q/p' ≤ target_q for each q. At the optimum p' = max(p, √(Σ_q λ_q a_q/c)) with
-    multipliers λ that vanish for questions with room to spare; they are found by scaling each with how far its question
-    is from its target, and the result is scaled up so that all targets hold. Energies are a table with a row for each
-    question, or `Sparse`: then time and memory are linear in those that are not 0.
+    multipliers λ that vanish for questions with room to spare; they are found by scaling each with the ratio of its
+    question's variance to the target, and the result is scaled up so that all targets hold. Energies are a table with a
+    row for each question, or `Sparse`: then time and memory are linear in those that are not 0.
     """
     aims = np.array(targets)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -143,14 +143,15 @@ def _searched(reached: _Reached, multipliers: Numbers, rounds: int) -> Numbers:
         worst = int(ratio.argmax())
         if ratio[worst] <= 1:
             return wanted
-        # All at once and a little, so that what was not raised is not raised now: a small top-up stays small.
+        # All multipliers are scaled by one small factor: residuals that were not raised stay so, and a small top-up
+        # small.
         multipliers = multipliers * max(float(ratio[worst] ** (1 / share[worst])), 1 + 1e-9)
     # Twice the precision is half the variance, whatever the multipliers are.
     return np.asarray(wanted * max(1.0, float(ratio.max())))
 
 
 def _dense(table: Numbers, price: Numbers, precision: Numbers, aims: Numbers) -> tuple[_Reached, Numbers]:
-    """What multipliers reach, and multipliers to begin with, by tables of all questions and residuals."""
+    """The function from multipliers to variances, and first multipliers, by tables of all questions and residuals."""
     scaled = np.where(price > 0, table / price, 0.0)
 
     def reached(multipliers: Numbers) -> tuple[Numbers, Numbers, Numbers]:

@@ -30,14 +30,14 @@ from discreet.types import Columns
 
 ModelKind = Literal["tree", "mixture"]
 
-# Units for a piece of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
+# Units for a residual of a pair or triple that has joined, for one selection, for one probe, and for every triple of a
 # mixture: first, and if that is promising once more.
 TOP_UP, SELECTION, PROBE, MIXED = 1.0, 1.0, 10.0, (1 / 24, 1 / 16)
 # The number of public questions in a probe, and the quantile of their errors that it measures.
 PROBES, SHARE = 10_000, 0.999
-# In parts of the wanted error: a model that is this good opens, one this bad is given up.
+# In parts of the wanted error: a model with at most this error is used, one with at least this error is given up.
 GOOD, GIVEN_UP = 0.7, 1.5
-# A mixture of what is known of pairs that is this bad will not be saved by triples.
+# A mixture fitted to pairs with at least this error is given up: triples would not make it good enough.
 MIXABLE = 4.0
 # A residual is measured again if its precision grows by at least this factor.
 LEAST_GAIN = 1.1
@@ -48,15 +48,15 @@ SELECTIONS, BETTER = (40, 16, 16), 1.3
 MENDED = 4
 # No more candidates than this are compared at once, and no more triples measured.
 MOST_MODEL_CANDIDATES = 20_000
-# A pair that is off moves more answers, and moves them more, than a triple that is off by as much.
+# An error in a pair moves more answers, and moves them more, than the same error in a triple.
 EMPHASIS = {2: 3, 3: 2}
-# If a tree leaves more of the pairs unexplained than this, its columns depend on something that none of them shows.
+# If a tree leaves a larger share of the pairs unexplained, the columns depend on a hidden variable.
 UNEXPLAINED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A model by what it takes to make it again: its kind, its columns and the scopes that it is fitted to."""
+    """What a model is rebuilt from: its kind, its columns and the scopes that it is fitted to."""
 
     kind: ModelKind
     columns: Columns
@@ -64,11 +64,11 @@ class Built:
 
 
 def model_of(built: Built, known: Estimator) -> Tree | Mixture:
-    """The model: a function of what is known, so that everyone who reads the same ledger has the same one."""
+    """The model: a function of released values, so that everyone who reads the same ledger has the same one."""
     if built.kind == "tree":
         return fitted(known, built.scopes, built.columns)
     total, _ = total_of(known.lattice)
-    # Few columns have no triples, and of those that there are none may have been looked at.
+    # Few columns have no triples, and perhaps none was measured.
     scopes = combinations(built.columns, min(3, len(built.columns)))
     return fit_mixture(known.domain, noisy_marginals(known.lattice, list(scopes)), total=max(total, 1.0))
 
@@ -77,14 +77,14 @@ def build(known: Estimator, target: Target, stream: Stream) -> Procedure[Built |
     """Build a model of the columns that were asked about, good enough for the target; None if no model is.
 
     Singles first, and all pairs roughly; pairs that are not explained join a tree and are measured well; pairs and
-    triples that it is most wrong about are selected and join it; a probe decides. Where a tree does not do, a mixture
-    is tried.
+    triples that it is most wrong about are selected and join it; a probe decides. If no tree is good enough, a
+    mixture is tried.
     """
     columns = tuple(sorted(stream.columns))
     unit = 1 / target.variance
-    yield from _look(known, [()], TOTAL_UNITS * unit, "the number of rows, for a model")
-    yield from _look(known, [(name,) for name in columns], SINGLE_UNITS * unit, "single columns, for a model")
-    yield from _look(known, list(combinations(columns, 2)), PAIR_UNITS * unit, "pairs of columns, for a model")
+    yield from _top_up(known, [()], TOTAL_UNITS * unit, "the number of rows, for a model")
+    yield from _top_up(known, [(name,) for name in columns], SINGLE_UNITS * unit, "single columns, for a model")
+    yield from _top_up(known, list(combinations(columns, 2)), PAIR_UNITS * unit, "pairs of columns, for a model")
     scopes, tree = join_pairs(known, columns)
     left = surprising(known, tree, [pair for pair in combinations(columns, 2) if pair not in scopes])
     if len(left) <= UNEXPLAINED * len(columns) * (len(columns) - 1) / 2:
@@ -100,15 +100,17 @@ def _grow(
     """A tree that is good enough, or None."""
     unit = 1 / target.variance
     for _ in range(2):
-        yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+        yield from _top_up(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
         scopes, tree = join_pairs(known, columns, scopes)
-    yield from _look(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
+    yield from _top_up(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
     tree = fitted(known, scopes, columns, tree)
     for cycle, times in enumerate(SELECTIONS):
         if cycle:
             better = BETTER**cycle * unit
-            yield from _look(known, [(name,) for name in columns], SINGLE_UNITS * better, "single columns, for a model")
-            yield from _look(known, scopes, TOP_UP * better, "pairs that a model does not explain")
+            yield from _top_up(
+                known, [(name,) for name in columns], SINGLE_UNITS * better, "single columns, for a model"
+            )
+            yield from _top_up(known, scopes, TOP_UP * better, "pairs that a model does not explain")
             tree = fitted(known, scopes, columns, tree)
         scopes, tree = yield from _select(known, tree, columns, scopes, unit, times)
         off = yield from _probe(tree, stream, columns, unit)
@@ -120,7 +122,7 @@ def _grow(
 
 
 def _mix(known: Estimator, target: Target, stream: Stream, columns: Columns) -> Procedure[Built | None]:
-    """A mixture of products that is good enough, or None. Pairs alone do not tell one mixture from another."""
+    """A mixture of products that is good enough, or None. Many mixtures agree on all pairs, so triples are measured."""
     unit = 1 / target.variance
     triples = list(combinations(columns, 3))
     pieces = sum(prod(axis.parts - 1 for axis in axes_of(known.domain, triple)) for triple in triples)
@@ -129,7 +131,7 @@ def _mix(known: Estimator, target: Target, stream: Stream, columns: Columns) -> 
     if off > MIXABLE * target.error or pieces > MOST_MODEL_CANDIDATES:
         return None
     for units in MIXED:
-        yield from _look(known, triples, units * unit, "triples of columns, for a mixture")
+        yield from _top_up(known, triples, units * unit, "triples of columns, for a mixture")
         off = yield from _probe(model_of(built, known), stream, columns, unit)
         if off <= GOOD * target.error:
             return built
@@ -138,7 +140,7 @@ def _mix(known: Estimator, target: Target, stream: Stream, columns: Columns) -> 
     return None
 
 
-def _look(known: Estimator, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
+def _top_up(known: Estimator, scopes: Sequence[Columns], units: float, why: str) -> Procedure[None]:
     """Raise every residual of all columns of each scope to the precision that `units` buy, where it is lower."""
     steps = [step for scope in scopes if (step := _raise(known, scope, units)) is not None]
     if steps:
@@ -156,7 +158,7 @@ def _raise(known: Estimator, scope: Columns, units: float) -> GaussianResiduals 
 
 
 def mend(known: Estimator, built: Built, tree: Tree, question: Linear, target: Target) -> Procedure[Built]:
-    """Let what a tree is most wrong about, among the columns of a question that it did not answer, join it."""
+    """Add to a tree the pairs or triples with its largest errors, among the columns of a question it failed on."""
     scopes, _ = yield from _select(
         known, tree, built.columns, list(built.scopes), 1 / target.variance, MENDED, among=question.scope
     )
@@ -173,7 +175,7 @@ def _select(
     *,
     among: Columns | None = None,
 ) -> Procedure[tuple[list[Columns], Tree]]:
-    """Let the pairs and triples about which the tree is most wrong join it, one by one, where they fit."""
+    """Add to the tree, one by one, the pairs and triples with its largest errors, where they fit."""
     names = [name for name in among or columns if known.domain[name].size == 2]
     candidates = [each for size in (2, 3) for each in combinations(names, size)][:MOST_MODEL_CANDIDATES]
     candidates = [each for each in candidates if each not in scopes]
@@ -186,14 +188,14 @@ def _select(
         epsilon = Fraction(2 * (SELECTION * unit) ** 0.5).limit_denominator(10**9)
         chosen = candidates[(yield Choose(questions, expected, epsilon, "where a model is most wrong"))]
         if chosen not in scopes and fits(scopes, chosen, sizes, MOST_CLIQUE_CELLS):
-            yield from _look(known, [chosen], TOP_UP * unit, "where a model is most wrong")
+            yield from _top_up(known, [chosen], TOP_UP * unit, "where a model is most wrong")
             scopes = [*scopes, chosen]
             tree = fitted(known, scopes, columns, tree)
     return scopes, tree
 
 
 def _probe(model: Tree | Mixture, stream: Stream, columns: Columns, unit: float) -> Procedure[int]:
-    """How far off the model is on public questions like those that were asked, but for a few of them."""
+    """A noisy quantile of the model's errors on public questions like those that were asked."""
     questions = probes(stream, columns, model, PROBES)
     expected = tuple(np.rint(model.answers(questions)).astype(np.int64).tolist())
     sigma = Fraction((PROBE * unit) ** -0.5).limit_denominator(10**6)

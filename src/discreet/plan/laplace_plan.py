@@ -90,7 +90,7 @@ def _candidates(scope: Columns, known: Estimator) -> list[Columns]:
 
 
 def can_learn(columns: Columns, known: Estimator) -> bool:
-    """Whether a marginal of these columns can be bought: it has few enough pieces and numbers."""
+    """Whether a marginal of these columns can be bought: it has few enough residuals and numbers."""
     axes = axes_of(known.domain, columns)
     return is_viewed(axes) and prod(axis.parts for axis in axes) <= MOST_LEARNT
 
@@ -108,7 +108,7 @@ def _whole(
     """The marginal that answers this question if that costs no more than `most`.
 
     Of more columns than the question has, it must answer half of its cells as well as this; and looking ahead, it
-    comes as near to that as `most` allows, because prices add up and a second marginal is a pity.
+    comes as close to that as `most` allows, because prices add up and a second marginal would be wasteful.
     """
     cells = prod(known.domain[name].size for name in columns)
     others = cells // prod(known.domain[name].size for name in question.scope)
@@ -126,7 +126,7 @@ def _whole(
 
 
 def _topped_up(scale: Fraction, columns: Columns, known: Estimator) -> Fraction:
-    """The scale with which, together with what was measured of the same columns, noise is as small as with this one."""
+    """The scale that, together with earlier marginals of the same columns, gives as little noise as this one."""
     if not scale:
         return scale
     have = sum(float(whole.scale) ** -2 / whole.noises for whole in known.marginals if whole.columns == columns)
@@ -162,7 +162,7 @@ def _worst_weights(question: Question, known: Estimator) -> tuple[Numbers, NDArr
 
 @memoize(4096)
 def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Target) -> Fraction:
-    """The largest scale, but for half a per cent, whose noises with these weights are within the error so often."""
+    """The largest scale, but for half a per cent, at which noises with these weights meet the target."""
     confidence = 1 - (1 - target.confidence) / target.joint
 
     def fits(scale: float) -> bool:
@@ -170,7 +170,7 @@ def scale_for(weights: tuple[float, ...], counts: tuple[int, ...], target: Targe
 
     # Half-widths grow about like the scale.
     scale = 1000.0 * target.error / _half_width(weights, counts, 1000.0, confidence)
-    # With less noise than can be drawn, a number is measured by itself: rounded, it then has none.
+    # Below the smallest scale that can be drawn, a number is measured by itself: rounded, it then has no noise.
     for _ in range(40 if scale >= float(SMALLEST_PARAMETER) * 2 else 0):
         if fits(scale):
             break
@@ -187,7 +187,7 @@ def _half_width(weights: Sequence[float], counts: Sequence[int], scale: float, c
 
 
 def _single_scale(target: Target) -> Fraction:
-    """The largest scale whose single draws are within the error so often."""
+    """The largest scale whose single draws meet the target."""
     confidence = 1 - (1 - target.confidence) / target.joint
     scale = _short(target.error / np.log(1 / (1 - confidence)) * 1.05 + 0.2)
     while laplace_half_width(scale, confidence) > target.error:

@@ -17,8 +17,9 @@ from discreet.query.residual import axes_of
 from discreet.schema.domain import Domain
 from discreet.types import Columns, Numbers
 
-# What a model pays for the number of rows, for each piece of one column, for each piece of two; for each column about
-# so much for the pairs that join; and for the rest, selections and probes. Measured on 40 columns (bench/wide.py).
+# What a model pays for the number of rows, for each residual of one column, for each residual of two; then for the
+# pairs that join, for each column about; and for the rest, selections and probes. Measured on 40 columns
+# (bench/wide.py).
 TOTAL_UNITS, SINGLE_UNITS, PAIR_UNITS = 16.0, 4.0, 1 / 10
 JOINED, REST = 2.0, 90.0
 # A model is built if the forecast says that it saves this factor times its price.
@@ -32,8 +33,8 @@ WIDE = 3
 def lattice_units(columns: int, width: float, questions: float) -> float:
     """About what the lattice pays for random questions, each on `width` of `columns` two-valued columns.
 
-    L(Q) = 4^−k (Σ_j √(C(k, j) N_j))², N_j = C(d, j) (1 − (1 − C(k, j)/C(d, j))^Q): the optimum when every piece that is
-    touched is measured once, as well as all questions need; online pays about a tenth more.
+    L(Q) = 4^−k (Σ_j √(C(k, j) N_j))², N_j = C(d, j) (1 − (1 − C(k, j)/C(d, j))^Q): the optimum when every residual that
+    is needed is measured once, as well as all questions need; online, the cost is about a tenth higher.
 
     where d is `columns`, k is `width` and Q is `questions`.
 
@@ -52,7 +53,7 @@ def lattice_units(columns: int, width: float, questions: float) -> float:
 
 
 def model_units(columns: Columns, domain: Domain) -> float:
-    """About what a model of some columns costs to build: every piece of one and of two of them, and what joins it.
+    """About what a model of some columns costs to build: every residual of one and of two of them, and what joins it.
 
     >>> from discreet.schema.column import Boolean
     >>> forty = Domain({f"b{i}": Boolean() for i in range(40)})
@@ -75,7 +76,7 @@ class Stream:
     since_new: int = 0
 
     def see(self, question: Linear) -> None:
-        """Count a question that was not known; only wide ones tell something."""
+        """Count a question that was not known; only wide ones are informative."""
         scope = question.scope
         if len(scope) < WIDE:
             return

@@ -16,10 +16,9 @@ from discreet.types import Columns, Numbers
 
 # The most cells of all tables of a model: an answer takes a fraction of a millisecond.
 MOST_CLIQUE_CELLS = 2**16
-# The most of them for pairs that were measured only roughly, so that there is room for what is found wrong later.
+# The most of them for pairs that were measured only roughly; the rest is for errors that are found later.
 GLANCED_CELLS = 2**14
-# A pair that chance would put so far off less often than this is not explained. It is cheaper to measure a pair that
-# needs none than to miss one.
+# A pair is not explained if its p-value is below this. Measuring a pair in vain is cheaper than missing one.
 UNLIKELY = 0.003
 # The number of pairs that join before the model is fitted again: those that join explain others.
 AT_ONCE = 8
@@ -80,7 +79,7 @@ def _distance(look: NoisyMarginal, marginal: Numbers, domain: Domain) -> float:
 
 
 def _freedom(look: NoisyMarginal, domain: Domain) -> int:
-    """In how many directions the noise of a look can be: contrasts of a category add up to zero."""
+    """The degrees of freedom of the noise of a measurement: contrasts of a category add up to zero."""
     free = 1
     for axis, part in zip(axes_of(domain, look.columns), look.parts or (), strict=True):
         free *= axis.rows(part) if axis.levels else axis.cells - 1
@@ -88,7 +87,7 @@ def _freedom(look: NoisyMarginal, domain: Domain) -> int:
 
 
 def _dependence(marginal: Numbers, excess: float, looks: Sequence[NoisyMarginal]) -> float:
-    """About how much two columns tell of each other beyond the model: as if the noise of the pair were taken off.
+    """About how dependent two columns are beyond the model, with the expected share of the noise subtracted.
 
     The squared distance in rows, over the spread of each column; so skewed columns that always go together count.
     """

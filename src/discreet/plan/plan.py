@@ -1,6 +1,6 @@
 """A plan: what would be measured for some questions and what it costs. It reads nothing and spends nothing.
 
-What a procedure asks of the rows: it yields a request, and its runner pays, reads and releases.
+Requests of a procedure: it yields one, and its runner pays, reads the rows and releases the result.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -75,7 +75,7 @@ class Steps:
 
 
 def _folded(events: Sequence[Event]) -> list[Event]:
-    """The same events, with long runs of one as a `Repeat`: a model looks at thousands of pieces alike."""
+    """The same events, with long runs of one as a `Repeat`: a model measures thousands of residuals alike."""
     found: list[Event] = []
     for event, run in groupby(events):
         times = sum(1 for _ in run)
@@ -95,7 +95,7 @@ def measured(step: Step) -> Measured:
 
 
 def step_event(step: Step, domain: Domain, unit: Unit) -> Event:
-    """What a step does. All pieces of a measurement together are one Gaussian vector in units of its noise."""
+    """What a step does. All residuals of a measurement together are one Gaussian vector in units of its noise."""
     moves = sensitivity_of(measured(step), domain, unit)
     match step:
         case GaussianResiduals():
@@ -109,22 +109,22 @@ def step_event(step: Step, domain: Domain, unit: Unit) -> Event:
 def require_small_batch(questions: Sequence[Question], known: Estimator) -> None:
     """Refuse a batch that is too large to be planned together, from what was asked and the schema alone."""
     pieces = [prod(axis.parts for axis in axes_of(known.domain, question.scope)) for question in questions]
-    # What has too many pieces for the lattice is measured by itself.
+    # A question with too many residuals for the lattice is measured by itself.
     every = sum(8 + (each if each <= MOST_PIECES else 0) for each in pieces)
     sets = len({question.scope for question in questions}) + len(known.marginals)
     most = MOST_NOISES if isinstance(known, LaplaceMarginals) else MOST_ANSWERED
     if len(questions) > 1 and (every > MOST_TOGETHER or sets * len(questions) > most):
         raise TooLarge(
-            f"{len(questions)} questions on {sets} sets of columns, with {every} pieces, are too many together; the "
-            f"limits are {MOST_TOGETHER} pieces, and {most} questions times sets of columns. Nothing was measured for "
-            "them. Ask in several batches."
+            f"{len(questions)} questions on {sets} sets of columns, with {every} residuals, are too many together; the "
+            f"limits are {MOST_TOGETHER} residuals, and {most} questions times sets of columns. Nothing was measured "
+            "for them. Ask in several batches."
         )
 
 
 def plan_steps(asked: Sequence[tuple[Question, Target]], known: Estimator, *, ahead: bool = True) -> Steps:
     """The cheapest way to answer some questions together: those that want the lattice share it.
 
-    If it looks `ahead`, what is bought may cost more and serve questions to come.
+    If it plans `ahead`, the steps may cost more and serve later questions.
     """
     asked = [
         (question, _within(question, target, known))
@@ -137,7 +137,7 @@ def plan_steps(asked: Sequence[tuple[Question, Target]], known: Estimator, *, ah
 
 
 def _within(question: Question, target: Target, known: Estimator) -> Target:
-    """The target, or that of the most noise there is, where less is wanted and not known."""
+    """The target, or the one that the most noise of a plan meets if that is smaller and not known."""
     most = MOST_NOISE * normal_quantile(target.confidence, target.joint)
     # Weights are whole numbers, so a sensitivity below 1 is 0.
     if target.error <= most:
@@ -167,7 +167,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choose:
-    """Say which question is (about) furthest from what is expected: the answer is its place."""
+    """Choose a question whose distance from the expected answer is about the largest: the answer is its place."""
 
     questions: tuple[Linear, ...]
     expected: tuple[int, ...]
@@ -181,7 +181,7 @@ class Choose:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantile:
-    """Say how far the rank-th nearest question is from what is expected, with Gaussian noise."""
+    """Release the rank-th smallest distance of the questions from the expected answers, with Gaussian noise."""
 
     questions: tuple[Linear, ...]
     expected: tuple[int, ...]
@@ -197,7 +197,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
-    """Say how far each of some marginals is from what is expected, Σ |true − expected| over its cells, with noise.
+    """Release the distance of each of some marginals from the expected one, Σ |true − expected|, with noise.
 
     The answer is a number for each marginal. `expected` has the integers of each as `Marginal` releases them: the
     columns sorted, the last one varying fastest.
@@ -216,7 +216,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Farthest:
-    """Say which marginal is (about) farthest from what is expected, beyond its handicap: the answer is its place.
+    """Choose a marginal whose distance from the expected one, less its handicap, is about the largest: its place.
 
     `expected` is as in `Distances`; a marginal's score is its distance minus its handicap.
     """
@@ -252,7 +252,7 @@ class SmallTable:
 def marginal_moves(
     scopes: tuple[Columns, ...], expected: tuple[Ints, ...], domain: Domain, unit: Unit
 ) -> tuple[Sensitivity, ...]:
-    """How far one person moves each of some marginals; refuses expected integers that are not one for each cell.
+    """By how much one person moves each of some marginals; refuses expected integers that are not one for each cell.
 
     >>> import numpy as np
     >>> from discreet.schema.column import Boolean

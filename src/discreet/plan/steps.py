@@ -42,7 +42,7 @@ class Target:
 
     @property
     def variance(self) -> float:
-        """The largest variance of a Gaussian error that is within the half-width so often."""
+        """The largest variance of a Gaussian error that meets the target."""
         return (self.error / normal_quantile(self.confidence, self.joint)) ** 2 * (1 - ROUNDING_SLACK)
 
 
@@ -51,23 +51,24 @@ def mean_targets(
 ) -> tuple[Target, Target]:
     """The targets of a total and of the number of its values, so that their mean is good enough.
 
-    `error` is that of the mean of about this number of `rows`; `spread` is how far a mean can be from the centre.
+    `error` is that of the mean of about this number of `rows`; `spread` is the largest distance of a mean from the
+    centre.
     """
     if known.jointly_gaussian:
         z = normal_quantile(confidence, joint)
         room = (error * rows / z) ** 2
         aims = z * (0.8 * room) ** 0.5, z * (0.8 * room / spread**2) ** 0.5
         return Target(aims[0], confidence, joint), Target(aims[1], confidence, joint)
-    # Each part has its own bar; together they give a little more than the sum of both over the rows.
+    # Each part has an interval of its own; together they give a little more than the sum of both over the rows.
     both = 1 - (1 - confidence) / 2
     return Target(0.45 * error * rows, both, joint), Target(0.45 * error * rows / spread, both, joint)
 
 
 def sigma_for(variance: float, gain: float = 1.0, *, bits: int = 24) -> Fraction | None:
-    """The noise with which a piece of this gain is known to within a variance, as 2^j/k: rounded down a little.
+    """The noise with which a residual of this gain is known to within a variance, as 2^j/k: rounded down a little.
 
-    Its inverse square is a whole number over a power of four, so prices of many pieces add up in short numbers. None
-    if it would be below 1: then rounding matters, and a number is measured by itself.
+    Its inverse square is an integer over a power of four, so prices of many residuals add up in short numbers. None if
+    it would be below 1: then rounding matters, and a number is measured by itself.
     """
     squared = variance * gain - 1 / 12
     if squared < 1:
@@ -92,15 +93,15 @@ GaussianStep = GaussianResiduals | GaussianQuery
 LATTICE_RENTAL_FACTOR = 6.0
 # What is known helps a direct answer if its variance is less than this factor times the wanted one.
 HELPFUL = 4.0
-# The lattice is not bought in more pieces than this at once, nor in more numbers than this or than four for each of the
-# answer: each is paid, drawn, written down and read again. Public, so such a question is measured by itself.
+# The lattice is not bought in more residuals than this at once, nor in more numbers than this or than four for each of
+# the answer: each is paid for, drawn, recorded and read again. Larger questions are measured by themselves.
 MOST_BOUGHT, MOST_DRAWN = 2**10, 2**19
 # The most kinds of cells of a GROUP BY that are planned for one by one.
 MOST_KINDS = 16
 
 
 def step_for(question: Question, target: Target, known: Estimator, *, ahead: bool = True) -> GaussianStep | None:
-    """The cheapest way in the long run; or now if not `ahead`; None if it is known."""
+    """The cheapest step in the long run, or now if not `ahead`; None if the answer is known."""
     if weighs_nothing(question):
         return None
     error = float(known.intervals(question, target.confidence, target.joint).errors.max())
@@ -188,20 +189,20 @@ def fill_to_target(energies: Numbers, price: Numbers, precision: Numbers, target
 
 
 def can_buy(family: Family) -> bool:
-    """Whether all pieces of a family can be measured at once."""
+    """Whether all residuals of a family can be measured at once."""
     pieces, numbers = prod(axis.parts for axis in family.axes), numbers_in(family.axes)
     return pieces <= MOST_BOUGHT and numbers <= max(MOST_DRAWN, 4 * family.size)
 
 
 def aimed(family: Family, target: Target) -> float:
-    """The variance that the lattice must reach; 0 if it cannot. The bar of the total is wider by a half."""
+    """The variance that the lattice must reach; 0 if it cannot. The interval of the total is wider by a half."""
     if family.columns:
         return target.variance
     return replace(target, error=target.error - 0.5).variance if target.error > 1 else 0.0
 
 
 def kinds_of(family: Family, known: Estimator) -> Numbers:
-    """The energies of the pieces (columns) of each kind of cell of a GROUP BY (rows): mostly all cells look alike.
+    """The energies of the residuals (columns) of each kind of cell of a GROUP BY (rows): mostly there is one kind.
 
     If there are many kinds, one that is at least as demanding in every residual represents all.
     """
@@ -226,12 +227,12 @@ def _few(rows: Numbers) -> Numbers:
 
 
 def significant(energies: Numbers) -> Numbers:
-    """The energies without what rounding left of pieces that are not there."""
+    """The energies, with 0 for those that are rounding error alone."""
     return np.where(energies > TINY * energies.sum(axis=-1, keepdims=True), energies, 0.0)
 
 
 def lattice_step(known: Estimator, columns: Columns, precisions: Numbers) -> GaussianResiduals | None:
-    """The measurement that raises the pieces of some columns to these precisions; None if it needs too little noise."""
+    """The measurement that raises the residuals of some columns to these precisions; None if its noise is too small."""
     view = known.lattice.viewed(columns)
     pieces = []
     with np.errstate(invalid="ignore"):
@@ -297,10 +298,10 @@ def _on_lattice(question: Question, target: Target, known: Estimator) -> bool:
 
 
 def _together(shared: Sequence[tuple[Question, Target]], known: Estimator) -> list[GaussianResiduals] | None:
-    """The measurements that serve several questions, each piece once; None if there are too many pieces."""
+    """The measurements that serve several questions, each residual once; None if there are too many residuals."""
     families = [known.family(question) for question, _ in shared]
     places: dict[tuple[Columns, tuple[int, ...]], int] = {}
-    # Of each piece, in the order of their places: what a unit of precision costs, and how much there is.
+    # Of each residual, in the order of their places: what a unit of precision costs, and how much there is.
     market: list[tuple[float, float]] = []
     rows: list[tuple[list[int], Numbers]] = []
     aims: list[float] = []
@@ -332,7 +333,7 @@ def _energies(
     places: dict[tuple[Columns, tuple[int, ...]], int],
     market: list[tuple[float, float]],
 ) -> tuple[list[int], Numbers]:
-    """The energies of a kind of cell, and where its pieces stand among all."""
+    """The energies of a kind of cell, and where its residuals are among all."""
     energies = kind.reshape(tuple(axis.parts for axis in family.axes))
     view = known.lattice.viewed(family.columns)
     indices, values = [], []
@@ -351,7 +352,7 @@ def _energies(
 def _measurements(
     known: Estimator, families: Sequence[Family | None], wanted: dict[tuple[Columns, tuple[int, ...]], float]
 ) -> list[GaussianResiduals] | None:
-    """One measurement for each set of columns, the largest first; a piece goes to the first that has it."""
+    """One measurement for each set of columns, the largest first; a residual goes to the first that has it."""
     left: dict[Columns, dict[tuple[int, ...], float]] = {}
     for (columns, parts), precision in wanted.items():
         left.setdefault(columns, {})[parts] = precision
