@@ -9,7 +9,7 @@ from discreet.errors import BadParameter, BadQuery
 from discreet.model import Dense, Mixture, Rows, fit_tree
 from discreet.model.interface import NoisyMarginal
 from discreet.model.mixture.mixture_model import Blend
-from discreet.model.synthesis.synthetic_rows import _mend, _scopes, _search, settle, stratified, tables_of
+from discreet.model.synthesis.synthetic_rows import _mend, _scopes, _search, stratified, synthesize, tables_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 
 MIXED = Domain(
@@ -73,7 +73,7 @@ def distance(model, coded, order, number):
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 def test_every_value_of_every_column_is_as_often_as_expected(make, number):
     model = make()
-    settled = settle(model, number)
+    settled = synthesize(model, number)
     assert list(settled) == list(MIXED)
     total = model.marginal(()).sum()
     for name, column in MIXED.columns:
@@ -89,7 +89,7 @@ def test_settled_rows_are_nearer_to_every_model_than_its_draws(make):
     model, number = make(), 1000
     for order in (2, 3):
         settled, drawn = (
-            distance(model, each(number), order, number) for each in (lambda n: settle(model, n), model.rows)
+            distance(model, each(number), order, number) for each in (lambda n: synthesize(model, n), model.rows)
         )
         assert settled < drawn / 2
 
@@ -105,7 +105,7 @@ def test_settled_rows_keep_what_a_model_is_worth_and_draws_do_not():
         return np.mean([np.abs(found.marginal(scope) - truth.marginal(scope)).sum() for scope in scopes])
 
     own = off(model)
-    assert off(Rows(domain, settle(model, 4000))) < 1.05 * own
+    assert off(Rows(domain, synthesize(model, 4000))) < 1.05 * own
     assert off(Rows(domain, model.rows(4000))) > 1.05 * own
     assert off(Rows(domain, stratified(model, 4000))) > 1.05 * own
 
@@ -148,7 +148,7 @@ def test_tables_of_many_scopes_are_the_marginals(make):
 def test_a_hundred_columns_are_settled():
     domain = Domain({f"c{at:02}": Integers(0, 9, missing="drop") for at in range(100)})
     model = mixture(domain, 5)
-    settled, drawn = settle(model, 200), stratified(model, 200)
+    settled, drawn = synthesize(model, 200), stratified(model, 200)
     pairs = list(combinations(domain, 2))[::50]
     off = [
         np.mean([np.abs(Rows(domain, each).marginal(pair) - model.marginal(pair) * 200 / 900).sum() for pair in pairs])
@@ -160,28 +160,28 @@ def test_a_hundred_columns_are_settled():
 def test_one_column_is_enough_and_so_is_one_cell():
     for column in (Boolean(), Categories(["only"], outside="drop"), Integers(0, 99, missing="drop")):
         domain = Domain({"x": column})
-        settled = settle(mixture(domain, 3), 50)["x"]
+        settled = synthesize(mixture(domain, 3), 50)["x"]
         expected = mixture(domain, 3).marginal(["x"]) * 50 / 900
         assert np.abs(np.bincount(settled, minlength=column.size) - expected).max() < 1 + 1e-6
 
 
 def test_a_model_of_no_rows_has_rows_nonetheless():
     empty = fit_tree(MIXED, [], total=0.0)
-    assert all(len(codes) == 20 for codes in settle(empty, 20).values())
+    assert all(len(codes) == 20 for codes in synthesize(empty, 20).values())
 
 
 def test_some_of_the_columns_may_be_wanted():
-    settled = settle(mixture(), 100, domain=MIXED.project(["b", "d"]))
+    settled = synthesize(mixture(), 100, domain=MIXED.project(["b", "d"]))
     assert list(settled) == ["b", "d"]
     with pytest.raises(BadParameter, match="another one in the model"):
-        settle(mixture(), 100, domain=Domain({"b": Integers(0, 1)}))
+        synthesize(mixture(), 100, domain=Domain({"b": Integers(0, 1)}))
     with pytest.raises(BadQuery, match="no column"):
-        settle(mixture(), 100, domain=Domain({"e": Boolean()}))
+        synthesize(mixture(), 100, domain=Domain({"e": Boolean()}))
 
 
 def test_rows_come_in_random_order():
     model = Mixture(Domain({"a": Boolean()}), 1.0, np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.0, 1.0]]))
-    settled = settle(model, 200)["a"]
+    settled = synthesize(model, 200)["a"]
     # In the order of the components there would be one change; a random order has 100, and fewer than 20 never.
     assert np.count_nonzero(np.diff(settled)) > 20
 
@@ -189,4 +189,4 @@ def test_rows_come_in_random_order():
 @pytest.mark.parametrize("number", [-1, 2.5, True, "many"])
 def test_a_number_of_rows_that_is_none_is_refused(number):
     with pytest.raises(BadParameter, match="number is"):
-        settle(mixture(), number)
+        synthesize(mixture(), number)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from discreet.model.interface import NoisyMarginal
-from discreet.model.mixture.ensemble import ADDED, borne_out, fit_ensemble, thinned
+from discreet.model.mixture.ensemble import ADDED, confirmed_share, fit_ensemble, thin
 from discreet.model.mixture.independent_model import product_of
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.query.residual import axis_of
@@ -64,7 +64,7 @@ def correlation(one, other):
 
 def test_the_noise_of_one_says_nothing_of_the_noise_of_the_other():
     looks, _ = noisy_looks()
-    learn, judge = thinned(looks)
+    learn, judge = thin(looks)
     for look, one, other in zip(looks, learn, judge, strict=True):
         assert abs(correlation(one.values, other.values)) < DEVIATIONS
         # Power: each has to do with the look that it was made of.
@@ -79,23 +79,23 @@ def test_the_noise_of_one_says_nothing_of_the_noise_of_the_other():
 def test_looks_know_nothing_of_each_other():
     """Those of different looks get noise of their own."""
     looks, _ = noisy_looks()
-    both = thinned(looks)
+    both = thin(looks)
     for these in both:
         for one, other in pairwise(these):
             assert abs(correlation(one.values, other.values)) < DEVIATIONS
     # Looks of the same shape at the same columns too.
-    learn, _ = thinned([looks[0], looks[0]])
+    learn, _ = thin([looks[0], looks[0]])
     added = [look.values - looks[0].values for look in learn]
     assert abs(correlation(*added)) < DEVIATIONS
 
 
 def test_weights_are_one_over_the_variance():
     looks, spreads = noisy_looks()
-    for found in thinned(looks):
+    for found in thin(looks):
         for look in found:
             low, high = chi2.ppf([SELDOM / 2, 1 - SELDOM / 2], look.values.size)
             assert low < look.weight * float((look.values**2).sum()) < high
-    learn, judge = thinned(looks)
+    learn, judge = thin(looks)
     for sigma, one, other in zip(spreads, learn, judge, strict=True):
         assert 1 / one.weight == pytest.approx(sigma**2 * (1 + ADDED**2))
         assert 1 / other.weight == pytest.approx(sigma**2 * (1 + ADDED**-2))
@@ -106,7 +106,7 @@ def test_weights_are_one_over_the_variance():
 def test_nothing_is_lost():
     """Precisions add up, and the two together say what the look said."""
     looks = looks_at(mixture(3), 30.0, seed=0)
-    for look, one, other in zip(looks, *thinned(looks), strict=True):
+    for look, one, other in zip(looks, *thin(looks), strict=True):
         assert one.weight + other.weight == pytest.approx(look.weight)
         together = (one.weight * one.values + other.weight * other.values) / look.weight
         np.testing.assert_allclose(together, look.values, atol=1e-6 * look.weight**-0.5)
@@ -117,13 +117,13 @@ def test_nothing_is_lost():
 def test_the_same_looks_are_split_alike_and_stay_as_they_are():
     looks = looks_at(mixture(3), 30.0, seed=0)
     before = [look.values.copy() for look in looks]
-    for first, second in zip(thinned(looks), thinned(iter(looks)), strict=True):
+    for first, second in zip(thin(looks), thin(iter(looks)), strict=True):
         for one, other in zip(first, second, strict=True):
             assert one.values.tobytes() == other.values.tobytes()
             assert one.weight == other.weight
     for look, values in zip(looks, before, strict=True):
         np.testing.assert_array_equal(look.values, values)
-    assert thinned([]) == ([], [])
+    assert thin([]) == ([], [])
 
 
 # --- What is borne out ------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_the_same_looks_are_split_alike_and_stay_as_they_are():
 
 def scores(model, simple, truth, expected, spread, seeds=range(60)):
     """For looks at the truth: how many of its own deviations the part is away from what is expected."""
-    found = [borne_out(model, simple, looks_at(truth, spread, seed)) for seed in seeds]
+    found = [confirmed_share(model, simple, looks_at(truth, spread, seed)) for seed in seeds]
     return np.array([(part - expected) / deviation for part, deviation in found])
 
 
@@ -163,8 +163,8 @@ def test_half_of_a_difference_is_borne_out_by_half():
 
 def test_models_that_do_not_differ_are_never_borne_out():
     truth = mixture(2)
-    assert borne_out(truth, truth, looks_at(truth, 5.0, 0)) == (inf, inf)
-    assert borne_out(truth, mixture(3), []) == (inf, inf)
+    assert confirmed_share(truth, truth, looks_at(truth, 5.0, 0)) == (inf, inf)
+    assert confirmed_share(truth, mixture(3), []) == (inf, inf)
 
 
 def pieces_of(truth, spread, seed):
@@ -180,7 +180,7 @@ def pieces_of(truth, spread, seed):
 def true_part(model, simple, truth, looks):
     """What is borne out by looks without any noise."""
     exact = [replace(look, values=look.values + look.residual(truth.marginal(look.columns), DOMAIN)) for look in looks]
-    return borne_out(model, simple, exact)[0]
+    return confirmed_share(model, simple, exact)[0]
 
 
 def test_what_was_fitted_to_noise_is_borne_out_by_the_same_noise_alone():
@@ -189,14 +189,14 @@ def test_what_was_fitted_to_noise_is_borne_out_by_the_same_noise_alone():
     for seed in range(24):
         looks = pieces_of(truth, 100.0, seed)
         # The noise that splits them depends on their places: each time another.
-        learn, judge = thinned(looks[seed:] + looks[:seed])
+        learn, judge = thin(looks[seed:] + looks[:seed])
         # Less noise is said to be there than is, so mixtures are fitted to it.
         bold = [replace(look, weight=4 * look.weight) for look in learn]
         model = fit_ensemble(DOMAIN, bold, total=TOTAL, members=3, components=6, steps=60)
         assert len(model.weights) > 1
         simple = product_of(DOMAIN, bold, total=TOTAL)
         for seen, found in ((judge, fresh), (learn, same)):
-            part, deviation = borne_out(model, simple, seen)
+            part, deviation = confirmed_share(model, simple, seen)
             found.append((part - true_part(model, simple, truth, seen)) / deviation)
     # What it has not seen says how much of it is true; what it was fitted to says more, and is wrong.
     assert are_standard(np.array(fresh))

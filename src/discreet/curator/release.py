@@ -20,7 +20,7 @@ from discreet.estimate.measurements import Intervals, Question
 from discreet.ledger import Budget
 from discreet.model.interface import Model, total_of
 from discreet.model.rows import Rows
-from discreet.model.synthesis.synthetic_rows import settle
+from discreet.model.synthesis.synthetic_rows import synthesize
 from discreet.numeric import Number, whole
 from discreet.query.linear import Linear, Marginal
 from discreet.query.product import Product, column_of
@@ -123,7 +123,7 @@ class Release:
         model's. Each call gives other rows.
         """
         count = round(self.total) if number is None else whole("number", number)
-        return SyntheticRows(self.domain, settle(self.model, count, domain=self.domain), inside)
+        return SyntheticRows(self.domain, synthesize(self.model, count, domain=self.domain), inside)
 
     @cached_property
     def errors(self) -> Mapping[Columns, float]:
@@ -229,7 +229,7 @@ class Release:
     @cached_property
     def _sample(self) -> Rows:
         number = max(1, round(self.total))
-        return Rows(self.domain, settle(self.model, number, domain=self.domain), scale=self.total / number)
+        return Rows(self.domain, synthesize(self.model, number, domain=self.domain), scale=self.total / number)
 
 
 def _cells(question: Question, domain: Domain) -> list[Linear]:

@@ -1,7 +1,7 @@
 """The interface of models, and the noisy marginals that they are fitted to.
 
-A model answers every query as a table would, in expected numbers of rows. A lattice of residuals lists what it has
-measured as noisy marginals ("looks").
+A model answers every query as a table would, in expected numbers of rows. A lattice of residuals lists its
+measurements as noisy marginals.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ def shape_of(domain: Domain, columns: Sequence[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyMarginal:
-    """A noisy marginal, a *look* for short: M m + noise, where m is the marginal of some sorted columns.
+    """A noisy measurement of a marginal: M m + noise, where m is the marginal of some sorted columns.
 
     `parts` has a part for each column, none of them 0, and M is the product of their measuring matrices
     (`query.axis`); without parts M is the identity: the whole marginal. `weight` is 1/variance of the noise of each
@@ -92,23 +92,23 @@ class NoisyMarginal:
         return self.weight * back
 
 
-# A weight must be finite: an exact value counts as one rounded to a whole number, of variance 1/12.
+# A weight must be finite: an exact value counts as one rounded to an integer, with variance 1/12.
 LARGEST_WEIGHT = 12.0
 
 
 def noisy_marginals(lattice: Lattice, scopes: Iterable[Sequence[str]]) -> list[NoisyMarginal]:
-    """All that a lattice says about some scopes: a look for each piece of them and of their subsets, each once.
+    """The estimates of a lattice for some scopes: one for each residual of them and of their subsets.
 
-    Pieces that were never measured are left out, and the total too: see `total_of`. The looks are in the order of
+    Residuals that were never measured are left out, and the total too: see `total_of`. The results are in the order of
     their columns and parts, whatever the order of the scopes.
     """
     wanted = {chosen for scope in scopes for chosen in subsets(tuple(sorted(scope))) if chosen}
     known = [lattice.blocks[columns] for columns in sorted(wanted) if columns in lattice.blocks]
-    return [look for block in known for look in _looks(block)]
+    return [measurement for block in known for measurement in _looks(block)]
 
 
 def total_of(lattice: Lattice) -> tuple[float, float]:
-    """What a lattice says about the number of rows, and the variance of that; infinite if it says nothing."""
+    """The estimated number of rows, and the variance of the estimate: infinite if it was never measured."""
     block = lattice.blocks.get(())
     if block is None or block.values is None or not block.precision[()]:
         return 0.0, float("inf")

@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def total(self) -> float:
-        """How many rows they stand for."""
+        """How many rows they represent."""
         return self.scale * self.number
 
     def marginal(self, columns: Sequence[str]) -> Numbers:

@@ -143,8 +143,7 @@ def _searched(reached: _Reached, multipliers: Numbers, rounds: int) -> Numbers:
         worst = int(ratio.argmax())
         if ratio[worst] <= 1:
             return wanted
-        # All multipliers are scaled by one small factor: residuals that were not raised stay so, and a small top-up
-        # small.
+        # One small factor for all, so that residuals that were not raised stay so, and a small top-up stays small.
         multipliers = multipliers * max(float(ratio[worst] ** (1 / share[worst])), 1 + 1e-9)
     # Twice the precision is half the variance, whatever the multipliers are.
     return np.asarray(wanted * max(1.0, float(ratio.max())))

@@ -31,8 +31,8 @@ def fitted(known: Estimator, scopes: Sequence[Columns], columns: Columns, start:
     total, _ = total_of(known.lattice)
     # Pairs inside a triple that did not join themselves were measured only roughly: their noise would be fitted.
     chosen = set(every)
-    looks = [look for look in noisy_marginals(known.lattice, every) if look.columns in chosen]
-    return fit_tree(known.domain, looks, total=max(total, 1.0), scopes=every, start=start)
+    measurements = [each for each in noisy_marginals(known.lattice, every) if each.columns in chosen]
+    return fit_tree(known.domain, measurements, total=max(total, 1.0), scopes=every, start=start)
 
 
 def join_pairs(known: Estimator, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
@@ -62,36 +62,36 @@ def surprising(known: Estimator, model: Model, pairs: Iterable[Columns]) -> list
     """The pairs that a model does not explain, the most dependent first."""
     found = []
     for pair in pairs:
-        looks = [look for look in noisy_marginals(known.lattice, [pair]) if look.columns == pair]
-        if not looks:
+        measurements = [each for each in noisy_marginals(known.lattice, [pair]) if each.columns == pair]
+        if not measurements:
             continue
         marginal = model.marginal(pair)
-        distance = sum(_distance(look, marginal, known.domain) for look in looks)
-        freedom = sum(_freedom(look, known.domain) for look in looks)
+        distance = sum(_distance(each, marginal, known.domain) for each in measurements)
+        freedom = sum(_freedom(each, known.domain) for each in measurements)
         if float(chdtrc(freedom, distance)) < UNLIKELY:
-            found.append((-_dependence(marginal, distance - freedom, looks), pair))
+            found.append((-_dependence(marginal, distance - freedom, measurements), pair))
     return [pair for _, pair in sorted(found)]
 
 
-def _distance(look: NoisyMarginal, marginal: Numbers, domain: Domain) -> float:
-    residual = look.residual(marginal, domain)
-    return float(look.weight * np.sum(residual * residual))
+def _distance(measurement: NoisyMarginal, marginal: Numbers, domain: Domain) -> float:
+    residual = measurement.residual(marginal, domain)
+    return float(measurement.weight * np.sum(residual * residual))
 
 
-def _freedom(look: NoisyMarginal, domain: Domain) -> int:
+def _freedom(measurement: NoisyMarginal, domain: Domain) -> int:
     """The degrees of freedom of the noise of a measurement: contrasts of a category add up to zero."""
     free = 1
-    for axis, part in zip(axes_of(domain, look.columns), look.parts or (), strict=True):
+    for axis, part in zip(axes_of(domain, measurement.columns), measurement.parts or (), strict=True):
         free *= axis.rows(part) if axis.levels else axis.cells - 1
     return free
 
 
-def _dependence(marginal: Numbers, excess: float, looks: Sequence[NoisyMarginal]) -> float:
+def _dependence(marginal: Numbers, excess: float, measurements: Sequence[NoisyMarginal]) -> float:
     """About how dependent two columns are beyond the model, with the expected share of the noise subtracted.
 
     The squared distance in rows, over the spread of each column; so skewed columns that always go together count.
     """
-    weight = max(look.weight for look in looks)
+    weight = max(measurement.weight for measurement in measurements)
     one, other = marginal.sum(axis=1), marginal.sum(axis=0)
     total = max(float(marginal.sum()), 1.0)
     spreads = [max(1.0 - float(np.sum((side / total) ** 2)), 1e-3) for side in (one, other)]

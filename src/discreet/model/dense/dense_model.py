@@ -22,8 +22,9 @@ MOST_MODEL_CELLS = 2**24
 FEW_CELLS = 2**14
 # One update multiplies a weight by at most e^LARGEST_STEP and at least e^−LARGEST_STEP.
 LARGEST_STEP = 150.0
-# No weight is less than this part of the total after a renormalisation, so that none is ever lost to zero: a cell that
-# once were zero could never be scaled up again. Together with a step it stays above the smallest normal double, e^−708.
+# No weight is less than this part of the total after a renormalisation, so that none becomes zero: a cell
+# with weight zero could never be scaled up again. Together with a step it stays above the smallest normal double,
+# e^−708.
 _SMALLEST = exp(-550.0)
 # The largest relative error of the running total; before it may be exceeded, the total is summed anew.
 MOST_DOUBT = 2.0**-33
@@ -70,7 +71,7 @@ class Dense:
             self._weights, self._mass = np.ones(domain.size), float(domain.size)
         else:
             self._weights, self._mass = self._read(weights), 1.0
-        # How far the running total may be off, and how far a weight may have gone since the last renormalisation.
+        # Bounds on the error of the running total, and on the move of a weight since the last renormalisation.
         self._doubt, self._reach = SLIP * self._mass, 0.0
         if weights is not None:
             self._renormalise()
@@ -106,11 +107,11 @@ class Dense:
         """Multiply the weight of each cell x by exp(step · q(x)), in place. Only the box of the query is touched.
 
         For a query of weights 0 and 1 a factor 1 − a on its cells is step=log(1 − a), and a factor 1 − a on all other
-        cells is step=−log(1 − a), but for the normalisation, which no answer sees.
+        cells is step=−log(1 − a), but for the normalisation, which changes no answer.
         """
         highest = query.range(self._domain)[1]
         if any(each.range[0] < 0 for each in query.products):
-            # Between products a weight may go further than at the end.
+            # Between products a weight may be larger or smaller than at the end.
             highest = sum(each.magnitude for each in query.products)
         farthest = abs(step) * highest
         if not farthest <= LARGEST_STEP:
@@ -125,7 +126,7 @@ class Dense:
             self._scale(each, step)
 
     def recount(self) -> None:
-        """Add up the total anew; done before the relative error of the running total could exceed `MOST_DOUBT`."""
+        """Sum the total again; done before the relative error of the running total could exceed `MOST_DOUBT`."""
         self._mass = self._boxed(Product(()), None)
         self._doubt = SLIP * self._mass
 

@@ -1,4 +1,4 @@
-"""Large looks at three columns or more, each evaluated by a few matrix products."""
+"""Large measurements of three columns or more, each evaluated by a few matrix products."""
 
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -15,7 +15,7 @@ Real = TypeVar("Real", bound=np.floating[Any])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureBlock:
-    """A look at the products of some features: every one of the first columns' with every one of the last's.
+    """A measurement of the products of some features: each of the first columns' with each of the last column's.
 
     `places` are the features of each column, those of the column with most of them last; `values` has a row for each
     product of the others and a column for each of the last. `weight` is 1/variance of each number.
@@ -68,7 +68,7 @@ def row_products(first: NDArray[Real], second: NDArray[Real]) -> NDArray[Real]:
 
 
 def block_of(places: list[slice], values: Reals, weight: float) -> FeatureBlock:
-    """A look, its columns in the order of their sizes."""
+    """A measurement, its columns in the order of their sizes."""
     order = np.argsort([each.stop - each.start for each in places], kind="stable").tolist()
     arranged = np.transpose(values, order)
     rows = prod(arranged.shape[:-1])

@@ -1,13 +1,13 @@
-"""An ensemble of small mixtures, and data thinning, which tells what an ensemble learned from what is noise.
+"""An ensemble of small mixtures, and data thinning, which separates what an ensemble learned from noise.
 
 Each member is fitted from its own starting point until its residuals are as large as the noise; the model is their
-mean. A single mixture that fits what was measured is one guess among many: they agree on pairs and differ on three
-columns. The mean is a mixture too, so it is consistent and never negative, and it is much nearer to the table than its
-members: on a census table with all pairs measured, the mean of thirty is a third nearer than one of them.
+mean. Many mixtures fit the same measurements: they agree on pairs and differ on three columns. The mean is a mixture
+too, so it is consistent and never negative, and its error is much smaller than that of its members: on a census table
+with all pairs measured, the mean of thirty has two thirds of the error of one.
 
-Data thinning splits a look with normal noise into two that are independent given the table: noise is added to one and
-subtracted from the other, so that their covariance is 0 [NDGW24]. A model that is fitted to the first is judged by the
-second. This is post-processing, so it costs no budget.
+Data thinning splits a measurement with normal noise into two that are independent given the table: noise is added to
+one and subtracted from the other, so that their covariance is 0 [NDGW24]. A model that is fitted to the first is judged
+by the second. This is post-processing, so it costs no budget.
 """
 
 from collections import deque
@@ -27,40 +27,43 @@ from discreet.numeric import positive, whole
 from discreet.schema.domain import Domain
 from discreet.types import Numbers, Reals, Singles
 
-# The noise that is added to the looks to learn from, in deviations of theirs; the others get its inverse.
+# The noise that is added to the measurements to fit, in deviations of theirs; the held-out ones get its inverse.
 ADDED = 0.5
 # The seed of the noise: no start of a member of an ensemble has it.
 _SEED = 2**20
 
 
-def thinned(looks: Iterable[NoisyMarginal]) -> tuple[list[NoisyMarginal], list[NoisyMarginal]]:
-    """Looks to learn from, with a little more noise, and looks to judge by, with much more.
+def thin(measurements: Iterable[NoisyMarginal]) -> tuple[list[NoisyMarginal], list[NoisyMarginal]]:
+    """Measurements to fit, with a little more noise, and held-out ones to judge by, with much more.
 
     With noise σ, the numbers of the first have y + c σ z and those of the second y − σ z/c, where z is from N(0, 1):
     the covariance of their noise is σ² − σ² = 0.
     """
     learn, judge = [], []
-    for place, look in enumerate(looks):
-        noise = normal(np.shape(look.values), seed=_SEED + place) * look.weight**-0.5
-        learn.append(replace(look, values=look.values + ADDED * noise, weight=look.weight / (1 + ADDED**2)))
-        judge.append(replace(look, values=look.values - noise / ADDED, weight=look.weight / (1 + ADDED**-2)))
+    for place, each in enumerate(measurements):
+        noise = normal(np.shape(each.values), seed=_SEED + place) * each.weight**-0.5
+        learn.append(replace(each, values=each.values + ADDED * noise, weight=each.weight / (1 + ADDED**2)))
+        judge.append(replace(each, values=each.values - noise / ADDED, weight=each.weight / (1 + ADDED**-2)))
     return learn, judge
 
 
-def borne_out(model: Model, simple: Model, looks: Sequence[NoisyMarginal]) -> tuple[float, float]:
-    """The part of a model's difference from a simpler one that held-out looks confirm, and its standard deviation.
+def confirmed_share(model: Model, simple: Model, measurements: Sequence[NoisyMarginal]) -> tuple[float, float]:
+    """The part of a model's difference from a simpler one that held-out measurements confirm, and its deviation.
 
-    The part is about 1 if the model is right, and about 0 if it has learned the noise of the looks it was fitted to;
-    above ½ the model is nearer to the table. Both are infinite if the models do not differ.
+    The part is about 1 if the model is right, and about 0 if it has learned the noise of the measurements it was fitted
+    to; above ½ the model is closer to the table. Both are infinite if the models do not differ.
 
-    where the part is d·(y − a)/d·d for the numbers y of the looks and a of the simple model, all over their deviations.
+    where the part is d·(y − a)/d·d for the numbers y of the measurements and a of the simple model, all over their
+    deviations.
     """
     along, size = 0.0, 0.0
-    for look in looks:
-        plain = simple.marginal(look.columns)
-        apart = look.residual(plain, model.domain) - look.residual(model.marginal(look.columns), model.domain)
-        along += look.weight * float((apart * look.residual(plain, model.domain)).sum())
-        size += look.weight * float((apart**2).sum())
+    for measurement in measurements:
+        plain = simple.marginal(measurement.columns)
+        apart = measurement.residual(plain, model.domain) - measurement.residual(
+            model.marginal(measurement.columns), model.domain
+        )
+        along += measurement.weight * float((apart * measurement.residual(plain, model.domain)).sum())
+        size += measurement.weight * float((apart**2).sum())
     return (along / size, size**-0.5) if size else (np.inf, np.inf)
 
 
@@ -76,9 +79,9 @@ class EnsembleTuning:
     to .00118; the shorter steps on a plateau lower that of a chain of columns at a rich budget from .0013 to .00003.
     """
 
-    # How far from the product of the single columns the components start, in logarithms.
+    # The distance of the starting components from the product of the single columns, in logarithms.
     start_spread: float = 1.3
-    # A cell starts with at least this part of an equal share: from nothing nothing can grow.
+    # A cell starts with at least this part of an equal share: multiplicative steps never leave 0.
     start_floor: float = 0.02
     # β₁ and β₂ of Adam. The second is far below the usual 0.999: gradients shrink by orders of magnitude within a few
     # dozen steps.
@@ -96,13 +99,13 @@ class EnsembleTuning:
     # Components, and products of features, that are worked on at once: they stay in the processor's cache.
     batch_components: int = 2**9
     batch_products: int = 2**17
-    # The product of the single columns misses a number if it is so many standard deviations away; one that it misses by
-    # far is surely learned, with its noise.
+    # The product of the single columns misses a number if it is this number of standard deviations away. A number that
+    # it misses by far is almost surely learned, with its noise.
     missed: float = 3.0
     missed_by_far: float = 100.0
     learned_by_far: float = 0.9
-    # A product whose misfit is less than this may be the better model: so many members are fitted to a part of each
-    # look, and must be borne out by the rest by so many standard deviations.
+    # A product with a smaller misfit than this may be the better model. Then this number of members is fitted to a part
+    # of each measurement, and the rest must confirm them by this number of standard deviations.
     doubtful_misfit: float = 1.3
     trial_members: int = 8
     trial_deviations: float = 2.0
@@ -122,7 +125,7 @@ class Size(NamedTuple):
 @on_one_processor
 def fit_ensemble(
     domain: Domain,
-    looks: Iterable[NoisyMarginal],
+    measurements: Iterable[NoisyMarginal],
     *,
     total: float,
     members: int = 24,
@@ -131,24 +134,24 @@ def fit_ensemble(
     supposed: Sequence[NoisyMarginal] = (),
     tell: Tell | None = None,
 ) -> Mixture:
-    """The mean of several mixtures, each fitted to all looks until it is off by their noise.
+    """The mean of several mixtures, each fitted to all measurements until its error is their noise.
 
-    Each minimises Σ weight/2 ‖M m − values‖² over all looks (weight 1/variance) and stops at the `noise_level`, or
-    after so many steps. If the product of the single columns is off by no more than the noise, it is the model:
-    nothing else can be learned. If it is off by little more, a few members are tried first, and what they learn must
-    be borne out by looks that they have not seen (`model.thinned`). Nothing is drawn at random: the same looks give
-    the same mixture, up to rounding.
+    Each minimises Σ weight/2 ‖M m − values‖² over all measurements (weight 1/variance) and stops at the `noise_level`,
+    or after the steps of `size`. If the product of the single columns fits to within the noise, it is the model:
+    nothing else can be learned. If it fits almost as well, a few members are tried first, and held-out measurements
+    must confirm what they learn (`thin`). Nothing is drawn at random: the same measurements give the same mixture, up
+    to rounding.
 
-    `supposed` are prior guesses with the form of looks: they pull the mixtures where nothing was measured, and do not
-    count as evidence. Without them a mixture would say something at random there.
+    `supposed` are prior guesses in the form of measurements: they determine the mixtures where nothing was measured,
+    and do not count as evidence. Without them a mixture would be arbitrary there.
 
     The components of a member lie together, in the order of the members, and their weights add up to 1/`members`.
 
-    where M is the measuring matrix of a look and m the marginal of its columns.
+    where M is the measuring matrix of a measurement and m the marginal of its columns.
     """
     positive("total", total, next_step="Estimate the number of rows, and give 1 if that is less.")
     size = Size(whole("members", members, least=1), whole("components", components, least=1), steps)
-    listed = list(looks)
+    listed = list(measurements)
     features = mixture_features(listed, domain).single()
     product = product_of(domain, listed, total=total)
     apart = features.loss(product.tables.astype(np.float32), np.ones(1, dtype=np.float32), total)[0]
@@ -169,14 +172,14 @@ def fit_ensemble(
 
 
 def _learns_more_than_noise(
-    product: Mixture, looks: Sequence[NoisyMarginal], supposed: Sequence[NoisyMarginal], size: Size, tell: Tell
+    product: Mixture, measurements: Sequence[NoisyMarginal], supposed: Sequence[NoisyMarginal], size: Size, tell: Tell
 ) -> bool:
-    """Whether an ensemble learns more than noise from looks."""
-    learn, judge = thinned(looks)
+    """Whether an ensemble learns more than noise from the measurements."""
+    learn, judge = thin(measurements)
     simple, features = product_of(product.domain, learn, total=product.total), mixture_features(learn, product.domain)
     level = noise_level(features, simple) * features.numbers / 2
     drawn = mixture_features([*learn, *supposed], product.domain) if supposed else features
-    part, deviation = borne_out(_mean(simple, drawn.single(), level, size, tell), simple, judge)
+    part, deviation = confirmed_share(_mean(simple, drawn.single(), level, size, tell), simple, judge)
     return part > max(0.5, TUNING.trial_deviations * deviation)
 
 
@@ -199,15 +202,16 @@ def _mean(product: Mixture, features: Features, level: float, size: Size, tell: 
 
 
 def noise_level(features: Features, product: Mixture) -> float:
-    """The misfit of a good model: 1 if nothing is to be learned, and less the more numbers tell something.
+    """The misfit of a good model: 1 if nothing is to be learned, and smaller the more numbers are learned.
 
-    A model that learns p of N numbers, noise and all, is off by the noise of N − p. About half of the numbers that the
-    product of the single columns misses are learned so, and most of those that it misses by far; the others follow.
+    A model that learns p of N numbers, with their noise, has the noise of N − p as its error. About half of the numbers
+    that the product of the single columns misses are learned so, and most of those that it misses by far; the others
+    follow.
     """
-    far, very_far = (
+    missed, missed_by_far = (
         features.missed(product.tables, product.total, each) for each in (TUNING.missed, TUNING.missed_by_far)
     )
-    return 1.0 - (far + TUNING.learned_by_far * very_far) / 2
+    return 1.0 - (missed + TUNING.learned_by_far * missed_by_far) / 2
 
 
 class Members:
@@ -307,7 +311,7 @@ def descended(members: Members, features: Features, level: float, tell: Tell) ->
 
 
 def _part(tell: Tell | None, begun: float, part: float) -> Tell:
-    """Tells of a part of the work as of the whole."""
+    """Reports the progress of a part of the work as progress of the whole."""
     return lambda done: None if tell is None else tell(begun + part * done)
 
 

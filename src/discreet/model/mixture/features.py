@@ -3,8 +3,8 @@
 A feature is a function of one column: a row of a measuring matrix (`query.residual`), or a cell of a whole marginal. In
 a mixture of products the mean of a product of features on different columns is Σ_k w_k Π f_k, where f_k is the mean of
 the feature in component k. So one matrix product gives all numbers that were measured on pairs of columns, and those
-on single columns too, with a feature that is always 1. Many small looks at three columns share one product (`Cube`),
-a large look has products of its own (`block_features.py`), and the rest are multiplied one by one (`Higher`).
+on single columns too, with a feature that is always 1. Many small measurements of three columns share one product
+(`Cube`), a large one has products of its own (`block_features.py`), and the rest are multiplied one by one (`Higher`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ class Cube:
 
     @property
     def once(self) -> NDArray[np.bool_]:
-        """Marks each number in one of its six places."""
+        """A mask that has each number in one of its six places."""
         first, second, third = np.ogrid[: len(self.places), : len(self.places), : len(self.places)]
         return np.asarray(((first < second) & (second < third)).reshape(self.values.shape))
 
@@ -73,18 +73,18 @@ class Cube:
         return loss
 
 
-def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | None:
-    """Small looks at three columns as one cube of features; None if most of the cube would be unused."""
-    if not looks:
+def cube_of(measurements: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | None:
+    """Small measurements of three columns as one cube of features; None if most of the cube would be unused."""
+    if not measurements:
         return None
     places = np.array(
-        sorted({each for here, _, _ in looks for place in here for each in range(place.start, place.stop)})
+        sorted({each for here, _, _ in measurements for place in here for each in range(place.start, place.stop)})
     )
     size = len(places)
-    if size > MOST_CUBED or size**3 > WASTE * sum(seen.size for _, seen, _ in looks):
+    if size > MOST_CUBED or size**3 > WASTE * sum(seen.size for _, seen, _ in measurements):
         return None
     values, weight = np.zeros((size, size, size)), np.zeros((size, size, size))
-    for here, seen, precision in looks:
+    for here, seen, precision in measurements:
         inside = [slice(*np.searchsorted(places, (place.start, place.stop)).tolist()) for place in here]
         for order in permutations(range(3)):
             at = tuple(inside[each] for each in order)
@@ -95,7 +95,7 @@ def cube_of(looks: Sequence[tuple[Sequence[slice], Numbers, float]]) -> Cube | N
 # Tables of features by features: 128 MB each.
 MOST_FEATURES = 2**12
 
-# Looks at three columns or more with at least this many numbers are multiplied as matrices.
+# Measurements of three columns or more with at least this many numbers are multiplied as matrices.
 LARGE = 64
 MOST_TURNS = 16
 
@@ -133,7 +133,7 @@ class Higher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features that some looks measure, and the measured values for every pair of features.
+    """The features that some measurements measure, and the measured values for every pair of features.
 
     The means of the features are `matrix` times the tables of a product, cell by cell, plus `shift`; the first feature
     is the constant 1. `values` and `weight` have a row and a column for each feature and are symmetric; the weight is
@@ -164,10 +164,11 @@ class Features:
             self.numbers,
         )
 
-    def missed(self, product: Reals, total: float, far: float) -> float:
-        """The share of the numbers that a product of single columns is further from than noise would be.
+    def missed(self, product: Reals, total: float, deviations: float) -> float:
+        """The share of the numbers that a product of single columns misses by more than noise would.
 
-        where noise is `far` standard deviations away with a probability that is taken off.
+        A number is missed if it is more than `deviations` away; the share that noise alone would put there is
+        subtracted.
         """
         from math import erfc
 
@@ -186,8 +187,8 @@ class Features:
         # Numbers on pairs are stored twice.
         apart[0], seen[0] = np.triu(apart[0]), np.triu(seen[0])
         number = sum(np.count_nonzero(each) for each in seen)
-        many = sum(np.count_nonzero(np.abs(each[here]) > far) for each, here in zip(apart, seen, strict=True))
-        by_noise = erfc(far / 2**0.5)
+        many = sum(np.count_nonzero(np.abs(each[here]) > deviations) for each, here in zip(apart, seen, strict=True))
+        by_noise = erfc(deviations / 2**0.5)
         return max(0.0, (many / max(number, 1) - by_noise) / (1 - by_noise))
 
     @property
@@ -201,7 +202,7 @@ class Features:
         """Σ weight/2 · (measured − value)² of a mixture, and its slopes along the tables and the weights.
 
         where `tables` has a row for each cell of each column and a column for each component. With the means F of
-        the features, measured = total · F diag(weights) Fᵀ. With a `turn` the blocks of that turn stand for all.
+        the features, measured = total · F diag(weights) Fᵀ. With a `turn` the blocks of that turn represent all.
         """
         losses, slopes, along = self.losses(tables[:, None, :], weights[None, :], total, turn=turn)
         return float(losses[0]), slopes[:, 0], along[0]
@@ -241,11 +242,11 @@ class Features:
         return losses, (self.transposed @ slopes).reshape(tables.shape), along
 
 
-def mixture_features(looks: Iterable[NoisyMarginal], domain: Domain) -> Features:
-    """The features of some looks. Looks at the same numbers are joined by inverse variance."""
+def mixture_features(measurements: Iterable[NoisyMarginal], domain: Domain) -> Features:
+    """The features of some measurements. Measurements at the same numbers are joined by inverse variance."""
     from scipy.sparse import csr_array
 
-    joined = _joined(looks, domain)
+    joined = _joined(measurements, domain)
     places, matrix, shift = _stacked(joined, domain)
     size = len(shift)
     values, weight = np.zeros((size, size)), np.zeros((size, size))
@@ -273,21 +274,23 @@ def mixture_features(looks: Iterable[NoisyMarginal], domain: Domain) -> Features
     )
 
 
-def _joined(looks: Iterable[NoisyMarginal], domain: Domain) -> dict[tuple[MeasuredPart, ...], tuple[Numbers, float]]:
-    """The estimate of each piece, and 1/variance of each of its numbers."""
+def _joined(
+    measurements: Iterable[NoisyMarginal], domain: Domain
+) -> dict[tuple[MeasuredPart, ...], tuple[Numbers, float]]:
+    """The estimate of each residual, and 1/variance of each of its numbers."""
     joined: dict[tuple[MeasuredPart, ...], tuple[Numbers, float]] = {}
-    for look in looks:
-        values = _possible(look, domain)
-        if not look.columns or not 0 < look.weight < np.inf or not np.isfinite(values).all():
+    for measurement in measurements:
+        values = _possible(measurement, domain)
+        if not measurement.columns or not 0 < measurement.weight < np.inf or not np.isfinite(values).all():
             raise BadParameter(
-                f"a look at {look.columns} has weight {look.weight}; it has columns, and weights and values are "
-                "finite, the weight above 0. Give the total as total=, and exact values a large weight."
+                f"a measurement of {measurement.columns} has weight {measurement.weight}; it must have columns, a "
+                "finite weight above 0 and finite values. Give the total as total=, and exact values a large weight."
             )
-        parts = (None,) * len(look.columns) if look.parts is None else look.parts
-        key = tuple(zip(look.columns, parts, strict=True))
+        parts = (None,) * len(measurement.columns) if measurement.parts is None else measurement.parts
+        key = tuple(zip(measurement.columns, parts, strict=True))
         before, precision = joined.get(key, (values, 0.0))
-        together = precision + look.weight
-        joined[key] = before + (look.weight / together) * (values - before), together
+        together = precision + measurement.weight
+        joined[key] = before + (measurement.weight / together) * (values - before), together
     return joined
 
 
@@ -309,8 +312,8 @@ def _stacked(
         end += len(rows)
         if end > MOST_FEATURES:
             raise TooLarge(
-                f"the looks measure more than {MOST_FEATURES} features of single columns, the most that a mixture is "
-                "fitted to. Leave out columns with many cells."
+                f"the measurements have more than {MOST_FEATURES} features of single columns, the most that a mixture "
+                "is fitted to. Leave out columns with many cells."
             )
     entry, row, cell = (np.concatenate(each) for each in zip(*entries, strict=True))
     matrix = csr_array(coo_array((entry, (row, cell)), shape=(end, sum(domain.shape))))
@@ -318,7 +321,7 @@ def _stacked(
 
 
 def _higher(group: Sequence[tuple[list[slice], Numbers, float]], size: int) -> Higher:
-    """The numbers of looks on equally many columns."""
+    """The numbers of measurements on equally many columns."""
     from scipy.sparse import csr_array
 
     grids = [np.meshgrid(*(np.arange(each.start, each.stop) for each in here), indexing="ij") for here, _, _ in group]
@@ -347,22 +350,23 @@ def _freedom(name: str, part: int | None, domain: Domain) -> int:
     return len(rows) - (constant != 0)
 
 
-def _possible(look: NoisyMarginal, domain: Domain) -> Numbers:
-    """The values of a look, projected to those that some table could give: the rest is noise alone."""
-    parts = (None,) * len(look.columns) if look.parts is None else look.parts
-    axes = [axis_of(domain[name]) for name in look.columns]
+def _possible(measurement: NoisyMarginal, domain: Domain) -> Numbers:
+    """The values of a measurement, projected to those that some table could have: the rest is noise."""
+    parts = (None,) * len(measurement.columns) if measurement.parts is None else measurement.parts
+    axes = [axis_of(domain[name]) for name in measurement.columns]
     if len(parts) != len(axes) or not all(
         part is None or 0 < part < axis.parts for part, axis in zip(parts, axes, strict=True)
     ):
         raise BadQuery(
-            f"a look at {look.columns} has parts {look.parts}; there is one for each column, from 1 to "
-            f"{[axis.parts - 1 for axis in axes]}."
+            f"a measurement of {measurement.columns} has parts {measurement.parts}; there must be one for each column, "
+            f"from 1 to {[axis.parts - 1 for axis in axes]}."
         )
     shape = tuple(axis.cells if part is None else axis.rows(part) for axis, part in zip(axes, parts, strict=True))
-    values = np.asarray(look.values, dtype=np.float64)
+    values = np.asarray(measurement.values, dtype=np.float64)
     if values.size != prod(shape):
         raise BadQuery(
-            f"a look at {look.columns}, parts {parts}, has {values.size} numbers; it must have {prod(shape)}."
+            f"a measurement of {measurement.columns}, parts {parts}, has {values.size} numbers; it must have "
+            f"{prod(shape)}."
         )
     values = values.reshape(shape)
     for place, (axis, part) in enumerate(zip(axes, parts, strict=True)):

@@ -39,36 +39,36 @@ def normal(shape: tuple[int, ...], seed: int = 0) -> Numbers:
     return np.asarray(ndtri(scattered(int(np.prod(shape)), seed))).reshape(shape)
 
 
-# How often noise is added, and as often taken away; its seed is that of no member of an ensemble.
+# The number of times that noise is added, and as often subtracted; no member of an ensemble has its seed.
 RESAMPLES, _SEED = 64, 2**21
 
 
-def product_of(domain: Domain, looks: Iterable[NoisyMarginal], *, total: float, soft: bool = False) -> Mixture:
-    """A mixture of one component: each column as the looks at it say, on its own; uniform if none does.
+def product_of(domain: Domain, measurements: Iterable[NoisyMarginal], *, total: float, soft: bool = False) -> Mixture:
+    """A mixture of one component: each column as it was measured by itself; uniform if it was not.
 
     Each column is the least-squares projection of what was measured onto the distributions; with `soft`, it is averaged
-    over more noise (`softened`). A look at a whole marginal of several columns is summed for each of them; a look at
-    parts of several columns says nothing about single ones.
+    over more noise (`softened`). A measurement of a whole marginal of several columns is summed for each of them;
+    one of parts of several columns says nothing about single ones.
 
     >>> from discreet.schema.column import Boolean
-    >>> look = NoisyMarginal(("old",), None, np.array([70.0, 50.0]), weight=1.0)
-    >>> product_of(Domain({"old": Boolean(), "ill": Boolean()}), [look], total=100.0).tables.ravel().tolist()
+    >>> measurement = NoisyMarginal(("old",), None, np.array([70.0, 50.0]), weight=1.0)
+    >>> product_of(Domain({"old": Boolean(), "ill": Boolean()}), [measurement], total=100.0).tables.ravel().tolist()
     [0.6, 0.4, 0.5, 0.5]
     """
     # For each column and part, the measured part of the counts and its precision.
     seen: dict[str, dict[int | None, tuple[Numbers, float]]] = {name: {} for name in domain}
-    for look in looks:
-        if look.parts is None:
-            values = np.asarray(look.values).reshape([domain[name].size for name in look.columns])
-            for place, name in enumerate(look.columns):
+    for measurement in measurements:
+        if measurement.parts is None:
+            values = np.asarray(measurement.values).reshape([domain[name].size for name in measurement.columns])
+            for place, name in enumerate(measurement.columns):
                 others = tuple(at for at in range(values.ndim) if at != place)
-                precision = look.weight * values.shape[place] / values.size
+                precision = measurement.weight * values.shape[place] / values.size
                 _join(seen[name], None, values.sum(axis=others), precision)
-        elif len(look.columns) == 1:
-            (name,), (part,) = look.columns, look.parts
+        elif len(measurement.columns) == 1:
+            (name,), (part,) = measurement.columns, measurement.parts
             axis = axis_of(domain[name])
-            back = axis.measure(part).T @ np.ravel(look.values) / axis.gain(part)
-            _join(seen[name], part, _centred(axis, back), look.weight * axis.gain(part))
+            back = axis.measure(part).T @ np.ravel(measurement.values) / axis.gain(part)
+            _join(seen[name], part, _centred(axis, back), measurement.weight * axis.gain(part))
     tables = []
     for name in domain:
         counts, deviation = _estimate(seen[name], domain[name].size, total)
@@ -89,7 +89,7 @@ def softened(shares: Numbers, deviation: float) -> Numbers:
     """Projections of the shares with as much noise added again: half-way between their mean and their medians.
 
     Where shares are mostly noise, their projection has all mass in a few cells, which that noise chose. The mean over
-    added noise is nearer to the truth (bagging [Bre96]) if the mass is spread over many cells, and the medians are if
+    added noise is closer to the truth (bagging [Bre96]) if the mass is spread over many cells, and the medians are if
     it is in few; half-way between them is better nearly always. Where noise is small nothing changes. The added noise
     is fixed.
 
@@ -119,12 +119,12 @@ def _join(seen: dict[int | None, tuple[Numbers, float]], part: int | None, value
 
 
 def _centred(axis: Axis, values: Numbers) -> Numbers:
-    """Without what padding leaves of a part that looks at cells that are not there."""
+    """Without what padding leaves of a part that measurements of cells that are not there."""
     return values if axis.cells == axis.padded else values - values.mean()
 
 
 def _estimate(seen: dict[int | None, tuple[Numbers, float]], cells: int, total: float) -> tuple[Numbers, float]:
-    """The counts of a column, and the deviation of each: whole looks and the sum of the parts, by their precisions."""
+    """The counts of a column, and the deviation of each: whole marginals and sums of parts, by their precisions."""
     parts = [pair for part, pair in seen.items() if part is not None]
     apart = np.asarray(total / cells + sum((values for values, _ in parts), np.zeros(cells)))
     least = min((weight for _, weight in parts), default=0.0)

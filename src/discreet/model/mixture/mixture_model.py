@@ -1,7 +1,7 @@
 """Mixtures of product distributions: within a component the columns are independent. Any number of columns is possible.
 
 Marginals of pairs do not determine a mixture: many agree on them and differ on eight columns. The mean of several
-fits, or of several models p = Σ share · model, is less wrong than each of them where their errors differ.
+fits, or of several models p = Σ share · model, has a smaller error than each of them where their errors differ.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,9 +36,9 @@ _FEW_STEPS = 8
 class MixtureStart:
     """Set by hand; no sweep is recorded."""
 
-    # How far from the product of the single columns the components start, in logarithms.
+    # The distance of the starting components from the product of the single columns, in logarithms.
     start_spread: float = 1.0
-    # A cell starts with at least this part of an equal share: from nothing nothing can grow.
+    # A cell starts with at least this part of an equal share: multiplicative steps never leave 0.
     start_floor: float = 0.01
     # Steps for the first component, which only has to find the single columns.
     first_steps: int = 60
@@ -52,9 +52,9 @@ class Mixture:
     """p(x) = Σ_k w_k Π_c θ_{k,c}(x_c), times `total` rows.
 
     `weights` has an entry for each component; `tables` a row for each cell of each column, in the order of the domain,
-    with an entry for each component, so that a conjunction multiplies a few rows. `misfit` is how far it is from the
-    looks that it was fitted to: the mean of (measured − value)²/variance over their numbers, about 1 if it is off by
-    their noise alone.
+    with an entry for each component, so that a conjunction multiplies a few rows. `misfit` is its distance from
+    the measurements that it was fitted to: the mean of (measured − value)²/variance over their numbers, about 1 if the
+    only difference is their noise.
 
     >>> from discreet.query.aggregates import count
     >>> from discreet.query.predicate import col
@@ -193,7 +193,7 @@ class Mixture:
 @on_one_processor
 def fit_mixture(
     domain: Domain,
-    looks: Iterable[NoisyMarginal],
+    measurements: Iterable[NoisyMarginal],
     *,
     total: float,
     components: int = 16,
@@ -202,20 +202,20 @@ def fit_mixture(
     start: Mixture | None = None,
     misfit: float = 1.0,
 ) -> Mixture:
-    """The mean of several mixtures, each fitted to all looks until it is off by their noise.
+    """The mean of several mixtures, each fitted to all measurements until its error is their noise.
 
-    Each minimises Σ weight/2 ‖M m − values‖² over all looks by quasi-Newton steps, and stops when that is `misfit`/2
-    for each number (the true table has a mean of 1/2; a fit that goes below learns the noise) or after `steps`. With
-    `start` the given mixture is fitted further, as one. Nothing is drawn at random: the same looks give the same
-    mixture.
+    Each minimises Σ weight/2 ‖M m − values‖² over all measurements by quasi-Newton steps, and stops when that is
+    `misfit`/2 for each number (the true table has a mean of 1/2; a fit that goes below learns the noise) or after
+    `steps`. With `start` the given mixture is fitted further, as one. Nothing is drawn at random: the same measurements
+    give the same mixture.
 
-    All looks on one and two columns cost one matrix product a step; those on more are multiplied one by one. A few of
-    them are worth much: they tell apart mixtures that agree on all pairs.
+    All measurements of one and two columns cost one matrix product a step; those of more are multiplied one by one. A
+    few of these help much: they distinguish mixtures that agree on all pairs.
 
-    where M is the measuring matrix of a look and m the marginal of its columns.
+    where M is the measuring matrix of a measurement and m the marginal of its columns.
     """
     positive("total", total, next_step="Estimate the number of rows, and give 1 if that is less.")
-    features = mixture_features(looks, domain)
+    features = mixture_features(measurements, domain)
     if start is not None:
         if start.domain != domain:
             raise BadParameter(f"start is a mixture over {list(start.domain)}; it must be over {list(domain)}.")
@@ -319,8 +319,8 @@ class Blend:
         models, shares = tuple(self.models), tuple(float(rational("share", share)) for share in self.shares)
         if not models or len(models) != len(shares) or min(shares) < 0 or sum(shares) == 0:
             raise BadParameter(
-                f"there are {len(models)} models and the shares {list(shares)}; there is at least one model, and a "
-                "share for each that is not negative, not all of them 0. Leave out models that should not count."
+                f"there are {len(models)} models and the shares {list(shares)}; there must be at least one model, and "
+                "a share for each: not negative, and not all 0. Leave out models that should not count."
             )
         if any(model.domain != models[0].domain for model in models):
             raise BadParameter("the models have different domains. Blend models of the same columns.")
@@ -334,7 +334,7 @@ class Blend:
 
     @cached_property
     def total(self) -> float:
-        """How many rows there are thought to be: the mean of what the models think, by their shares."""
+        """The estimated number of rows: the mean of the models' totals, by their shares."""
         return sum(share * model.total for model, share in self._parts)
 
     def marginal(self, columns: Sequence[str]) -> Numbers:

@@ -1,1 +1,1 @@
-"""Synthetic rows: whole rows whose counts are near those of a model."""
+"""Synthetic rows: whole rows whose counts are close to those of a model."""

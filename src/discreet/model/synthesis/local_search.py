@@ -1,4 +1,4 @@
-"""Local search that brings the counts of rows near to what is expected: values are exchanged between rows, or moved.
+"""Local search for rows whose counts are close to the expected ones: values are exchanged between rows, or moved.
 
 The counts that matter are those of some scopes of two or three columns, laid one after the other in a flat list of
 cells. `state` has a `CELL` for each: how many rows there are too many, and how much the square of that weighs. `terms`
@@ -36,7 +36,7 @@ _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 CANDIDATES = 8
 # After this part of the scopes, an exchange is given up if its cost so far, times the optimism, exceeds its gain.
 EARLY_SHARE, OPTIMISM = 5, np.float32(2)
-# Of the running mean of what taking a value away gains.
+# The rate of the running mean of what taking a value away gains.
 LEARNING_RATE = np.float32(0.02)
 # Rows that are counted at a time.
 ROWS_PER_BATCH = 4096
@@ -77,7 +77,7 @@ def change_with(cell: Any) -> float:
 def count_rows(cells: Ints32, owners: Ints, terms: TermArray, state: CellArray) -> None:
     """Count the rows in every cell of every scope; there is one line for each, that of the column `owners` names."""
     for start in range(0, cells.shape[0], ROWS_PER_BATCH):
-        # A few rows and one scope at a time, so that both stay near the processor.
+        # A few rows and one scope at a time, so that both stay in the processor's cache.
         stop = min(start + ROWS_PER_BATCH, cells.shape[0])
         for at in range(len(owners)):
             column, term = owners[at], terms[at]
@@ -98,7 +98,7 @@ def exchange(
 ) -> float:
     """Exchange the values of one column between two rows wherever that lowers Σ weight · excess²; by how much in all.
 
-    A row whose value is in the way, more than usual, is compared with a few of the `near` rows after it.
+    A row that would gain more than usual by giving its value away is compared with a few of the `near` rows after it.
     """
     rows, lowered, made = cells.shape[0], 0.0, 0
     places = np.empty(terms.shape[0], dtype=np.int32)
@@ -122,12 +122,12 @@ def exchange(
             if change < 0:
                 for at in range(begins[column], begins[column + 1]):
                     place = places[at]
-                    far = offset(cells, other, terms[at])
+                    there = offset(cells, other, terms[at])
                     out, into = mine * terms[at].stride, theirs * terms[at].stride
                     state[place + out].excess -= 1
                     state[place + into].excess += 1
-                    state[far + into].excess -= 1
-                    state[far + out].excess += 1
+                    state[there + into].excess -= 1
+                    state[there + out].excess += 1
                 cells[row, column], cells[other, column] = theirs, mine
                 lowered -= float(change)
                 break
@@ -155,15 +155,15 @@ def change_by_exchange(
         if at == early and leave + OPTIMISM * (change - leave) > 0:
             return np.float32(np.inf)
         place = places[at]
-        far = offset(cells, other, terms[at])
+        there = offset(cells, other, terms[at])
         out, into = mine * terms[at].stride, theirs * terms[at].stride
-        if place == far:
-            # The two rows differ in nothing that this scope sees, so it does not change.
+        if place == there:
+            # The two rows have the same values in this scope, so its counts do not change.
             change -= change_without(state[place + out])
         else:
             change += change_with(state[place + into])
-            change += change_without(state[far + into])
-            change += change_with(state[far + out])
+            change += change_without(state[there + into])
+            change += change_with(state[there + out])
     return change
 
 

@@ -1,8 +1,8 @@
-"""Synthetic rows whose counts are much nearer to a model's expectation than those of independent draws.
+"""Synthetic rows whose counts are much closer to a model's expectation than those of independent draws.
 
 Independent draws give a count of n rows the sampling noise √n, which is often more than the noise that privacy needs.
 So rows are drawn by stratified sampling, values are moved until the single columns are right, and then values are
-exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples come nearer to the
+exchanged between rows, which keeps the single columns, as long as the counts of pairs and triples come closer to the
 model's (`local_search.py`). The marginals of all these scopes are computed together where the model allows it. This is
 post-processing: it reads the model and nothing else.
 """
@@ -60,7 +60,7 @@ def _in_turn(model: Model, scopes: Sequence[Columns]) -> Iterator[tuple[Columns,
 
 
 def _of_mixture(model: Mixture, scopes: Sequence[Columns]) -> Iterator[tuple[Columns, Numbers]]:
-    # Single precision takes half the time, and is more than whole numbers of rows ask for.
+    # Single precision takes half the time, and is more than enough for whole numbers of rows.
     tables, weights = model.tables.astype(np.float32), model.weights.astype(np.float32)
     blocks = {name: tables[place] for name, place in places_of(model.domain).items()}
     for scope in scopes:
@@ -75,7 +75,7 @@ def _of_mixture(model: Mixture, scopes: Sequence[Columns]) -> Iterator[tuple[Col
 
 
 def _of_cube(cube: Numbers, names: Columns, kept: int) -> Iterator[tuple[Columns, Numbers]]:
-    """The marginals that keep the first `kept` columns, and up to three in all. What is summed out is so only once."""
+    """The marginals that keep the first `kept` columns, and up to three in all. Each column is summed out only once."""
     if kept == min(WIDEST, len(names)):
         yield names[:kept], cube.sum(axis=tuple(range(kept, len(names))))
         return
@@ -98,8 +98,8 @@ class SearchTuning:
     most_columns_of_triples: int = 64
     # A row exchanges values with one of this many rows after it.
     neighborhood: int = 64
-    # At most this many scopes are looked up in all: about four seconds. A round of all columns looks up at least the
-    # second number: fewer would not show whether it pays.
+    # At most this many scopes are looked up in all: about four seconds. A round of all columns measurements up at least
+    # the second number: fewer would not show whether it pays.
     most_lookups: int = 400_000_000
     least_lookups: int = 10_000_000
     # The search ends when a round would lower the distance by less than this part, or a cell's distance is small.
@@ -112,7 +112,7 @@ SEARCH = SearchTuning()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scopes:
-    """The counts that matter, as `swaps` wants them, and what is expected of each: 0 rows are counted so far."""
+    """The counts that matter, in the form of `local_search`, and the expected value of each; no row is counted yet."""
 
     begins: NDArray[np.int64]
     terms: local_search.TermArray
@@ -130,17 +130,17 @@ class Scopes:
         return float(np.vdot(self.state["excess"] ** 2, self.state["weight"]))
 
 
-def settle(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
-    """Make `number` rows whose counts are near the model's; of all its columns, or of those in `domain`.
+def synthesize(model: Model, number: int, *, domain: Domain | None = None) -> Coded:
+    """Make `number` rows whose counts are close to the model's; of all its columns, or of those in `domain`.
 
     The count of each value of each column is what the model expects, rounded up or down. Among such rows, those are
     sought that make Σ (count − expected)²/(expected + 1) small, over all pairs of columns and over the triples, the
-    smallest first, that fit in a few megabytes. Rows come in random order, and other ones each time.
+    smallest first, that fit in a few megabytes. Rows come in random order, and differ each time.
 
     >>> from discreet.schema.column import Boolean
     >>> people = Domain({"old": Boolean(), "smoker": Boolean()})
     >>> model = Mixture(people, 1.0, np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]] * 2))
-    >>> rows = settle(model, 100)
+    >>> rows = synthesize(model, 100)
     >>> np.bincount(2 * rows["old"] + rows["smoker"]).tolist()
     [41, 9, 9, 41]
     """

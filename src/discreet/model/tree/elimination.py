@@ -1,7 +1,7 @@
 """Variable elimination on a junction tree: marginals of columns that no clique holds together, and means of products.
 
-A message from a clique to its parent is a table over their separator and over the wanted columns found so far. The
-columns that nobody asks about sum to 1 below every clique and are not visited. `marginal_by_elimination` knows the
+A message from a clique to its parent is a table over their separator and over the wanted columns of the cliques below
+it. The columns that are not wanted sum to 1 below every clique and are not visited. `marginal_by_elimination` knows the
 size of every table before it makes one. `contract` is a kernel for products of weights of single columns: it starts at
 the lowest cliques that hold a column of the query, sends upward the mean of the weights given the separator, and ends
 at the first clique that holds the rest together, with its marginal.

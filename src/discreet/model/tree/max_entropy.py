@@ -1,8 +1,8 @@
 """The maximum-entropy fit to noisy marginals, by Gauss–Newton steps with a penalty on the relative entropy.
 
-Looks are gathered by scope and divided by the standard deviation of their noise: noise explains a residual of 1, and
-the loss is ½‖Bμ − b‖², where μ holds the marginals of all scopes. Several looks at one thing become one; their
-precisions add.
+Measurements are grouped by scope and divided by the standard deviation of their noise: noise explains a residual of 1,
+and the loss is ½‖Bμ − b‖², where μ holds the marginals of all scopes. Several measurements of one quantity become one;
+their precisions add.
 
 The log-potentials are Bᵀν, so of all distributions with its marginals the model has the largest entropy. A step solves
 
@@ -34,7 +34,7 @@ MOST_ENTRIES = 2**14
 
 @dataclass(frozen=True, eq=False)
 class _Large:
-    """A look whose measuring matrix is kept as Kronecker factors: where its cells and numbers lie, and the factors."""
+    """A measurement whose matrix is kept as Kronecker factors: where its cells and numbers lie, and the factors."""
 
     cells: slice
     numbers: slice
@@ -59,7 +59,7 @@ class _Large:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All looks: the scopes and their measured parts, the sparse part of B and its transpose, the rest of B, and b."""
+    """All measurements: scopes and measured parts, the sparse part of B and its transpose, the rest of B, and b."""
 
     scopes: tuple[Columns, ...]
     kinds: tuple[tuple[tuple[int, ...] | None, ...], ...]
@@ -92,11 +92,13 @@ class Evidence:
         return found
 
 
-def gather(domain: Domain, looks: Iterable[NoisyMarginal], axes: dict[Columns, Columns] | None = None) -> Evidence:
-    """The evidence of some looks; `axes` gives the order in which the columns of a scope lie."""
+def gather(
+    domain: Domain, measurements: Iterable[NoisyMarginal], axes: dict[Columns, Columns] | None = None
+) -> Evidence:
+    """The evidence of some measurements; `axes` gives the order in which the columns of a scope lie."""
     from scipy.sparse import block_diag, csr_array, vstack
 
-    merged = _merge(domain, looks)
+    merged = _merge(domain, measurements)
     scopes = tuple(sorted({columns for columns, _ in merged}))
     kinds = tuple(tuple(parts for columns, parts in merged if columns == scope) for scope in scopes)
     starts, blocks, large, wanted = [0], [], list[_Large](), []
@@ -129,7 +131,7 @@ def _factors(domain: Domain, scope: Columns, parts: tuple[int, ...], order: list
 
 
 def _scaled(factors: tuple[Numbers, ...] | None, cells: int, scale: float) -> Any:
-    """The rows of B for one look: the identity or the Kronecker product of its factors, over the noise."""
+    """The rows of B for one measurement: the identity or the Kronecker product of its factors, over the noise."""
     from scipy.sparse import diags_array
 
     return diags_array(np.full(cells, scale), format="csr") if factors is None else scale * _kronecker(factors)
@@ -145,51 +147,54 @@ def _kronecker(factors: Sequence[Numbers]) -> Any:
 
 
 def _merge(
-    domain: Domain, looks: Iterable[NoisyMarginal]
+    domain: Domain, measurements: Iterable[NoisyMarginal]
 ) -> dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]]:
-    """One look for each measured quantity: the weighted mean of its looks, and the sum of their weights."""
+    """One measurement for each quantity: the weighted mean of those of it, and the sum of their weights."""
     merged: dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]] = {}
-    for look in looks:
-        key = look.columns, look.parts
-        values = np.asarray(look.values, dtype=np.float64).reshape(_shape(domain, look))
+    for measurement in measurements:
+        key = measurement.columns, measurement.parts
+        values = np.asarray(measurement.values, dtype=np.float64).reshape(_shape(domain, measurement))
         if key in merged:
             before, weight = merged[key]
-            values = (weight * before + look.weight * values) / (weight + look.weight)
-            merged[key] = values, weight + look.weight
+            values = (weight * before + measurement.weight * values) / (weight + measurement.weight)
+            merged[key] = values, weight + measurement.weight
         else:
-            merged[key] = values, float(look.weight)
+            merged[key] = values, float(measurement.weight)
     return dict(sorted(merged.items(), key=lambda pair: (pair[0][0], pair[0][1] is not None, pair[0][1] or ())))
 
 
-def check_look(domain: Domain, look: NoisyMarginal) -> None:
-    """Refuse a look whose shape, values or weight do not fit the domain."""
-    shape = _shape(domain, look)
-    values = np.asarray(look.values, dtype=np.float64)
+def check_measurement(domain: Domain, measurement: NoisyMarginal) -> None:
+    """Refuse a measurement whose shape, values or weight do not fit the domain."""
+    shape = _shape(domain, measurement)
+    values = np.asarray(measurement.values, dtype=np.float64)
     if values.size != prod(shape):
         raise BadQuery(
-            f"a look at {look.columns}, parts {look.parts}, has {values.size} numbers; it must have {prod(shape)}."
+            f"a measurement of {measurement.columns}, parts {measurement.parts}, has {values.size} numbers; it must "
+            f"have {prod(shape)}."
         )
-    if not (0 < look.weight < np.inf and np.isfinite(values).all()):
+    if not (0 < measurement.weight < np.inf and np.isfinite(values).all()):
         raise BadParameter(
-            f"a look at {look.columns} has weight {look.weight}; a weight is 1/variance, above 0 and finite, and "
-            "values are finite. Leave it out."
+            f"a measurement of {measurement.columns} has weight {measurement.weight}; a weight is 1/variance, above 0 "
+            "and finite, and values are finite. Leave it out."
         )
 
 
-def _shape(domain: Domain, look: NoisyMarginal) -> tuple[int, ...]:
-    if not look.columns or tuple(sorted(set(look.columns))) != look.columns:
-        raise BadQuery(f"a look is at {look.columns}; it needs columns, each once, in the order of their names.")
-    if look.parts is None:
-        return tuple(domain[name].size for name in look.columns)
-    axes = [axis_of(domain[name]) for name in look.columns]
-    if len(look.parts) != len(axes) or not all(
-        0 < part < axis.parts for part, axis in zip(look.parts, axes, strict=False)
+def _shape(domain: Domain, measurement: NoisyMarginal) -> tuple[int, ...]:
+    if not measurement.columns or tuple(sorted(set(measurement.columns))) != measurement.columns:
+        raise BadQuery(
+            f"a measurement is of {measurement.columns}; it needs columns, each once, in the order of their names."
+        )
+    if measurement.parts is None:
+        return tuple(domain[name].size for name in measurement.columns)
+    axes = [axis_of(domain[name]) for name in measurement.columns]
+    if len(measurement.parts) != len(axes) or not all(
+        0 < part < axis.parts for part, axis in zip(measurement.parts, axes, strict=False)
     ):
         raise BadQuery(
-            f"a look at {look.columns} has parts {look.parts}; there is one for each column, from 1 to "
-            f"{[axis.parts - 1 for axis in axes]}."
+            f"a measurement of {measurement.columns} has parts {measurement.parts}; there must be one for each column, "
+            f"from 1 to {[axis.parts - 1 for axis in axes]}."
         )
-    return tuple(axis.rows(part) for axis, part in zip(axes, look.parts, strict=True))
+    return tuple(axis.rows(part) for axis, part in zip(axes, measurement.parts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,7 @@ class EntropyFitTuning:
     good_gain: float = 0.6
     # The fit ends after this many forecasts in a row of too little to gain.
     patience: int = 2
-    # The farthest that a residual of one standard deviation moves a logarithm in a step.
+    # The most that a residual of one standard deviation moves a logarithm in a step.
     farthest: float = 5.0
 
 
@@ -272,7 +277,7 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
     """Steps until the next one is forecast to gain less than tolerance²/2 for each measured number.
 
     The loss is ½‖Bμ − b‖², so what is left to gain bounds ½‖B(μ − μ*)‖²: at the end the residuals are, in root mean
-    square, about `tolerance` standard deviations of their noise from where they would come to rest.
+    square, within about `tolerance` standard deviations of their noise of those at the minimum.
     """
     walker = _Walker(layout, evidence)
 
@@ -281,11 +286,11 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
         residual = total * evidence.measure(beliefs[walker.where]) - evidence.wanted
         return _State(potentials, directed, beliefs, residual, 0.5 * float(residual @ residual))
 
-    # Until a step had to be cut, δ falls fast: a warm start is near the end.
+    # Until a step has to be cut, δ falls fast: a warm start is close to the minimum.
     now, damping, easing = state(potentials), 0.0, ENTROPY_FIT.damping_factor**2
     enough = 0.5 * tolerance**2 * evidence.wanted.size
     # With δ no less than this, a residual of one deviation moves no logarithm further than `farthest` in a step: cells
-    # that are measured below zero get rare, and not so rare that later looks could not bring them back.
+    # that are measured below zero become rare, but later measurements can still raise them.
     least = evidence.steepest / ENTROPY_FIT.farthest
     quiet, taken = 0 if evidence.wanted.size else ENTROPY_FIT.patience, 0
     while taken < steps and quiet < ENTROPY_FIT.patience:
@@ -299,7 +304,7 @@ def fit(layout: Layout, evidence: Evidence, total: float, potentials: Numbers, *
             damping, easing = damping * ENTROPY_FIT.damping_factor, ENTROPY_FIT.damping_factor
         elif gained > ENTROPY_FIT.good_gain * forecast:
             damping = max(damping / easing, least)
-        # A gain as small as rounding cannot be had.
+        # A gain as small as rounding cannot be realised.
         quiet = quiet + 1 if forecast <= max(enough, 1e-13 * now.loss) else 0
         if gained > 0:
             now = tried
@@ -336,8 +341,8 @@ def _try(state: Callable[[Numbers], _State], now: _State, step: Numbers, image: 
 def _solve(curved: Callable[[Numbers], Numbers], wanted: Numbers, damping: float) -> tuple[Numbers, Numbers]:
     """ν with (H + δ) ν = wanted, nearly, and H ν: conjugate gradients in the inner product of H.
 
-    What no distribution can fit (a look's total, the contradictions between looks) is in the null space of H; in this
-    product it has no length, so it neither hides what is left to do nor keeps the steps going.
+    What no distribution can fit (the total of a measurement, contradictions between measurements) is in the null space
+    of H. In this inner product it has length 0, so it neither hides the rest of the residual nor prolongs the steps.
     """
     found, image = np.zeros_like(wanted), np.zeros_like(wanted)
     left = wanted.copy()

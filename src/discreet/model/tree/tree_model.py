@@ -21,7 +21,7 @@ from discreet.errors import BadParameter, BadQuery, TooLarge
 from discreet.model.interface import Coded, NoisyMarginal
 from discreet.model.tree.elimination import Web, contraction, marginal_by_elimination, weave
 from discreet.model.tree.junction_tree import CliqueForest, triangulate
-from discreet.model.tree.max_entropy import Evidence, check_look, fit, gather
+from discreet.model.tree.max_entropy import Evidence, check_measurement, fit, gather
 from discreet.model.tree.message_passing import Layout, lay_out
 from discreet.model.tree.products import ProductTerms
 from discreet.noise.sample import filler
@@ -104,7 +104,7 @@ class Potential:
 class Tree:
     """A maximum-entropy distribution over measured scopes, times a number of rows. It meets `Model`.
 
-    `loss` is Σ weight/2 · ‖M m − values‖² at the end of the fit; `converged` says whether the fit came to rest within
+    `loss` is Σ weight/2 · ‖M m − values‖² at the end of the fit; `converged` says whether the fit converged within
     its tolerance, after `steps` steps. Columns that were never measured are uniform and cost nothing.
     """
 
@@ -121,7 +121,7 @@ class Tree:
 
     @property
     def cells(self) -> int:
-        """The number of cells of all clique tables, as `predicted_cells` foretold."""
+        """The number of cells of all clique tables, as `predicted_cells` predicted."""
         return int(self.directed.size)
 
     @cached_property
@@ -135,7 +135,7 @@ class Tree:
         """The expected number of rows in each cell of some columns; refused if a table on the way is too large."""
         wanted = tuple(columns)
         if isinstance(columns, str) or len(set(wanted)) < len(wanted):
-            raise BadQuery(f"columns is {columns!r}; it is a list of names, each once.")
+            raise BadQuery(f'columns is {columns!r}; it must be a list of names, each once. Write ["age", "sex"].')
         found = self._marginals.get(wanted)
         if found is None:
             shape = tuple([self.domain[name].size for name in wanted])
@@ -171,7 +171,7 @@ class Tree:
     def characters(self, sets: Iterable[Sequence[str]]) -> Numbers:
         """For each set of columns of two cells, the expected sum of Π ±1: the first cell counts 1 and the other −1.
 
-        It is what a look with parts (1, …, 1) measures.
+        It is what a measurement with parts (1, …, 1) measures.
         """
         begins, columns = [0], []
         for names in sets:
@@ -186,7 +186,7 @@ class Tree:
     def rows(self, number: int) -> Coded:
         """Draw `number` rows; their counts vary less than those of independent rows."""
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-            raise BadParameter(f"number is {number!r}; it is a whole number of rows, at least 0.")
+            raise BadParameter(f"number is {number!r}; it must be a whole number of rows, at least 0.")
         drawn = draw_rows(self.layout, self.directed, self._alone, int(number))
         return {name: drawn[name] for name in self.domain}
 
@@ -224,7 +224,7 @@ class Tree:
 
 def fit_tree(
     domain: Domain,
-    looks: Iterable[NoisyMarginal],
+    measurements: Iterable[NoisyMarginal],
     *,
     total: float,
     scopes: Iterable[Sequence[str]] | None = None,
@@ -232,11 +232,12 @@ def fit_tree(
     steps: int = 200,
     tolerance: float = 0.01,
 ) -> Tree:
-    """The distribution of largest entropy whose marginals m minimise Σ over the looks of weight/2 · ‖M m − values‖².
+    """The distribution of largest entropy whose marginals m minimise Σ weight/2 · ‖M m − values‖² over measurements.
 
-    The cliques are made for the looks' columns, or for `scopes`, which must hold all of them. `start` is an earlier fit
-    on the same domain: the potentials of what it shares with these looks carry over. The fit ends when the residuals
-    are, in root mean square, about `tolerance` noise standard deviations from rest. The same input gives the same bits.
+    The cliques are made for the columns measured together, or for `scopes`, which must hold all of them. `start` is an
+    earlier fit on the same domain: the potentials of what it shares with these measurements carry over. The fit ends
+    when the residuals are, in root mean square, within about `tolerance` noise standard deviations of the minimum. The
+    same input gives the same bits.
 
     >>> from discreet.schema.column import Boolean
     >>> both = NoisyMarginal(("a", "b"), None, np.array([[40.0, 10.0], [20.0, 30.0]]), weight=1.0)
@@ -244,14 +245,15 @@ def fit_tree(
     >>> tree.marginal(["b", "c"]).round().tolist(), tree.converged
     ([[30.0, 30.0], [20.0, 20.0]], True)
     """
-    listed = list(looks)
+    listed = list(measurements)
     if not 0 <= total < np.inf or not tolerance > 0 or steps < 0:
         raise BadParameter(
-            f"total is {total}, tolerance {tolerance}, steps {steps}; total and steps are at least 0, tolerance above."
+            f"total is {total}, tolerance {tolerance}, steps {steps}; total and steps must be at least 0, "
+            "tolerance above 0."
         )
-    for look in listed:
-        check_look(domain, look)
-    measured = sorted({look.columns for look in listed})
+    for measurement in listed:
+        check_measurement(domain, measurement)
+    measured = sorted({measurement.columns for measurement in listed})
     shape = _shape(domain, measured, measured if scopes is None else [tuple(sorted(scope)) for scope in scopes])
     layout = lay_out(shape, measured)
     evidence = gather(domain, listed, {scope: layout.columns[layout.places[scope]] for scope in measured})
@@ -279,12 +281,12 @@ def _shape(domain: Domain, measured: list[Columns], scopes: list[Columns]) -> Cl
     shape = triangulate(scopes, sizes)
     if shape.cells > MOST_TREE_CELLS:
         raise TooLarge(
-            f"the cliques of these looks have {shape.cells} cells; the limit is {MOST_TREE_CELLS}. Leave out scopes: "
-            "`cliques.fits` says beforehand which can be added."
+            f"the cliques of these measurements have {shape.cells} cells; the limit is {MOST_TREE_CELLS}. Leave out "
+            "scopes: `junction_tree.fits` says beforehand which can be added."
         )
     for scope in measured:
         if shape.place(scope) < 0:
-            raise BadQuery(f"a look is at {scope}, which no clique holds. Name it among the scopes.")
+            raise BadQuery(f"a measurement is of {scope}, which no clique holds. Name it among the scopes.")
     return shape
 
 
