@@ -231,9 +231,9 @@ def test_a_value_that_moves_further_does_not_open():
         ({"sensitivity": 0.5}, "whole number"),
         ({"hits": 0}, "hits is 0"),
         ({"threshold": 0.5}, "threshold is 0.5"),
-        ({"epsilon_threshold": 1}, "something must be left"),
-        ({"epsilon_values": 0.5, "epsilon_threshold": 0.5}, "something must be left"),
-        ({"epsilon_values": 2}, "something must be left|epsilon_values"),
+        ({"epsilon_threshold": 1}, "Some must be left"),
+        ({"epsilon_values": 0.5, "epsilon_threshold": 0.5}, "Some must be left"),
+        ({"epsilon_values": 2}, "Some must be left|epsilon_values"),
     ],
 )
 def test_bad_parameters_are_refused(given, why):

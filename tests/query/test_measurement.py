@@ -40,7 +40,7 @@ def test_noise_is_kept_exactly_and_equal_measurements_are_equal():
 
 @pytest.mark.parametrize("pieces", [(), ((("sex", 1), Fraction(1)),), ((SEX, Fraction(1)), ("sex", Fraction(1)))])
 def test_what_has_no_pieces_or_something_else_is_refused(pieces):
-    with pytest.raises(BadQuery, match=r"no pieces, or one that is not a Residual\. Give pairs"):
+    with pytest.raises(BadQuery, match=r"no Residual, or something else among them\. Give pairs"):
         Measurement(pieces)
 
 

@@ -68,11 +68,11 @@ def test_a_draft_becomes_a_schema_when_its_blanks_are_filled():
 
 
 def test_a_draft_says_where_it_comes_from():
-    assert "no row was looked at" in draft_text("people", KINDS, origin="types")
-    assert "no row was looked at" in draft_text("people", KINDS, origin="names")
+    assert "no row was read" in draft_text("people", KINDS, origin="types")
+    assert "no row was read" in draft_text("people", KINDS, origin="names")
     public = draft_text("people", KINDS, origin="values")
     assert "WRITTEN FROM THE ROWS, because --public-data was said" in public
-    assert "no row was looked at" not in public
+    assert "no row was read" not in public
 
 
 def test_a_column_of_very_many_cells_is_pointed_out():

@@ -270,7 +270,7 @@ def test_a_file_without_permission_is_refused(ending, tmp_path):
         run = subprocess.run(
             [sys.executable, "-c", dedent(script)], cwd=held, capture_output=True, text=True, timeout=60, check=False
         )
-    assert run.stdout.strip() == f'"people.{ending}" cannot be read; see its permissions.', run.stderr
+    assert run.stdout.strip() == f'"people.{ending}" cannot be read; check its permissions.', run.stderr
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "duckdb"])
@@ -353,7 +353,7 @@ PASSWORD = "hunter2-SECRET"
 def test_a_postgres_that_is_not_there_is_refused_and_the_password_not_told(address):
     start = monotonic()
     said = refusal(address)
-    assert "cannot be reached, or refused. See host, port, database and password." in said
+    assert "cannot be reached, or refused. Check host, port, database and password." in said
     assert PASSWORD not in said
     assert monotonic() - start < 15
 

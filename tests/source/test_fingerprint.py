@@ -111,7 +111,7 @@ def test_a_file_that_is_away_is_refused_before_anything_is_read_and_served_when_
     table = open_table(path, domain=DOMAIN)
     os.rename(path, "away")
     for ask in (table.touch, table.fingerprint):
-        with pytest.raises(SourceUnavailable, match=r"nothing was charged.*ask again"):
+        with pytest.raises(SourceUnavailable, match=r"nothing was charged.*Ask again"):
             ask()
     os.rename("away", path)
     table.touch()

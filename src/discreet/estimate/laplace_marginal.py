@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.estimate.measurements import laplace_variance
 from discreet.estimate.separable import Family
 from discreet.estimate.transform import Listed
-from discreet.query.residual import Residual, axes_of, measure_all, piece_slices
+from discreet.query.residual import Residual, axes_of, measure_all, residual_slices
 from discreet.schema.domain import Domain
 from discreet.types import Numbers
 
@@ -65,7 +65,7 @@ class MeasuredMarginal:
             if measured is None:
                 yield residual, spread, None
                 continue
-            yield residual, spread, measured[piece_slices(self.columns, axes, residual)].ravel().astype(np.int64)
+            yield residual, spread, measured[residual_slices(self.columns, axes, residual)].ravel().astype(np.int64)
 
     def precision(self, chosen: Sequence[str]) -> float:
         """What it adds to the precision of each residual of some of its columns."""

@@ -1,4 +1,4 @@
-"""The one door: one file and one proof page for each mechanism."""
+"""Mechanisms, the only way from private values to released ones: one file and one proof page for each."""
 
 from discreet.mechanism.choose import best_price, condition_effects, most_common, price_effects
 from discreet.mechanism.distance import Parts, farthest, largest_surprise, noisy_distances, surprise_quantile

@@ -14,7 +14,7 @@ from discreet.source.source import Exact, unseal
 
 
 def opened(exact: Exact, calibrated: Sensitivity, norm: SensitivityNorm) -> NDArray[np.int64]:
-    """The true integers, if they move no further than the noise was calibrated for, in the one norm that it uses."""
+    """The true integers, if their sensitivity, in the norm that the noise uses, is at most the calibrated one."""
     if isinstance(exact, Exact):
         moves = {name: getattr(calibrated if name == norm else exact.sensitivity, name) for name in NORMS}
         calibrated = Sensitivity(**moves, direction=calibrated.direction if norm == "linf" else 0)

@@ -21,14 +21,14 @@ Name = TypeVar("Name", bound=Hashable)
 def most_common(
     conditions: Sequence[Name], *, epsilon: Number, unit: Unit, noise: SelectionNoise = "exponential"
 ) -> Mechanism[Name]:
-    """Choose a condition that nearly as many rows have as any other.
+    """Choose a condition whose count of rows is nearly the largest.
 
     Releases noisy_max over the counts n_j = #{rows with condition j}. It is e-DP, though one row can have all the
     conditions and so move every count: only the largest single move matters, and for `add_remove` all move one way.
 
     where e is `epsilon`. The exact vector holds the counts (`condition_effects`).
 
-    `error(confidence)` is in rows: how far the chosen count is below the largest.
+    `error(confidence)` is in rows: a bound on the largest count minus the chosen one.
 
     >>> common = most_common(["flu", "cold", "asthma"], epsilon=1, unit=Unit())
     >>> common.event, round(common.error(0.95), 2)
@@ -61,7 +61,7 @@ def best_price(
     where e is `epsilon`, p runs over `prices` in whole cents and x over what each row would pay. The exact vector holds
     the revenues (`price_effects`); a row moves one by at most the highest price.
 
-    `error(confidence)` is in cents: how far the revenue is below the best.
+    `error(confidence)` is in cents: a bound on the best revenue minus the chosen one.
 
     >>> price = best_price(range(1, 100), epsilon=1, unit=Unit())
     >>> price.event, round(price.error(0.95))

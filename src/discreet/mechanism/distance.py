@@ -1,8 +1,8 @@
 """Noisy distances between true counts and a model's expectation: how wrong a model is, and where it is most wrong.
 
-A surprise is the absolute difference of two integers; the distance of a marginal is the sum of its surprises. Either
-all distances of some marginals are released with noise, or the place of a large one is chosen. The sealed values of
-several marginals are opened one after the other, each with its own sensitivity.
+A surprise is the absolute difference of a true and an expected integer; the distance of a marginal is the sum of its
+surprises. Either all distances of some marginals are released with noise, or the place of a large one is chosen. The
+sealed values of several marginals are opened one after the other, each with its own sensitivity.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ FARTHEST = 2**60
 
 
 class Parts(Exact):
-    """Sealed values, say the marginals that a source evaluated one by one, as one thing that a mechanism takes.
+    """Sealed values, say the marginals that a source evaluated one by one, as one argument of a mechanism.
 
-    It holds the sealed values themselves and no integer of its own. So there is nothing to declare: how far one person
-    moves each part is what its own seal says, and a mechanism that is not made for parts finds nothing to open.
+    It holds the sealed values themselves and no integer of its own. So there is nothing to declare: the sensitivity of
+    each part is that of its own seal, and a mechanism that is not made for parts finds nothing to open.
 
     >>> one = Sensitivity(Fraction(1), Fraction(1), Fraction(1))
     >>> Parts([Exact(np.array([3, 4]), one), Exact(np.array([7]), one)])
@@ -76,7 +76,7 @@ def opened_parts(exact: Exact, calibrated: Sequence[Sensitivity], sizes: Sequenc
 
 
 def read_moves(sensitivity: Sequence[Sensitivity | Number], parts: int) -> tuple[Sensitivity, ...]:
-    """How far one person moves each part. Some may not move at all, as a column with one cell; but not all."""
+    """By how much one person moves each part. Some may not move at all, as a column with one cell; but not all."""
     given = tuple(sensitivity) if isinstance(sensitivity, Sequence) else ()
     if len(given) != parts:
         raise BadParameter(
@@ -124,7 +124,7 @@ def read_public(values: "Sequence[int] | Ints", name: str) -> Ints:
 
 
 def true_integers(values: Sequence[int], expected: Ints) -> Ints:
-    """The true integers of which a law is asked, clamped as those of a table are."""
+    """The true integers for a law, clamped as those of a table are."""
     exact = read_integers(values)
     if len(exact) != expected.size:
         raise BadParameter(
@@ -141,15 +141,15 @@ def largest_surprise(
     expected: "Sequence[int] | Ints",
     handicaps: "Sequence[int] | Ints | None" = None,
 ) -> Mechanism[int]:
-    """Choose a place where the true value is far from the expected one.
+    """Choose a place where the distance of the true value from the expected one is large.
 
     Releases i with Pr[i] ∝ exp(e (|v_i − m_i| − h_i)/2Δ): the exponential mechanism. It is e-DP and of bounded range e.
-    The 2 stays even where all v_i move one way, for an absolute value turns round.
+    The 2 stays even where all v_i move one way, because an absolute value can move either way.
 
     where e is `epsilon`, v the exact vector, m the public `expected`, h the public `handicaps` (none: zeros) and Δ the
     largest move of one value (linf), which is the largest move of one surprise.
 
-    `error(confidence)` bounds how far the chosen |v_i − m_i| − h_i is below the largest.
+    `error(confidence)` bounds the largest |v_i − m_i| − h_i minus the chosen one.
 
     >>> choose = largest_surprise(epsilon=1, sensitivity=1, expected=[10, 10, 10])
     >>> choose.event
@@ -189,7 +189,7 @@ def largest_surprise(
 def surprise_quantile(
     *, sigma: Number, sensitivity: Sensitivity | Number, expected: "Sequence[int] | Ints", rank: int = -1
 ) -> Mechanism[int]:
-    """Say how far from the expected values the true ones are: the rank-th smallest distance, with Gaussian noise.
+    """Release the rank-th smallest distance of the true values from the expected ones, with Gaussian noise.
 
     Releases a + round(Y), with Y ~ N(0, sigma²) and a the rank-th smallest of |v_1 − m_1|, …, |v_d − m_d|. It costs one
     Gaussian of sensitivity Δ, however many values there are.
@@ -228,7 +228,7 @@ def surprise_quantile(
 
 
 def surprises(values: Ints, expected: Ints) -> Ints:
-    """The distance of each value from the expected one; values are clamped first, which moves none of them further.
+    """The distance of each value from the expected one; values are clamped first, which increases no sensitivity.
 
     >>> surprises(np.array([3, -5]), np.array([1, 1])).tolist()
     [2, 6]
@@ -256,7 +256,7 @@ def _place(rank: int, count: int) -> int:
 
 
 def _frozen(values: "Sequence[int] | Ints", name: str) -> Ints:
-    """Public integers, one for each true value, that nobody can change any more."""
+    """Public integers, one for each true value, in a read-only array."""
     exact = read_public(values, name).copy()
     exact.setflags(write=False)
     return exact
@@ -265,13 +265,13 @@ def _frozen(values: "Sequence[int] | Ints", name: str) -> Ints:
 def noisy_distances(
     *, sigma: Number, sensitivity: Sequence[Sensitivity | Number], expected: "Sequence[Sequence[int] | Ints]"
 ) -> Mechanism[Ints]:
-    """Say how far each of several vectors is from the expected one, with Gaussian noise.
+    """Release the distance of each of several vectors from the expected one, with Gaussian noise.
 
     Releases d_i + round(Y_i) for each part i, with Y_i ~ N(0, sigma²) independent and d_i = Σ |v − m| over its cells.
     It costs a Gaussian of squared sensitivity Σ_i Δ_i², however many cells there are.
 
-    where v is the exact vector of a part, m the public `expected` one, and Δ_i the farthest that one person moves part
-    i in L1, which is the farthest that its distance moves; `sensitivity` has one for each part. Release `Parts`.
+    where v is the exact vector of a part, m the public `expected` one, and Δ_i the L1 sensitivity of part i, which
+    bounds the move of its distance; `sensitivity` has one for each part. Release `Parts`.
 
     `error(confidence)` is the smallest t with Pr[|round(Y_i)| ≤ t] ≥ confidence; `joint=k` holds for k parts at once.
 
@@ -287,8 +287,8 @@ def noisy_distances(
     spread: Fraction = positive("sigma", sigma)
 
     def release(exact: Exact) -> Ints:
-        far = distances(opened_parts(exact, calibrated, sizes), middle, sizes)
-        return far + noise.rounded_gaussian(spread, size=far.size)
+        exact_distances = distances(opened_parts(exact, calibrated, sizes), middle, sizes)
+        return exact_distances + noise.rounded_gaussian(spread, size=exact_distances.size)
 
     def error(confidence: Number, *, joint: int = 1) -> float:
         return gaussian_half_width(spread, confidence, joint=joint)
@@ -307,16 +307,16 @@ def farthest(
     expected: "Sequence[Sequence[int] | Ints]",
     handicaps: "Sequence[int] | Ints | None" = None,
 ) -> Mechanism[int]:
-    """Choose one of several vectors that is far from the expected one.
+    """Choose one of several vectors whose distance from the expected one is large.
 
     Releases i with Pr[i] ∝ exp(e (d_i − h_i)/2Δ): the exponential mechanism. It is e-DP and of bounded range e.
-    The 2 stays even where all counts move one way, for one distance grows while another shrinks.
+    The 2 stays even where all counts move one way, because one distance can grow while another shrinks.
 
     where e is `epsilon`, d_i = Σ |v − m| over the cells of part i, v the exact vector, m the public `expected` one, h
     the public `handicaps` (none: zeros) and Δ the largest of what one person moves a part in L1; `sensitivity` has one
     for each part. Release `Parts`.
 
-    `error(confidence)` bounds how far the chosen d_i − h_i is below the largest.
+    `error(confidence)` bounds the largest d_i − h_i minus the chosen one.
 
     >>> choose = farthest(epsilon=1, sensitivity=[1, 1], expected=[[5, 5], [2, 3, 5]])
     >>> choose.event
@@ -354,8 +354,8 @@ def farthest(
 def distances(values: Ints, expected: Ints, sizes: Sequence[int]) -> Ints:
     """The L1 distance of each part from what is expected of it.
 
-    A cell counts for at most 2^61 over the cells of the largest part, so that no sum leaves 64 bits; that takes no two
-    tables further apart.
+    A cell counts for at most 2^61 over the cells of the largest part, so that no sum leaves 64 bits; that increases no
+    distance between two tables.
 
     >>> distances(np.array([3, 1, 9]), np.array([1, 2, 9]), [2, 1]).tolist()
     [3, 0]
@@ -367,6 +367,6 @@ def distances(values: Ints, expected: Ints, sizes: Sequence[int]) -> Ints:
 
 
 def _distance_moves(calibrated: Sequence[Sensitivity]) -> Sensitivity:
-    """How far one person moves the vector of distances: each by at most the L1 of its part, up or down."""
+    """By how much one person moves the vector of distances: each by at most the L1 of its part, up or down."""
     each = [moves.l1 for moves in calibrated]
     return Sensitivity(l1=sum(each, Fraction(0)), l2_squared=sum((l1**2 for l1 in each), Fraction(0)), linf=max(each))

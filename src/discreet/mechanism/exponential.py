@@ -1,4 +1,4 @@
-"""The exponential mechanism: choose one of many, the better the likelier."""
+"""The exponential mechanism: choose one of many candidates, better ones with a higher probability."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -23,7 +23,7 @@ def exponential(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechan
     where e is `epsilon`, s(y) the exact integer score of candidate y and Δ the largest move of one score (linf);
     `sensitivity.monotone` says that they move the same way.
 
-    `error(confidence, candidates=d)` bounds how far the chosen score is below the best: the smallest g that holds for
+    `error(confidence, candidates=d)` bounds the best score minus the chosen one: the smallest g that holds for
     all scores, ln((d − 1)c/(1 − c)) divided by the rate.
 
     >>> choose = exponential(epsilon=1, sensitivity=1)
@@ -56,9 +56,9 @@ def exponential(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechan
 
 
 def selection_rate(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
-    """How much a point of score is worth: epsilon over the farthest that two scores can move apart."""
+    """The factor of a score in the exponent: epsilon over the most that the difference of two scores can move."""
     apart = sensitivity.linf if sensitivity.monotone else 2 * sensitivity.linf
-    return positive("rate", epsilon / apart, next_step="The rate is epsilon over sensitivity: bring them nearer.")
+    return positive("rate", epsilon / apart, next_step="The rate is epsilon over sensitivity: give them closer values.")
 
 
 def exponential_law(scores: Sequence[Any], rate: Fraction) -> Law:

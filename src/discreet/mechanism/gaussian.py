@@ -1,5 +1,5 @@
-"""The Gaussian mechanism on integers, rounded or discrete; and on pieces of a lattice, each with its own noise, at one
-joint price.
+"""The Gaussian mechanism on integers, rounded or discrete; and on residuals of a lattice, each with its own noise, at
+one joint price.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -215,7 +215,7 @@ def gaussian_pieces(
     """
     calibrated = read_sensitivity(sensitivity, "l2_squared")
     if not stretches:
-        raise BadParameter("stretches is empty; it must have a pair (sigma, size) for each piece. Give at least one.")
+        raise BadParameter("stretches is empty; it must have a pair (sigma, size) for each residual. Give one.")
     sized = tuple((read_scale("sigma", sigma), whole("size", size, least=1)) for sigma, size in stretches)
 
     def release(exact: Exact) -> NDArray[np.int64]:

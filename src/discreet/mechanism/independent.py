@@ -51,5 +51,5 @@ def require_few_outcomes(outcomes: int) -> None:
     if outcomes > MOST_OUTCOMES:
         raise TooLarge(
             f"this law has {outcomes} outcomes; at most {MOST_OUTCOMES} are listed. "
-            "Ask for fewer values, or pass beside=[…] to list only what tells the tables apart."
+            "Ask for fewer values, or pass beside=[…] to list only what distinguishes the tables."
         )

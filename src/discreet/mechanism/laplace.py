@@ -27,7 +27,7 @@ def laplace(*, epsilon: Number, sensitivity: Sensitivity | Number) -> Mechanism[
     """Add discrete Laplace noise to each of a vector of integers.
 
     Releases v + (X_1, …, X_d), with X_i independent and Pr[X_i = k] = (1 − a)/(1 + a) · a^|k|, a = exp(−e/s).
-    It is e-DP, and no smaller e would do if two neighbours are as far apart as s.
+    It is e-DP, and for no smaller e if two neighbours are at distance s.
 
     where e is `epsilon`, s the L1 sensitivity and v the exact vector.
 
@@ -87,7 +87,7 @@ def laplace_law(values: Sequence[Any], beside: Sequence[Sequence[Any]], scale: F
     """The law of integers plus discrete Laplace noise, clamped where clamping loses nothing.
 
     Beside other tables, each coordinate is clamped between the lowest and the highest true value: beyond them the
-    likelihood ratio is constant, so these laws are as far apart as the unclamped ones (laplace.md, Lemma 2). Alone,
+    likelihood ratio is constant, so clamping changes no divergence (laplace.md, Lemma 2). Alone,
     it is clamped where less than 2^−64 lies beyond.
     """
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class ModelCoin:
     """A coin for each question, heads if the model is likely to be wrong. It has no state and no secret.
 
-    `opening` is paid once, before the first toss; `hit` after each toss that was heads, and so much must be set aside
-    before the toss. `toss(exact, expected)` says whether it is a hit. `passes(off)` is the probability that an answer
-    that is off by so much passes. `law(values, expected)` is the distribution of all tosses together.
+    `opening` is paid once, before the first toss; `hit` after each toss that was heads, and it must be set aside before
+    the toss. `toss(exact, expected)` returns whether it is a hit. `passes(off)` is the probability that an answer with
+    error `off` passes. `law(values, expected)` is the distribution of all tosses together.
     """
 
     opening: Coin
@@ -39,7 +39,7 @@ class ModelCoin:
 def model_coin(
     *, steepness: Number, sensitivity: Sensitivity | Number, error: Number, confidence: Number = Fraction(99, 100)
 ) -> ModelCoin:
-    """Toss a coin on whether a model's answer is off, such that one that is off by `error` is seldom let through.
+    """Toss a coin on whether a model's answer is wrong, so that an answer that is off by `error` seldom passes.
 
     Pr[hit] = 1/(1 + e^{κ(T − |v − e|)}), T = error − ln(c/(1 − c))/κ, so that an answer off by `error` or more passes
     with probability at most 1 − c. Only hits cost: of the Rényi divergence of order a at most
@@ -54,7 +54,7 @@ def model_coin(
 
     Proof: model_coin.md
     """
-    # How far off a model is may go either way, whatever way the values themselves move.
+    # The error of a model may move either way, even if all values move one way.
     calibrated = replace(read_sensitivity(sensitivity, "linf"), direction=0)
     slope = positive("steepness", steepness)
     chance = probability("confidence", confidence, next_step="Give one, say 0.99.")

@@ -1,4 +1,4 @@
-"""Report noisy max: add noise to every score, tell only which is the largest."""
+"""Report noisy max: add noise to every score, release only which is the largest."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -35,7 +35,7 @@ def noisy_max(
 
     where e is `epsilon`, s(y) the exact integer score of candidate y and Δ the largest move of one score (linf).
 
-    `error(confidence, candidates=d)` bounds how far the chosen score is below the best, whatever the scores:
+    `error(confidence, candidates=d)` bounds the best score minus the chosen one, for all scores:
     ln((d − 1)/2(1 − c)) divided by the rate.
 
     >>> choose = noisy_max(epsilon=1, sensitivity=1)

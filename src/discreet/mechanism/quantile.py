@@ -27,10 +27,10 @@ def quantile(
     is, and minus b times the number of rows by which its rank is missed elsewhere. It is e-DP.
 
     where e is `epsilon`, a/b is `at` (½ is the median), and there are n rows. The exact vector holds the imbalances
-    W_j = b #{x among the first j cells} − a n for j = 0 … `cells` (`quantile_effects`), each of which a row moves by
-    b − a or −a; scores are maxima of these, so they move no further, but no longer all the same way.
+    W_j = b #{x among the first j cells} − a n for j = 0 … `cells` (`quantile_effects`); a row moves each by b − a or
+    −a. Scores are maxima of these, so they move by no more, but not all the same way.
 
-    `error(confidence)` is in rows: how far the rank of the chosen cell is from the wanted one.
+    `error(confidence)` is in rows: the distance of the rank of the chosen cell from the wanted one.
 
     >>> median = quantile(epsilon=1, cells=10, unit=Unit())
     >>> median.event, round(median.error(0.95), 2)

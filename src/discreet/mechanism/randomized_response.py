@@ -33,8 +33,8 @@ def randomized_response(
     k − 1 others with the rest in equal parts. It is e-DP for rows that are replaced, even against the collector.
 
     where e is `epsilon`, k is `categories` and e' = e/m, with m the number of rows that one person may change: the
-    L1 `sensitivity`, counted in labels (`label_sensitivity`). The number of reports is the number of rows, in the
-    open, so there is no such thing for `add_remove`. A category outside 0 … k − 1 counts as the nearest one inside.
+    L1 `sensitivity`, counted in labels (`label_sensitivity`). The number of reports is the number of rows, and
+    public, so `add_remove` is not possible. A category outside 0 … k − 1 counts as the nearest one inside.
 
     `error(confidence, reports=n)` is for each count of `estimate_counts`, by Hoeffding's inequality.
 
@@ -79,12 +79,12 @@ def label_sensitivity(unit: Unit) -> Sensitivity:
     """
     if unit.neighbors != "replace_one":
         raise BadParameter(
-            f"neighbors is {unit.neighbors!r}; one report for each row tells the number of rows, so only values can be "
-            'protected. Use neighbors="replace_one", or a histogram for "add_remove".'
+            f"neighbors is {unit.neighbors!r}; one report for each row reveals the number of rows, so only values can "
+            'be protected. Use neighbors="replace_one", or a histogram for "add_remove".'
         )
     if unit.key is not None:
         raise BadParameter(
-            f"the privacy unit is {unit.describe}; a report for each row tells how many rows a person has. "
+            f"the privacy unit is {unit.describe}; a report for each row reveals how many rows a person has. "
             "Protect rows, or keep one row for each person."
         )
     return Sensitivity(l1=Fraction(1), l2_squared=Fraction(1), linf=Fraction(1))
@@ -105,7 +105,7 @@ class Estimate:
 
 
 def estimate_counts(reports: NDArray[np.int64], *, epsilon: Number, categories: int = 2) -> Estimate:
-    """Guess the true histogram from the reports; `epsilon` is that of one report. Post-processing, so free.
+    """Estimate the true histogram from the reports; `epsilon` is that of one report. Post-processing, so free.
 
     The count of category x is (r_x − n q)/(p − q), of variance (n_x p(1 − p) + (n − n_x) q(1 − q))/(p − q)², which is
     n p(1 − p)/(2p − 1)² for two categories and at most n p(1 − p)/(p − q)² for more.
@@ -125,9 +125,9 @@ def estimate_counts(reports: NDArray[np.int64], *, epsilon: Number, categories: 
 
 
 def draw_offsets(epsilon: Fraction, categories: int, size: int) -> NDArray[np.int64]:
-    """How far each report is from the truth, going round: 0 with weight 1, every other with weight exp(−epsilon).
+    """Report minus truth, modulo the categories: 0 with weight 1, every other with weight exp(−epsilon).
 
-    A fair die proposes; a coin of probability exp(−epsilon) lets a lie pass. The truth is never looked at.
+    A fair die proposes; a coin of probability exp(−epsilon) accepts a lie. The draw does not depend on the truth.
     """
     out, filled = np.empty(size, dtype=np.int64), 0
     while filled < size:

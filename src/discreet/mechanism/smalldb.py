@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # The most multisets: one is drawn by a fair die with this many sides at most.
 MOST_MULTISETS = 2**62
-# Multisets of kinds times queries: what a walk may cost, and what it takes to look at one number, in nanoseconds.
+# Multisets of kinds times queries: the most that a walk may take, and the nanoseconds for one number.
 MOST_WORK, NANOSECONDS_EACH = 2**37, 1.0
 # Below this a walk in plain Python is done before the compiler is loaded.
 _FEW = 20_000
@@ -55,17 +55,17 @@ class Multisets:
         """How many there are: C(cells + rows − 1, rows)."""
         return comb(self.cells + self.rows - 1, self.rows)
 
-    def walk(self, look: "AnswerLevels", level: int = -1, index: int = 0) -> "tuple[Ints, list[int], int]":
+    def walk(self, lookup: "AnswerLevels", level: int = -1, index: int = 0) -> "tuple[Ints, list[int], int]":
         """How many multisets are on each level; or, given one, the kinds of the index-th on it, and which it is there.
 
-        The last number says which of the multisets of cells that these kinds stand for is meant.
+        The last number says which of the multisets of cells that these kinds represent is meant.
         """
         work = comb(len(self.kinds) + self.rows - 1, self.rows) * self.effects.shape[1]
         loop = _loop if work < _FEW else jit.compiled(_loop)
-        counts, path = np.zeros(look.levels, dtype=np.int64), np.zeros(self.rows, dtype=np.int64)
+        counts, path = np.zeros(lookup.levels, dtype=np.int64), np.zeros(self.rows, dtype=np.int64)
         left = index
         for first in range(len(self.kinds)):
-            found, left = loop(first, self.effects, look.ranks, look.start, self.ways, counts, level, left, path)
+            found, left = loop(first, self.effects, lookup.ranks, lookup.start, self.ways, counts, level, left, path)
             if found:
                 return counts, path.tolist(), int(left)
         return counts, [], int(left)
@@ -207,7 +207,7 @@ MOST_TABULATED, MOST_SMALL_ROWS = 2**24, 2**20
 def small_table(
     effects: "Sequence[Sequence[int]] | Ints", *, epsilon: Number, sensitivity: Sensitivity | Number, rows: int
 ) -> Mechanism[tuple[int, ...]]:
-    """Choose a table of a few rows that answers every query nearly as the true one does.
+    """Choose a table of a few rows whose answers to all queries are close to the true ones.
 
     Releases a multiset y of m cells with Pr[y] ∝ exp(e s(y)/2Δ), where s(y) = −max_i |m q_i(D) − n q_i(y)|: minus mn
     times the largest error of an average over the rows. It is e-DP and of bounded range e. All C(N + m − 1, m)
@@ -218,7 +218,7 @@ def small_table(
     m·min w_i to m·max w_i (`imbalance_effects`); Δ is the largest move of one (linf), m·(max w_i − min w_i) for each
     row of a person. The number of rows need not be public.
 
-    `error(confidence)` is in rows: how far n times the largest error is above that of the best table of m rows.
+    `error(confidence)` is in rows: a bound on n times (the largest error minus that of the best table of m rows).
 
     >>> choose = small_table([[1, 0], [0, 1]], epsilon=1, sensitivity=2, rows=2)
     >>> choose.event
@@ -230,7 +230,7 @@ def small_table(
     """
     loss = positive("epsilon", epsilon)
     moves = read_sensitivity(sensitivity, "linf")
-    # No direction: an absolute value turns round.
+    # No direction: an absolute value can move either way.
     calibrated = Sensitivity(moves.l1, moves.l2_squared, moves.linf, direction=0)
     weights, few = _weights(effects), whole("rows", rows, least=1, most=MOST_SMALL_ROWS)
     starts = _starts(weights, few)
@@ -240,10 +240,10 @@ def small_table(
 
     def release(exact: Exact) -> tuple[int, ...]:
         require_size(exact, starts[-1], starts[-1], what="imbalances")
-        look, distances = levels(opened(exact, calibrated, "linf"), weights, few)
-        counts, _, _ = every.walk(look)
+        lookup, distances = levels(opened(exact, calibrated, "linf"), weights, few)
+        counts, _, _ = every.walk(lookup)
         level = draw_level(counts, distances, rate)
-        _, kinds, which = every.walk(look, level, noise.uniform_below(int(counts[level])))
+        _, kinds, which = every.walk(lookup, level, noise.uniform_below(int(counts[level])))
         return every.cells_of(kinds, which)
 
     def error(confidence: Number) -> float:

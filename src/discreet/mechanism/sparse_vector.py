@@ -16,7 +16,7 @@ from discreet.noise.sample import read_scale
 from discreet.numeric import Number, positive, probability, whole
 from discreet.source.source import Exact
 
-# What is said of one value: whether it is above; or, where values are released, the noisy value or None for below.
+# The answer for one value: whether it is above; or, where values are released, the noisy value or None for below.
 StreamAnswer = bool | int | None
 
 
@@ -35,7 +35,7 @@ class Run:
 def above_threshold(
     *, epsilon: Number, sensitivity: Sensitivity | Number, threshold: int
 ) -> Interactive[Run, StreamAnswer]:
-    """Say of each value in a stream whether it is above a threshold, until the first that is.
+    """Release for each value in a stream whether it is above a threshold, until the first that is.
 
     Releases whether v_t + b_t ≥ T + a, with a ~ Lap(2Δ/e) and b_t ~ Lap(4Δ/e) (2Δ/e if neighbours move all values
     the same way), discrete. The whole run, however long, is e-DP.
@@ -60,7 +60,7 @@ def sparse_vector(
     epsilon_threshold: Number | None = None,
     epsilon_values: Number | None = None,
 ) -> Interactive[Run, StreamAnswer]:
-    """Say of each value in a stream whether it is above a threshold, until `hits` are.
+    """Release for each value in a stream whether it is above a threshold, until `hits` are.
 
     Releases whether v_t + b_t ≥ T + a, with a ~ Lap(Δ/e₁) drawn once and b_t ~ Lap(2cΔ/e₂) fresh each time (cΔ/e₂ if
     neighbours move all values the same way), discrete; with e₃, of each value above also v_t + Lap(cΔ/e₃), fresh.
@@ -105,7 +105,7 @@ def sparse_vector(
         value = int(opened(exact, calibrated, "linf")[0])
         if value + noise.discrete_laplace(query_scale) < run.noisy_threshold:
             return run, False if value_scale is None else None
-        # Fresh noise: the draw that won the comparison tells where the threshold is.
+        # Fresh noise: the draw that won the comparison would reveal the threshold.
         answer = True if value_scale is None else value + noise.discrete_laplace(value_scale)
         return replace(run, hits_left=run.hits_left - 1), answer
 
@@ -159,7 +159,7 @@ def _split(
         first = positive("epsilon_threshold", threshold)
     if left - first <= 0:
         raise BadParameter(
-            f"epsilon is {total}, of which epsilon_threshold takes {first} and epsilon_values {third}; "
-            "something must be left for the queries. Give smaller parts."
+            f"epsilon is {total}; epsilon_threshold takes {first} of it and epsilon_values {third}. Some must be left "
+            "for the queries. Give smaller parts."
         )
     return first, left - first, third

@@ -28,8 +28,8 @@ def discrete_laplace_tail(least: Numbers | float, scale: float) -> Numbers:
     """
     ratio = exp(-1.0 / scale)
     below = np.asarray(least, dtype=np.float64)
-    far = np.where(below >= 1, below, 1 - below)
-    chance = np.exp(-far / scale) / (1.0 + ratio)
+    distance = np.where(below >= 1, below, 1 - below)
+    chance = np.exp(-distance / scale) / (1.0 + ratio)
     return np.where(below >= 1, chance, 1.0 - chance)
 
 
@@ -73,7 +73,7 @@ def _joint(scale: float, chance: Callable[[Numbers], Numbers], times: int, runs:
 
 
 def least_whole(holds: Callable[[int], bool], least: int = 0, *, most: int = 2**50) -> int:
-    """The smallest whole number for which something holds that goes on holding.
+    """The smallest whole number that satisfies a monotone condition.
 
     >>> least_whole(lambda n: n * n >= 1000)
     32

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OCTAVES, CELLS, TERMS = 48, 64, 7
 DIGITS = 62
 MASK = (1 << DIGITS) - 1
-# A row of coefficients for each cell; the rows of two octaves stand empty in front, so that no index is a small number.
+# A row of coefficients for each cell; the first rows, of two octaves, are empty, so that no index is a small number.
 OCTAVE = TERMS * CELLS
 
 # |quantile(…) − the true quantile|, for both tables and every u: proved in inversion.md, recomputed cell by cell with
@@ -53,7 +53,7 @@ def split(value: float) -> tuple[float, int]:
 
 
 def split_by_bits(value: float) -> tuple[float, int]:
-    """The same for machine code, off the bits of the float: there a call of frexp costs as much as all the rest."""
+    """The same for machine code, off the bits of the float: where a call of frexp takes as long as all the rest."""
     bits = np.float64(value).view(np.int64)
     return float(np.int64((bits & 0xFFFFFFFFFFFFF) | (1022 << 52)).view(np.float64)), int((bits >> 52) - 1022)
 
@@ -143,7 +143,7 @@ def contest(
         slack = 4.0 * ERROR - bonus[i] * 2.0**-50
         lower[i], upper[i] = -inf, inf
         if gumbel:
-            # Near zero the logarithm magnifies the error without bound: leave those to the exact comparison.
+            # Close to zero the logarithm magnifies the error without bound: leave those to the exact comparison.
             if not noise > 2.0**-30:
                 continue
             slack += 4.0 * ERROR / noise

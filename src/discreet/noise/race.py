@@ -98,7 +98,7 @@ def _noise(digits: Digits, *, gumbel: bool) -> "arb":
 
 
 def _behind(scores: "Sequence[Any] | NDArray[Any]") -> tuple[NDArray[np.int64], Fraction]:
-    """How far each score is behind the best, as whole multiples of a unit."""
+    """The best score minus each score, as whole multiples of a unit."""
     if isinstance(scores, np.ndarray) and scores.dtype == np.int64 and scores.size and scores.ndim == 1:
         best = scores.max()
         if int(best) - int(scores.min()) < 2**63:

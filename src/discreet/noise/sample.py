@@ -61,7 +61,7 @@ def secret(count: int) -> bytes:
 def filler(count: int) -> Callable[[Ints], None]:
     """A function that fills arrays with independent uniform words, some `count` in all.
 
-    It holds the cipher's key: use it within one call, then let it go.
+    It holds the cipher's key: use it within one call, then drop it.
     """
     return _from_system if count <= _FEW else _keystream()
 
@@ -99,13 +99,13 @@ class Shape:
 
     @property
     def margin(self) -> float:
-        """How far from an integer the float value must be to decide."""
+        """The least distance from an integer at which the float value decides."""
         return (float(self.scale) + abs(self.offset) + 1.0) * 2.0**-45
 
 
 @dataclass(slots=True)
 class Digits:
-    """The binary digits of a uniform in (0, 1), as many as have been looked at; `more` draws the next ones."""
+    """The binary digits of a uniform in (0, 1), as many as were needed; `more` draws the next ones."""
 
     prefix: int
     count: int
@@ -150,7 +150,7 @@ def draw(shape: Shape, count: int) -> NDArray[np.int64]:
 
 
 def digits_of(first: int, second: int, next_word: Callable[[], int] = word) -> Digits:
-    """The digits of 2T that two words carry; a kernel has looked at them already."""
+    """The digits of 2T that two words carry; a kernel has used them already."""
     prefix = ((first >> 1) & kernel.MASK) << kernel.DIGITS | (second & kernel.MASK)
     return Digits(prefix, 2 * kernel.DIGITS, next_word)
 
@@ -292,5 +292,5 @@ def _sized(size: Any, draws: Callable[[int], Ints]) -> int | Ints:
 
 def read_scale(name: str, value: Number) -> Fraction:
     """A scale that the samplers can draw. Checked when the mechanism is built: after paying it would be too late."""
-    step = "The scale is sensitivity over epsilon: bring them nearer to each other."
+    step = "The scale is sensitivity over epsilon: give them closer values."
     return positive(name, value, at_most=LARGEST_SCALE, next_step=step)

@@ -44,8 +44,8 @@ from discreet.types import Bools, Ints
 # written to the ledger.
 MOST_DISJOINT_BOXES = 256
 MOST_TABLE_WEIGHTS = 2**21
-# Bools that are compared while boxes are cut, counted by the column and by the thousand cells; and truths that are
-# looked up, one for each comparison and cell.
+# The most comparisons of masks while boxes are cut, counted by the column and by the thousand cells; and the most
+# truth values in a table, one for each comparison and cell.
 MOST_CUTS, MOST_TRUTHS = 2**18, 2**28
 
 Box = dict[str, Bools]
@@ -56,14 +56,14 @@ class _TooManyBoxesError(Exception):
 
 
 class _Cuts:
-    """How much work there was so far: what an analyst sends decides it, so it is counted and bounded."""
+    """The work done, counted and bounded: the analyst's condition decides how much there is."""
 
     def __init__(self) -> None:
         self.made = 0
 
     @property
     def spent(self) -> bool:
-        """Whether there is nothing left."""
+        """Whether the limit is exceeded."""
         return self.made > MOST_CUTS
 
     def add(self, *boxes: Box) -> None:
@@ -97,7 +97,7 @@ def decompose(predicate: Predicate, domain: Domain) -> tuple[Product, ...]:
     if not isinstance(domain, Domain):
         raise BadQuery(f"a query is made for a Domain, not for a {type(domain).__name__}. Give table.domain.")
     if isinstance(predicate, And) and all(isinstance(part, (Compare, IsIn, IsMissing)) for part in predicate.parts):
-        # The usual condition: one box, and no need to look for it.
+        # The usual condition: one box, without a decomposition.
         return _one_box(predicate.parts, domain)
     scope = columns_of(predicate)
     for name in scope:
@@ -131,7 +131,7 @@ def _bounded_truth(predicate: Predicate, domain: Domain) -> NDArray[np.bool_]:
     if atoms * cells > MOST_TRUTHS:
         raise TooLarge(
             f"the predicate has {atoms} comparisons, on {cells} cells of {', '.join(scope)}: together more than "
-            f"{MOST_TRUTHS} to look at. Use IN, or ask about fewer columns, or in several questions."
+            f"{MOST_TRUTHS} to check. Use IN, or ask about fewer columns, or in several questions."
         )
     return truth(predicate, domain)
 
@@ -303,7 +303,7 @@ def _values(domain: Domain, name: str) -> tuple[Ints, Ints]:
     column = column_of(domain, name)
     if not isinstance(column, Integers):
         raise BadQuery(
-            f'column "{name}" is declared as {type(column).__name__}, whose cells have no one integer to add up. '
+            f'column "{name}" is declared as {type(column).__name__}, whose cells are not single integers. '
             "Ask for counts of it; the owner can declare it as integers to allow totals and means."
         )
     present = np.zeros(column.size, dtype=np.int64)

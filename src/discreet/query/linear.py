@@ -64,10 +64,10 @@ class Linear(NormalForm):
         """The lowest and the highest weight of a row.
 
         Exact for one product, for sums of products on different columns, for disjoint products, and wherever the
-        columns that hang together have few enough cells for a table; otherwise an interval that contains it.
+        columns that products share have few enough cells for a table; otherwise an interval that contains it.
         """
         found: tuple[Domain, tuple[int, int]] | None = self.__dict__.get("_range")
-        # One plan looks at it dozens of times, mostly with the same domain.
+        # One plan needs it dozens of times, mostly with the same domain.
         if found is None or found[0] is not domain:
             self._check(domain)
             ranges = [_range(group, domain) for group in _independent(self.products)]
@@ -239,13 +239,13 @@ def _disjoint(group: list[Product], scope: Iterable[str]) -> bool:
         # A product that does not name the column is not kept apart by it: no row of ones is needed for it.
         found = [(place, mask) for place, each in enumerate(group) if (mask := each.support(name)) is not None]
         places, masks = [place for place, _ in found], np.array([mask for _, mask in found], dtype=np.float32)
-        # How many cells two supports share, rounded: of one or more it is not zero.
+        # How many cells two supports share, rounded; one or more never rounds to zero.
         meet[np.ix_(places, places)] &= masks @ masks.T > 0
     return not meet.any()
 
 
 def weighs_nothing(question: Linear | Marginal) -> bool:
-    """Whether no row can count: then the answer is 0, and everybody knows."""
+    """Whether every row weighs 0: then the answer is 0, which is public."""
     weight = question.weight if isinstance(question, Marginal) else question
     return weight is not None and not weight.products
 

@@ -24,7 +24,7 @@ Norm = Literal["linf", "l1", "l2"]
 
 # Half of the longest side, in grid points: coordinates fit 16 bits.
 GRID_REACH = 2**14
-# Beyond this a number is outside, and how far does not matter.
+# A number beyond this is outside; its distance does not matter.
 _FAR = 4.0 * GRID_REACH
 # With at most this many coordinates, each at most 2^15, no sum of their products leaves 2^53.
 MOST_DIMENSIONS = 2**12
@@ -86,13 +86,13 @@ def shrunk(points: Floats, radius: int, norm: Norm) -> Floats:
     """Each point (a column of integers), scaled towards zero until its norm is at most the radius: integers again.
 
     A point z with norm above r becomes trunc(z r/t), with t the norm, rounded up to an integer. Truncating makes
-    nothing longer, so the norm is at most r, without any doubt about rounding: kmeans.md, Lemma 2.
+    nothing longer, so the norm is at most r, exactly: kmeans.md, Lemma 2.
 
     >>> shrunk(np.array([[6.0, 1.0], [-8.0, 1.0]]), 5, "l2").tolist()
     [[3.0, 1.0], [-4.0, 1.0]]
     """
     length = norms(points, norm)
-    # Where nothing is to be done, r/r.
+    # The factor is r/r = 1 for points that are short enough.
     length = np.maximum(length, radius)
     return np.trunc(points * radius / length)
 
@@ -187,7 +187,7 @@ class Grid:
         """Rows as integer points, a column each, moved into the body: number by number, then row by row."""
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (rows.T - np.array(self.middle)[:, None]) / np.array(self.units)[:, None]
-        # A number far outside has no need of its digits, and one that is not finite must not become one.
+        # Numbers far outside are cut off first; infinities and NaN must not become integers.
         return self.body.clipped(np.rint(np.clip(np.nan_to_num(scaled, nan=0.0), -_FAR, _FAR)))
 
     def values(self, points: Floats) -> Floats:
@@ -211,11 +211,11 @@ def grid_of_columns(domain: Domain, columns: tuple[str, ...]) -> Grid:
     )
 
 
-# Of weights and radii. Points in a chunk may stand for 2^36 rows before a sum of vectors leaves 2^53.
+# The largest weight and radius. The points of a chunk may represent 2^36 rows before a sum of vectors exceeds 2^53.
 LARGEST_POINT_WEIGHT = 2**27
-# How far away a centre may be.
+# The largest coordinate of a centre.
 FARTHEST_CENTER = 2**20
-# So many points are looked at together: their distances to some centres stay in the processor's cache.
+# Points handled at a time: their distances to some centres stay in the processor's cache.
 CHUNK = 2**14
 
 
@@ -238,7 +238,7 @@ class Boxes(NormalForm):
         object.__setattr__(self, "bins", tuple(integer_of(each, "bins") for each in self.bins))
         object.__setattr__(self, "columns", names_of(self.columns))
         if len(self.bins) != self.body.dimensions or min(self.bins) < 1:
-            raise BadQuery(f"bins is {self.bins}; there is one number of at least 1 for each coordinate.")
+            raise BadQuery(f"bins is {self.bins}; there must be one number of at least 1 for each coordinate.")
 
     @property
     def size(self) -> int:
@@ -246,7 +246,7 @@ class Boxes(NormalForm):
         return prod(self.bins)
 
     def measure(self, points: Floats, rows: Ints | None = None) -> Ints:
-        """The counts, the last axis varying fastest. `rows` says how many rows each point stands for."""
+        """The counts, the last axis varying fastest. `rows` says how many rows each point represents."""
         places = np.zeros(points.shape[1], dtype=np.int64)
         for axis, (side, bins) in enumerate(zip(self.body.reach, self.bins, strict=True)):
             places *= bins

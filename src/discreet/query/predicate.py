@@ -1,6 +1,6 @@
 """Which rows are meant: `col("age") >= 65`, combined with & | ~.
 
-A predicate is an immutable tree that says nothing about a table; `cells.py` reads it against a domain.
+A predicate is an immutable tree that says nothing about a table; it is read against a domain below.
 
 Logic has two values, as in Python and not as in SQL: a row satisfies a predicate or it does not. A row whose value is
 in an extra cell ("other", "missing") satisfies no comparison, so it satisfies the negation of every comparison:
@@ -29,7 +29,7 @@ from discreet.schema.domain import Domain
 from discreet.types import Bools
 from discreet.values import Readable, Reading, plain, read_value
 
-# A value of more digits is a slip of the pen.
+# A value with more digits is a mistake.
 MOST_VALUE_DIGITS = 450
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
@@ -180,7 +180,7 @@ class Col:
         return Compare(self.name, ">=", value)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
-        """Equal to one of these; of nobody if there are none."""
+        """Equal to one of these; true of no row if there are none."""
         return IsIn(self.name, values)  # type: ignore[arg-type]
 
     def between(self, low: Any, high: Any) -> Predicate:

@@ -136,7 +136,7 @@ class Product(NormalForm):
 
     @cached_property
     def range(self) -> tuple[int, int]:
-        """The lowest and the highest weight, exactly: the factors vary on their own."""
+        """The lowest and the highest weight, exactly: the factors vary independently."""
         return interval_product([(self.coefficient,) * 2, *(factor.range for factor in self.factors)])
 
     def range_on_support(self) -> tuple[int, int]:
@@ -262,7 +262,7 @@ def merge(products: Iterable[Product]) -> tuple[Product, ...]:
 
 
 def _merge_once(products: list[Product]) -> list[Product]:
-    # Numbers stand for factors: hundreds of products are compared on dozens of columns.
+    # Factors are numbered: hundreds of products are compared on dozens of columns.
     numbers: dict[Factor, int] = {}
 
     def named(each: Product) -> dict[tuple[str, ...], int]:

@@ -74,9 +74,9 @@ def _value(value: Any) -> Any:
 
 
 def query_from_plain(plain: Any) -> Linear | Marginal:
-    """The query that `query_to_plain` wrote, or another that is written so; refuses whatever is not exactly that.
+    """The query that `query_to_plain` wrote, or another in the same form; refuses everything else.
 
-    The numbers are whole numbers, there are as many weights as the shape says, and no name is there that is not known.
+    The numbers are whole numbers, there are as many weights as the shape says, and no unknown name.
     Columns and factors may come in any order, for the query brings them into its own.
     """
     match plain:

@@ -1,12 +1,12 @@
-"""How the functions on the cells of a column fall apart: into constants, and flat parts orthogonal to all others.
+"""The orthogonal parts of the functions on the cells of a column: the constants, and flat parts.
 
 A category has one part besides the constants, its contrasts (functions that add up to zero). An ordered column has one
 part for each level of the Haar wavelets: level l compares the two halves of each of 2^(l−1) equal blocks, so a range is
 made of few of them. A column of two cells has one level. For Haar, the cells are padded to a power of two with cells in
 which no row can be.
 
-*Flat* means that the rows of the measuring matrix of a part look the same from every cell: all its columns have one
-norm, so the most that one person can move a measurement is known exactly, and is the same for everyone.
+*Flat* means that all columns of the measuring matrix of a part have one norm, so the most that one person can move a
+measurement is known exactly, and is the same for everyone.
 
 Residuals: vector queries that together make up all marginals, as in ResidualPlanner.
 
@@ -63,16 +63,16 @@ class Axis:
         return 2 ** (part - 1) if self.levels else self.cells
 
     def gain(self, part: int) -> int:
-        """What a row of the measuring matrix times itself is, as it acts on the part: MᵀM = gain · projection.
+        """The factor in MᵀM = gain · projection onto the part, where M is the measuring matrix.
 
-        So a measurement with noise of variance s² knows the part with precision gain/s².
+        So a measurement with noise of variance s² has precision gain/s² for the part.
         """
         if part == 0:
             return self.padded
         return self.padded // 2 ** (part - 1) if self.levels else self.cells**2
 
     def squared_norm(self, part: int) -> int:
-        """The squared length of every column of the measuring matrix: how far one row of the table moves it."""
+        """The squared length of every column of the measuring matrix: by how much one row of the table moves it."""
         return 1 if part == 0 or self.levels else self.cells * (self.cells - 1)
 
     def opposite(self, part: int) -> tuple[int, int]:
@@ -162,7 +162,7 @@ MOST_RESIDUAL_CELLS = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Residual(NormalForm):
-    """The vector query that measures one cell of the lattice: what a marginal says that its own marginals do not.
+    """The vector query that measures one residual of the lattice: what a marginal adds to its own marginals.
 
     `parts` has a pair (column, part) for each named column, sorted; of none, it is the total. The measuring matrix is
     the Kronecker product, in that order, of those of the parts (`axis.py`); it acts on the marginal of the columns.
@@ -252,8 +252,8 @@ def _no_part(name: str, part: int, last: int) -> str:
 class Measurement(NormalForm):
     """Residuals, each with the standard deviation of the noise that its numbers will get.
 
-    Together they are one vector; divided by its noise, one person can move it by less than the pieces one by one would
-    suggest, because the exchange of a row that moves one piece most does not move all of them most.
+    Together they are one vector; divided by its noise, one person can move it by less than the sum of what each
+    residual allows, because no exchange of a row moves all of them most.
 
     >>> sex, both = Residual((("sex", 1),)), Residual((("city", 1), ("sex", 1)))
     >>> Measurement(((sex, Fraction(10)), (both, Fraction(20)))).columns
@@ -266,24 +266,24 @@ class Measurement(NormalForm):
         listed = tuple(self.pieces) if isinstance(self.pieces, Iterable) else ()
         given = [tuple(piece) if isinstance(piece, (tuple, list)) else () for piece in listed]
         if not given or not all(len(piece) == 2 and isinstance(piece[0], Residual) for piece in given):
-            raise BadQuery("a measurement has no pieces, or one that is not a Residual. Give pairs (Residual, sigma).")
+            raise BadQuery("a measurement has no Residual, or something else among them. Give pairs (Residual, sigma).")
         if len({residual for residual, _ in given}) < len(given):
             raise BadQuery("a measurement has the same residual twice; each is measured once, with less noise.")
         object.__setattr__(self, "pieces", tuple((residual, positive("sigma", sigma)) for residual, sigma in given))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the pieces, sorted."""
+        """All columns of the residuals, sorted."""
         return tuple(sorted({name for residual, _ in self.pieces for name in residual.columns}))
 
     def measure(self, counts: NDArray[np.int64], domain: Domain) -> NDArray[Any]:
-        """The pieces of a marginal on all its columns, one after the other: exact integers."""
+        """The residuals of a marginal on all its columns, one after the other: exact integers."""
         columns, axes = self.columns, tuple(axis_of(domain[name]) for name in self.columns)
         values = measure_all(counts, axes)
-        return np.concatenate([values[piece_slices(columns, axes, residual)].ravel() for residual, _ in self.pieces])
+        return np.concatenate([values[residual_slices(columns, axes, residual)].ravel() for residual, _ in self.pieces])
 
     def stretches(self, domain: Domain) -> tuple[tuple[Fraction, int], ...]:
-        """The noise of each piece and how many numbers it has, in order."""
+        """The noise of each residual and how many numbers it has, in order."""
         return tuple((sigma, residual.size(domain)) for residual, sigma in self.pieces)
 
 
@@ -297,8 +297,8 @@ def measure_all(counts: NDArray[np.int64], axes: Sequence[Axis]) -> NDArray[Any]
     return values
 
 
-def piece_slices(columns: tuple[str, ...], axes: tuple[Axis, ...], residual: Residual) -> tuple[slice, ...]:
-    """Where the numbers of a piece lie when all parts of every axis are measured, the constants first."""
+def residual_slices(columns: tuple[str, ...], axes: tuple[Axis, ...], residual: Residual) -> tuple[slice, ...]:
+    """Where the numbers of a residual lie when all parts of every axis are measured, the constants first."""
     parts = dict(residual.parts)
     ends = [(axis, parts.get(name, 0)) for name, axis in zip(columns, axes, strict=True)]
     return tuple(

@@ -1,14 +1,15 @@
-"""The rows of an answer before HAVING, ORDER BY and LIMIT: what these look at, all of it released.
+"""The rows of an answer before HAVING, ORDER BY and LIMIT, all of them released.
 
 A statement as a tree: which sums are asked, for which rows, in which groups, and what is shown of what is released.
 
-WHERE and GROUP BY decide what is asked of the private rows. HAVING, ORDER BY and LIMIT look at released numbers only,
-so they cost nothing and reveal nothing more.
+WHERE and GROUP BY decide what is asked of the private rows. HAVING, ORDER BY and LIMIT use released numbers only, so
+they cost nothing and reveal nothing more.
 
-Whether a statement makes sense for a table: what could fail after paying is refused before.
+The check of a statement against a table: whatever could fail after paying is refused before.
 
-SQL, JSON and Python all come through `check`. A statement that passes can be laid out from any released numbers: names,
-types and operators of HAVING, ORDER BY and LIMIT are looked at one by one, and then tried on numbers of every kind.
+SQL, JSON and Python statements all go through `check_statement`. A statement that passes can be laid out from any
+released numbers: names, types and operators of HAVING, ORDER BY and LIMIT are checked one by one, and then tried on
+numbers of every kind.
 """
 
 from collections.abc import Iterator, Sequence
@@ -107,7 +108,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Sort by an aggregate (its output name) or a group column (its own name); what has no value comes last."""
+    """Sort by an aggregate (its output name) or a group column (its own name); rows without a value come last."""
 
     name: str
     descending: bool = False

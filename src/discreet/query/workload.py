@@ -225,5 +225,5 @@ def _ordered(domain: Domain, name: str) -> Column:
 
 def _truth(name: str, column: Column) -> int:
     if not isinstance(column, Categories) or any(kind != "boolean" for kind, _ in map(read_value, column.values)):
-        raise BadQuery(f'column "{name}" is not boolean; only boolean columns are true. Project on those that are.')
+        raise BadQuery(f'column "{name}" is not boolean; conjunctions of true columns need booleans. Ask about those.')
     return column.locate(True)

@@ -7,7 +7,7 @@ What a value may be: a column is a finite list of cells, and a rule for every va
 Data never decides whether an error is raised, so each column says beforehand where a value goes that is outside its
 cells, and where a missing one goes (None, NaN, NaT, NA):
 
-    outside   "drop"     the row does not belong to the table at all: no query sees it
+    outside   "drop"     the row does not belong to the table at all: no query counts it
               "clip"     numbers and dates go to the nearest end
               "other"    an extra cell, after the declared ones
               a value    the cell of that value
@@ -158,7 +158,9 @@ class Integers(Cells):
                 )
             object.__setattr__(self, name, value)
         if self.lower > self.upper:
-            raise BadSchema(f"lower is {self.lower} and upper is {self.upper}; lower is at most upper. Exchange them.")
+            raise BadSchema(
+                f"lower is {self.lower} and upper is {self.upper}; lower must be at most upper. Exchange them."
+            )
         check_size(self.inside)
         self.check_rules(clips=True)
 
@@ -207,13 +209,13 @@ class Bins(Cells):
     def __post_init__(self) -> None:
         starts, upper = tuple(plain(start) for start in in_given_order("starts", self.starts)), plain(self.upper)
         if not starts:
-            raise BadSchema("starts is empty; there is at least one bin. Give the first value of each.")
+            raise BadSchema("starts is empty; there must be at least one bin. Give the first value of each.")
         readings = [read_value(edge) for edge in (*starts, upper)]
         for edge, (kind, number) in zip((*starts, upper), readings, strict=True):
             mixed = kind not in ("number", "date") or isinf(number) or kind != readings[0][0]
             if mixed or isinstance(edge, datetime):
                 raise BadSchema(
-                    f"the bins have an edge {edge!r}; edges are all finite numbers or all dates. "
+                    f"the bins have an edge {edge!r}; edges must be all finite numbers or all dates. "
                     "Give numbers, or datetime.date values without a time of day."
                 )
         edges = [number for _, number in readings]
@@ -267,7 +269,7 @@ class Categories(Cells):
     """One cell for each listed value: booleans, numbers, texts or dates.
 
     Values that are not listed go to an extra cell "other", and missing ones with them, unless you say otherwise. That
-    is the safest rule: no row is lost, so the counts of every column add up to one total, and no row is passed off as
+    is the safest rule: no row is lost, so the counts of every column add up to one total, and no row is counted as
     something that it is not. `ordered` says that the order of the list means something, so that < and > can be asked.
 
     >>> sex = Categories(["Female", "Male"])
@@ -320,7 +322,7 @@ class Categories(Cells):
         return codes.get(reading, OUTSIDE)
 
     def _label(self, cell: int) -> str:
-        # Among numbers and texts, 1 and "1" need to look different.
+        # Among numbers and texts, 1 and "1" must have different labels.
         value = self.values[cell]
         return repr(value) if len(self.kinds) > 1 and isinstance(value, str) else str(value)
 

@@ -31,7 +31,7 @@ class Domain:
         seen: set[str] = set()
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise BadSchema(f"the domain has {pair!r}; it is made of pairs (name, column).")
+                raise BadSchema(f"the domain has {pair!r}; it must be made of pairs (name, column).")
             name, column = pair
             if not isinstance(name, str) or not name:
                 raise BadSchema(f"a column is named {name!r}; a name is a text that is not empty.")
@@ -44,7 +44,7 @@ class Domain:
         object.__setattr__(self, "_named", dict(pairs))
 
     def __hash__(self) -> int:
-        # A column may have a million values, and what is remembered of a domain is looked up many times.
+        # A column may have a million values, and values cached for a domain are looked up many times.
         return self._hash
 
     @cached_property
@@ -132,5 +132,5 @@ def column_text(column: Column) -> str:
 
 
 def column_print(column: Column) -> str:
-    """A few letters that tell a column from columns that are declared otherwise."""
+    """A short hash that distinguishes a column from columns that are declared otherwise."""
     return sha256(column_text(column).encode()).hexdigest()[:16]

@@ -65,7 +65,7 @@ class Identity:
 
     `version` is declared by the owner: what was learnt belongs to the version that was current when it was paid for.
     `fingerprint` is for the owner alone: it differs if the source is no longer what it was (another file, say), and
-    is None where nobody can tell.
+    is None where there is no way to know.
 
     >>> Identity("people").version
     '1'
@@ -79,15 +79,15 @@ class Identity:
 
 
 def people_groups(shares: Mapping[str, Iterable[str]]) -> Mapping[str, frozenset[str]]:
-    """Of each table that shares people, all that do so with it, directly or through others, and itself.
+    """For each table that shares people: all tables it shares them with, directly or through others, and itself.
 
     >>> sorted(people_groups({"a": ["b"], "c": ["b"], "d": []})["a"])
     ['a', 'b', 'c']
     """
     found: dict[str, frozenset[str]] = {}
     for name, others in shares.items():
-        near = {name, *others}
-        group = near.union(*(found.get(each, ()) for each in near))
+        direct = {name, *others}
+        group = direct.union(*(found.get(each, ()) for each in direct))
         if len(group) > 1:
             found |= dict.fromkeys(group, frozenset(group))
     return found

@@ -74,7 +74,7 @@ class Points:
         self._points: NDArray[np.int16] | None = None
 
     def sensitivity(self, question: Boxes | Clusters) -> Sensitivity:
-        """How far one person can move the answer."""
+        """By how much one person can move the answer."""
         return points_sensitivity(question, self.unit)
 
     def evaluate(self, question: Boxes | Clusters) -> Exact:

@@ -61,7 +61,7 @@ class Bitmaps:
     def __init__(self, codes: Mapping[str, CellCodes], rows: int, most_bytes: int | None = None) -> None:
         self._codes, self._rows = codes, rows
         self._words = -(-rows // 64)
-        # All cells of all columns with two have room, however many rows there are.
+        # Room for all cells of all columns with two cells, however many rows there are.
         if most_bytes is None:
             most_bytes = max(MOST_KEPT_BYTES, 16 * self._words * len(codes))
         self._kept: LruCache[Factor, WeightDigits] = LruCache(most_bytes)
@@ -212,8 +212,9 @@ class Frame(Source):
     """Rows in memory, coded by a domain, with at most `unit.contributions` rows of each person.
 
     Of a person with more rows, those are kept that come first when the person's rows are sorted by their cells, in the
-    order of the domain's columns: a rule that looks at no one else's rows and at no order of the table. It favours
-    early cells, so choose `contributions` such that it seldom acts. A row dropped by the schema is dropped before.
+    order of the domain's columns: a rule that depends on no one else's rows and not on the order of the table. It
+    favours early cells, so choose `contributions` such that it seldom acts. A row dropped by the schema is dropped
+    before.
 
     >>> from discreet.query.linear import Marginal
     >>> from discreet.schema.column import Boolean

@@ -145,7 +145,7 @@ def _parquet(path: Path) -> tuple[list[str], list[Any]]:
 
 
 def _header(path: Path) -> list[str]:
-    """The first record of a CSV file, if it looks like names."""
+    """The first record of a CSV file, if it can be a header."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             line = file.readline(MOST_HEADER)

@@ -1,4 +1,4 @@
-"""The sensitivity of a query: how far one person can move its answer, from the schema alone, before a row is read.
+"""The sensitivity of a query: by how much one person can move its answer, from the schema alone, before a row is read.
 
 Why it holds for every source: contribution.md.
 """
@@ -29,7 +29,7 @@ from discreet.query.workload import Workload
 from discreet.schema.domain import Domain
 from discreet.schema.unit import Unit
 
-# What is evaluated: values that nobody can change. And what may be given: also lists, which are settled first.
+# What is evaluated: immutable values. And what may be given: also lists, which are read once first.
 EvaluatedQuery = Linear | Marginal | Ratio | Residual | Measurement | Boxes | Clusters | tuple[Linear, ...]
 AnyQuery = EvaluatedQuery | Sequence[Linear] | Workload[Linear]
 
@@ -73,7 +73,7 @@ def settled_query(question: AnyQuery) -> EvaluatedQuery:
 
 
 def require_within_range(question: EvaluatedQuery, domain: Domain) -> None:
-    """Refuse to seal if a row could weigh more than was declared, as far as some cells can tell.
+    """Refuse to seal if a row could weigh more than was declared, checked on some cells.
 
     The declared range and the evaluated weight are two programs that read one form. Here the second one weighs a few
     cells that matter to it; if one of them lies outside what the first one declared, then one of the two is wrong. It
@@ -182,10 +182,10 @@ def _residual(question: Residual, itself: ById[Domain], unit: Unit) -> Sensitivi
 
 @memoize(16)
 def _measurement(measurement: ById[Measurement], itself: ById[Domain], unit: Unit) -> Sensitivity:
-    """Of pieces divided by their noise. The total is the piece in which every column is constant.
+    """Of residuals divided by their noise. The total is the residual in which every column is constant.
 
-    It is looked at when it is priced, paid, read and released; each time it must be the same. A measurement may have
-    thousands of pieces, so few are kept.
+    It is cached, because it is needed when a measurement is priced, paid, read and released. A measurement may have
+    thousands of residuals, so few results are kept.
     """
     question, domain = measurement.value, itself.value
     columns = question.columns

@@ -8,8 +8,8 @@ A source says which cells its rows are in, and how many rows are in each. All el
 question about few cells is answered from a marginal, which is kept; one about many cells is summed while the cells
 stream by, so that memory stays bounded.
 
-Sums are exact. One that does not fit in 64 bits becomes the largest that does: that moves no two tables further apart,
-and raises nothing.
+Sums are exact. One that does not fit in 64 bits becomes the largest that does: that increases no distance between two
+tables, and raises nothing.
 """
 
 from abc import ABC, abstractmethod
@@ -86,7 +86,7 @@ class Exact:
 def unseal(
     exact: Exact, calibrated: Sensitivity, *, stretches: tuple[tuple[Fraction, int], ...] = ()
 ) -> NDArray[np.int64]:
-    """The true integers, for noise calibrated to `calibrated`. For `mechanism/` alone (the architecture test looks)."""
+    """The true integers, for noise calibrated to `calibrated`. Only for `mechanism/` (the architecture test checks)."""
     if not isinstance(exact, Exact):
         raise SealBroken(f"a mechanism takes an Exact from a source, not {type(exact).__name__}.")
     if exact.stretches != stretches:
@@ -107,7 +107,7 @@ MOST_KEPT_BYTES = 2**28
 
 
 class MarginalCache:
-    """Marginals by their sorted columns. What is kept depends on the questions so far, never on the rows.
+    """Marginals by their sorted columns. What is kept depends on the earlier questions, never on the rows.
 
     >>> import numpy as np
     >>> kept = MarginalCache()
@@ -168,7 +168,7 @@ class Source(ABC):
         self._frozen = False
 
     def fingerprint(self) -> str | None:
-        """What tells one state of the rows from another, by edits and never by contents; None if nothing does.
+        """A fingerprint of the state of the rows, changed by edits and never made of contents; None if there is none.
 
         For the owner: nobody else may see it, nor a hash of it without a secret. `SourceUnavailable` if it is away.
         """
@@ -207,7 +207,7 @@ class Source(ABC):
         """The true integers, sealed: one for a Linear, a vector otherwise (a marginal or a residual row by row).
 
         Whether it raises depends on the question and the schema, never on the rows. It is sealed with the sensitivity
-        of the very object that is evaluated, which nobody can change, and which was seen to keep it.
+        of the very object that is evaluated, which is immutable, and which was checked against it.
         """
         asked = settled_query(question)
         sensitivity = sensitivity_of(asked, self.domain, self.unit)
@@ -215,9 +215,9 @@ class Source(ABC):
         with self.snapshot():
             match asked:
                 case Measurement():
-                    return Exact(_fit(self._pieces(asked)), sensitivity, asked.stretches(self.domain))
+                    return Exact(_fit(self._residuals(asked)), sensitivity, asked.stretches(self.domain))
                 case Residual():
-                    return Exact(_fit(self._piece(asked)), sensitivity)
+                    return Exact(_fit(self._residual(asked)), sensitivity)
                 case Boxes() | Clusters():
                     return Exact(self._points(asked), sensitivity)
                 case Marginal():
@@ -225,13 +225,13 @@ class Source(ABC):
             answers = [min(max(answer, -_LARGEST), _LARGEST) for answer in self._answers(linear_queries(asked))]
             return Exact(np.array(answers, dtype=np.int64), sensitivity)
 
-    def _pieces(self, question: Measurement) -> NDArray[Any]:
-        """All pieces from one reading of the rows, where their columns have few enough cells together."""
+    def _residuals(self, question: Measurement) -> NDArray[Any]:
+        """All residuals from one reading of the rows, where their columns have few enough cells together."""
         if self._counted(question.columns):
             return question.measure(self._counts(question.columns), self.domain)
-        return np.concatenate([self._piece(residual) for residual, _ in question.pieces])
+        return np.concatenate([self._residual(residual) for residual, _ in question.pieces])
 
-    def _piece(self, residual: Residual) -> NDArray[Any]:
+    def _residual(self, residual: Residual) -> NDArray[Any]:
         return residual.measure(self._counts(residual.columns), self.domain).ravel()
 
     def _points(self, question: Boxes | Clusters) -> NDArray[np.int64]:
@@ -346,7 +346,7 @@ def _fit(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _together(scopes: Iterable[Columns], domain: Domain) -> list[Columns]:
-    """Fewer scopes that contain the given ones, as far as they have few cells together."""
+    """Fewer scopes that contain the given ones, where these have few enough cells."""
     merged: list[Columns] = []
     for scope in sorted(scopes, key=lambda names: (-prod(domain[name].size for name in names), names)):
         for place, other in enumerate(merged):

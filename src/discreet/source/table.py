@@ -52,7 +52,7 @@ class Table:
         return self.source.evaluate(question)
 
     def fingerprint(self) -> str | None:
-        """What tells one state of the rows from another, by edits and never by contents; None if nothing does.
+        """A fingerprint of the state of the rows, changed by edits and never made of contents; None if there is none.
 
         For the owner: nobody else may see it, nor a hash of it without a secret.
         """

@@ -1,4 +1,4 @@
-"""Recompute the privacy of a mechanism from its exact law, with no sampling and no trust in its proof.
+"""Recompute the privacy of a mechanism from its exact law, without sampling and without relying on its proof.
 
 For small inputs every output's probability is known as a rigorous interval, so the privacy loss between two tables is
 a finite sum, and a claim can be checked over *all* neighbouring tables of a small domain.

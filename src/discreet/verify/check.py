@@ -89,7 +89,7 @@ RESOLUTION = Fraction(1, 2**60)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
-    """What a mechanism claims and what is true over all pairs that were looked at.
+    """What a mechanism claims and what is true over all pairs that were checked.
 
     `measure` says what the two numbers are. `holds`: the true one is provably at most the claimed one (or equal to
     within 2^−60). `tight`: they are equal to within 2^−60. `worst_pair` are the true values that attain it.
@@ -158,8 +158,8 @@ def check(
         evaluate, count = (lambda table: (matrix @ np.array(table, dtype=np.int64)).tolist()), matrix.shape[1]
         moves = matrix_sensitivity(matrix, unit, droppable=droppable) if sensitivity is None else sensitivity
     neighbors = neighboring_tables(count, rows, unit, droppable=droppable)
-    near = [(tuple(evaluate(one)), tuple(evaluate(other))) for one, other in neighbors]
-    pairs = dict.fromkeys(pair for pair in near if pair[0] != pair[1])
+    values = [(tuple(evaluate(one)), tuple(evaluate(other))) for one, other in neighbors]
+    pairs = dict.fromkeys(pair for pair in values if pair[0] != pair[1])
     return check_pairs(mechanism_for(moves), pairs, epsilon=epsilon)
 
 

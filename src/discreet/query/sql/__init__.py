@@ -34,7 +34,7 @@ def parse(text: str, domain: Domain, *, table: str | None = None) -> Select:
 
 
 def parse_predicate(text: str, domain: Domain) -> Predicate:
-    """What may stand after WHERE, as a predicate, checked against a domain.
+    """A condition as it is written after WHERE, as a predicate, checked against a domain.
 
     >>> from discreet.schema.column import Integers
     >>> parse_predicate("age BETWEEN 18 AND 64", Domain({"age": Integers(0, 99)}))

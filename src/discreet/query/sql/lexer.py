@@ -1,4 +1,4 @@
-"""Messages for the analyst: what was found, cut to a short piece, and the next step.
+"""Messages for the analyst: what was found, shortened, and the next step.
 
 The first check: a text as tokens, all of them known to our grammar. Nothing is parsed before it has passed.
 
@@ -69,7 +69,7 @@ def unsupported(found: str, *, function: bool = False) -> BadQuery:
 
 
 def excerpt(text: str) -> str:
-    """A piece of the statement between quotes, cut to fit a message, with odd characters written out.
+    """A part of the statement between quotes, cut to fit a message, with odd characters written out.
 
     >>> excerpt("café\\u200b" + "x" * 1000)
     '"café\\\\u200bxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"'
@@ -99,7 +99,7 @@ _CONSTANTS = {T.NULL, T.TRUE, T.FALSE}
 _OPERANDS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.R_PAREN}
 _SIGNS = {T.L_PAREN, T.R_PAREN, T.COMMA, T.DOT, T.STAR, T.DASH}
 _STARTS = {*_NAMES, *_CONSTANTS, T.NUMBER, T.STRING, T.DASH, T.DATE, T.L_PAREN, T.STAR}
-# What may come next after a word that cannot stand at the end.
+# What may follow a word that cannot be the last one.
 _FOLLOWED = {
     **{kind: {*_STARTS, T.NOT} for kind in (*_CLAUSES, *_COMPARISONS, *_LOGIC)},
     T.FROM: _NAMES,
@@ -246,7 +246,7 @@ def _check_words(words: list[Token]) -> None:
                 _check_call(before, after)
             case T.VAR if word.text.upper() == "NULLS" and after.text.upper() in ("FIRST", "LAST"):
                 raise BadQuery(
-                    "NULLS FIRST and NULLS LAST are not supported; what has no value comes last. Leave it out."
+                    "NULLS FIRST and NULLS LAST are not supported; rows without a value come last. Leave it out."
                 )
             case kind if word.text.upper() not in _ONLY_SPELLED.get(kind, (word.text.upper(),)):
                 raise unsupported(word.text)

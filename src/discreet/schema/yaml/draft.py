@@ -12,9 +12,9 @@ DraftOrigin = Literal["names", "types", "values", "metadata"]
 
 _ORIGIN = {
     "names": """\
-Written from the names of the columns alone: a CSV file does not say their types, and no row was looked at.""",
+Written from the names of the columns alone: a CSV file does not say their types, and no row was read.""",
     "types": """\
-Written from the names and types of the columns alone: no row was looked at.""",
+Written from the names and types of the columns alone: no row was read.""",
     "values": """\
 WRITTEN FROM THE ROWS, because --public-data was said: the bounds and values below are those of the table itself. If
 its rows are private, delete this file and draft again without --public-data.""",

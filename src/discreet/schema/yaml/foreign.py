@@ -161,8 +161,8 @@ def _unit(root: Fields, keys: list[str]) -> Unit:
     most: Any = _value(root, "max_ids", 1)
     if rows and most != 1:
         raise BadSchema(
-            f"{root.at_name('max_ids')}: max_ids is {most} with row_privacy; without a private_id nobody can tell "
-            "which rows are one person's. Mark the column that can."
+            f"{root.at_name('max_ids')}: max_ids is {most} with row_privacy; without a private_id it is not known "
+            "which rows are one person's. Mark the column that identifies a person."
         )
     try:
         return Unit(keys[0] if keys else None, most)

@@ -154,7 +154,7 @@ def _refuse_blanks(root: Fields, columns: Fields) -> None:
     first = min([root.names[name].line for name in open_keys] + [columns.names[name].line for name in open_columns])
     raise BadSchema(
         f"{root.file}, line {first}: this draft is not finished. Complete {' and '.join(parts)}: "
-        "fill in every ___, and remove the columns that nobody may ask about."
+        "fill in every ___, and remove the columns that may not be asked about."
     )
 
 
@@ -278,12 +278,12 @@ def schemas_beside(path: Path) -> dict[Path, Schema]:
             try:
                 found[file] = parse_schema(text, name=file.name)
             except BadSchema as error:
-                # No schema, or one that nobody can open: it is refused when somebody asks about it. But not if it
-                # may say that people are shared: who it says share them would be asked on budgets of their own.
+                # No schema, or a broken one, which is refused when it is opened. But one that may say that people are
+                # shared is refused here: otherwise these tables would have separate budgets.
                 if _SAYS.search(text):
                     raise BadSchema(
-                        f"{file.name} beside {path.name} says {_WORD} and cannot be read: {error} Mend it, or move it "
-                        "to another folder if it is no schema."
+                        f"{file.name} beside {path.name} says {_WORD} and cannot be read: {error} Correct it, or move "
+                        "it to another folder if it is no schema."
                     ) from error
     return found
 

@@ -34,7 +34,7 @@ YamlValue = bool | int | Decimal | str | date | None
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A piece of the file, the line on which it begins, and how many nodes it has with all aliases written out."""
+    """A part of the file, the line on which it begins, and how many nodes it has with all aliases written out."""
 
     file: str
     line: int
@@ -117,7 +117,7 @@ class Items(Node):
 
 @dataclass(frozen=True, slots=True)
 class Fields(Node):
-    """A mapping. Names are texts as they stand, so a column may be called `no`, `1` or `null`."""
+    """A mapping. Names are texts as written, so a column may be called `no`, `1` or `null`."""
 
     fields: dict[str, Node]
     names: dict[str, Scalar]
@@ -208,7 +208,7 @@ class _Composer:
             if name.text in fields:
                 first = names[name.text].line
                 raise BadSchema(f'{name.at}: "{name.text}" is there twice, first in line {first}. Remove one.')
-            # A block begins on the line after its name, and an alias far away; people look at the name.
+            # A block begins on the line after its name, and an alias elsewhere; errors name the line of the name.
             fields[name.text] = value if value.line == name.line else replace(value, line=name.line)
             names[name.text] = name
         return Fields(self.file, line, self.weigh(tuple(fields.values()), line), fields, names)
@@ -237,7 +237,7 @@ class _Composer:
             raise BadSchema(f"{self.file}, line {line}: a tag (!…) is not read here. Write a plain value.")
 
 
-# What the parser's words mean to who wrote the file; where a bracket or a quote began is the line to look at.
+# The parser's messages in plain words; the line to name is that on which a bracket or a quote begins.
 _SENTENCES = [
     (r"'\\t'", "there is a tab where YAML wants spaces. Indent with spaces."),
     (r"mapping values are not", 'there is a ":" too many, or the indentation is wrong. Put a text with ":" in quotes.'),

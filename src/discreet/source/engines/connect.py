@@ -40,12 +40,12 @@ def connect_table(address: Address, name: str) -> Any:
 def named_table(connection: Any, name: str, where: str) -> Any:
     """A table by name, or by schema.name."""
     schema, _, own = name.rpartition(".")
-    with engine_errors_as(f"the tables of {where} cannot be listed. See that you may read it."):
+    with engine_errors_as(f"the tables of {where} cannot be listed. Check that you may read it."):
         known = _tables(connection, schema)
     if own not in known:
         listed = did_you_mean(own, known) if known else "it has none that you may read."
         raise BadData(f'{where} has no table "{name}"; {listed} Name another with ?table=… in the source.')
-    with engine_errors_as(f'the table "{name}" of {where} cannot be read. See that you may read it.'):
+    with engine_errors_as(f'the table "{name}" of {where} cannot be read. Check that you may read it.'):
         return connection.table(own, database=schema or None)
 
 
@@ -85,7 +85,7 @@ def _postgres(address: str) -> Any:
         import psycopg
     where = _shown(address)
     with engine_errors_as(
-        f"the Postgres server at {where} cannot be reached, or refused. See host, port, database and password."
+        f"the Postgres server at {where} cannot be reached, or refused. Check host, port, database and password."
     ):
         connection = psycopg.connect(address, autocommit=True, connect_timeout=_PATIENCE)
         # Nothing of ours writes; and no statement may begin to.
@@ -103,7 +103,7 @@ def _spark_table(address: Address, name: str) -> Any:
     connection = _spark(address.place)
     if address.path is None:
         return named_table(connection, address.table or name, "Spark's catalogue")
-    with engine_errors_as(f'Spark cannot read Parquet at "{address.path}". See that every worker finds it there.'):
+    with engine_errors_as(f'Spark cannot read Parquet at "{address.path}". Check that every worker finds it there.'):
         return connection.read_parquet(address.path)
 
 
@@ -120,7 +120,7 @@ def _spark(place: str) -> Any:
     # After a semicolon there may be a token.
     where = place.partition(";")[0]
     with engine_errors_as(
-        f'Spark at "{where}" cannot be reached. See that Java 17 is installed and the address is right.'
+        f'Spark at "{where}" cannot be reached. Check that Java 17 is installed and the address is right.'
     ):
         _knock(place)
         builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
@@ -135,7 +135,7 @@ def _spark(place: str) -> Any:
 
 
 def _knock(place: str) -> None:
-    """Fail in seconds if nobody answers. Spark itself tries again for a minute, and Spark Connect for ten."""
+    """Fail within seconds if nothing answers. Spark itself tries again for a minute, and Spark Connect for ten."""
     if place.startswith("sc://"):
         import grpc
         from pyspark.sql.connect.client import DefaultChannelBuilder

@@ -64,29 +64,29 @@ class Engine(Source):
         self._mark: object = None
         _see_all_numbers(rows, [*domain, *([] if unit.key is None else [unit.key])])
         self._names = {name: f"c{place}" for place, name in enumerate(domain)}
-        # What the rows are as long as this source is open, and which state of them the kept marginals are of.
+        # The state of the rows when they were opened, and the state that the cached marginals are of.
         self._opened: str | None = None
         self._pin: object = None
         # Postgres counts an edit up to some seconds late: what seems to be written now may have been written before.
         for _ in range(1 if copy else _OPENINGS):
             self._opened, self._pin = self._origin.fingerprint(), self._origin.pin()
-            self._copy = self._looked_through(copy)
+            self._copy = self._check_rows(copy)
             if self._origin.pin() == self._pin:
                 return
         raise BadData("the rows were written while they were read. Open the table when nobody writes it.")
 
-    def _looked_through(self, copy: bool) -> Any:
-        """See that every row has a key and that the engine can code the rows; the coded rows, if they are copied."""
+    def _check_rows(self, copy: bool) -> Any:
+        """Check that every row has a key and that the engine can code the rows; the coded rows, if they are copied."""
         if self.unit.key is not None:
             _check_keys(self._rows, self.unit.key)
         # Windows over all rows are slow, and so is reading text: an engine of our own keeps the coded rows instead.
         if copy:
-            return _copied(self._bounded())
+            return _copy_rows(self._bounded())
         self._check_coding()
         return None
 
     def _check_coding(self) -> None:
-        """Refuse what the engine cannot compare, whatever the rows are: a type may be less than its name says."""
+        """Refuse columns that the engine cannot compare, whatever the rows are: its types may lack operations."""
         # Of DuckDB's types only its largest integers do not say what they are; for the rest of them this saves 50 ms.
         plain = self._rows.get_backend().name == "duckdb"
         doubtful = [name for name in self.domain if not plain or self._rows[name].type().is_decimal()]
@@ -107,23 +107,23 @@ class Engine(Source):
         return True
 
     def fingerprint(self) -> str | None:
-        """As it is now; of rows that were copied, as it was when they were."""
-        # A look never waits for a reader; and what is being read was touched before, so it is what was opened.
+        """The current fingerprint; of rows that were copied, the one at that time."""
+        # This never waits for a reader: rows that are being read were checked before, so they are those opened.
         if self._copy is not None or not self._lock.acquire(blocking=False):
             return self._opened
         try:
-            return self._reached(lambda: self._origin.fingerprint())
+            return self._with_retry(lambda: self._origin.fingerprint())
         finally:
             self._lock.release()
 
     def touch(self) -> None:
-        """Reach the engine, over a new connection if the last one was lost, and see that nothing was written."""
+        """Reach the engine, over a new connection if the last one was lost, and check that nothing was written."""
         if self._copy is None:
             with self._lock:
-                self._reached(self._look)
+                self._with_retry(self._check_state)
 
-    def _reached(self, ask: Callable[[], Reached]) -> Reached:
-        """What a look at the source says, at the second try if the connection was lost meanwhile."""
+    def _with_retry(self, ask: Callable[[], Reached]) -> Reached:
+        """Call this; if it fails, call it once more over a new connection."""
         try:
             self._reconnect()
             return ask()
@@ -147,7 +147,7 @@ class Engine(Source):
             self._origin, self._mark = RowsOrigin(self._rows, self._place), None
         self._lost = False
 
-    def _look(self) -> None:
+    def _check_state(self) -> None:
         if self._origin.pin() != self._pin:
             raise source_changed()
         self._origin.reach([*self.domain, *([] if self.unit.key is None else [self.unit.key])])
@@ -180,7 +180,7 @@ class Engine(Source):
         """The cells that hold rows, and how many each: one GROUP BY, streamed."""
         with self._asking():
             names = [self._names[name] for name in columns]
-            # Closed even if someone stops half-way: DuckDB answers nothing while a result is open.
+            # Closed even if the caller stops half-way: DuckDB answers nothing while a result is open.
             with _batches(self._query(columns)) as batches:
                 for batch in batches:
                     codes = [_codes(batch.column(name)) for name in names]
@@ -239,7 +239,7 @@ class Engine(Source):
                     floats.append(keeps(column, self._rows[name]))
                 else:
                     rows = rows.filter(keeps(column, rows[name]))
-        # To filter the rows of a Parquet file DuckDB looks at the least and the greatest number, and not at NaN. So
+        # To filter the rows of a Parquet file DuckDB uses the least and the greatest number, and not NaN. So
         # floats are not filtered: rows are dropped as they are counted, and cells after that.
         kept = {_KEPT: reduce(and_, floats)} if floats else {}
         late = {name for name in columns if _few_values(self.domain[name], rows[name].type())}
@@ -319,7 +319,7 @@ def _count_where(rows: Any, condition: Any) -> Any:
     return rows.count(where=condition).fill_null(0)
 
 
-def _copied(rows: Any) -> Any:
+def _copy_rows(rows: Any) -> Any:
     """The rows, in a table of the engine's memory that is gone with the connection."""
     return rows.get_backend().create_table("discreet_rows", rows, temp=True)
 
@@ -338,9 +338,9 @@ def _batches(query: Any) -> Any:
 
 
 def _see_all_numbers(rows: Any, columns: list[str]) -> None:
-    """Keep DuckDB from believing a Parquet file's statistics of floats: they leave out nan.
+    """Keep DuckDB from using a Parquet file's statistics of floats: they leave out NaN.
 
-    A column that is 0 elsewhere would be 0 throughout, and nobody in it would be without a key.
+    A column that is 0 or NaN would count as 0 throughout, and missing keys in it would not be found.
     """
     engine, types = rows.get_backend(), rows.schema()
     if engine.name == "duckdb" and any(types[name].is_floating() for name in columns):

@@ -79,7 +79,7 @@ def _span(column: Integers | Bins, value: EngineValue) -> tuple[EngineCondition,
 
 
 def keeps(column: Column, value: EngineValue) -> EngineCondition:
-    """Whether a row with this value belongs to the table, as far as this column says."""
+    """Whether a row with this value belongs to the table, by this column alone."""
     fate = fates(column)
     missing_kept, outside_kept = fate[MISSING] != DROPPED, fate[OUTSIDE] != DROPPED
     if outside_kept:
@@ -211,8 +211,8 @@ def _bits(number: int | Fraction) -> int:
 def _equals_number(value: EngineValue, wanted: int | Fraction) -> EngineCondition:
     dtype = value.type()
     if dtype.is_floating():
-        near = first_float(wanted, beyond=False)
-        return value.cast("float64") == _text(repr(near), "float64") if read_value(near)[1] == wanted else False
+        first = first_float(wanted, beyond=False)
+        return value.cast("float64") == _text(repr(first), "float64") if read_value(first)[1] == wanted else False
     if dtype.is_decimal() and dtype.scale is None:
         scaled, whole = _scaled(value, Fraction(wanted))
         return scaled == whole
@@ -226,7 +226,7 @@ def is_missing(value: EngineValue) -> EngineCondition:
     dtype = value.type()
     if dtype.is_floating():
         return value.isnull() | value.isnan()
-    # Only Postgres has decimals that are not numbers, and their types do not tell.
+    # Only Postgres has decimals that are NaN, and their types do not show it.
     if dtype.is_decimal() and (dtype.scale is None or value.get_backend().name == "postgres"):
         return value.isnull() | (value.cast("string") == "NaN")
     return value.isnull()
@@ -238,8 +238,8 @@ def _scaled(value: EngineValue, edge: Fraction) -> tuple[EngineValue, Decimal]:
 
     if edge.denominator == 1:
         return value, Decimal(edge.numerator)
-    far = value.abs() > Decimal(abs(edge.numerator))
-    return ibis.ifelse(far, value, value * Decimal(edge.denominator)), Decimal(edge.numerator)
+    beyond = value.abs() > Decimal(abs(edge.numerator))
+    return ibis.ifelse(beyond, value, value * Decimal(edge.denominator)), Decimal(edge.numerator)
 
 
 def _bounds(dtype: Any) -> tuple[int, int]:
@@ -258,7 +258,7 @@ def _number(units: int, dtype: Any) -> EngineValue:
             return ibis.literal(Decimal(units).scaleb(-dtype.scale), dtype)
     if -(2**63) <= units < 2**64:
         return ibis.literal(units, "int64" if units < 2**63 else "uint64")
-    # A HUGEINT of DuckDB looks like a decimal here, and not all of them can be cast to one; an integer is not cast.
+    # A HUGEINT of DuckDB has a decimal type here, and not all of them can be cast to one; an integer is not cast.
     many, rest = divmod(units, 2**64 - 1)
     return ibis.literal(many, "int64") * ibis.literal(2**64 - 1, "uint64") + ibis.literal(rest, "uint64")
 

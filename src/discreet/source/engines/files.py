@@ -108,9 +108,9 @@ def _existing(path: str) -> list[str]:
         for each in paths:
             _check_readable(Path(each))
     except OSError as error:
-        raise BadData(f'"{path[:200]}" cannot be read ({error.strerror}); see the path.') from None
+        raise BadData(f'"{path[:200]}" cannot be read ({error.strerror}); check the path.') from None
     if not paths:
-        raise BadData(f'no file matches "{path}". See the path; a relative one starts where the schema file is.')
+        raise BadData(f'no file matches "{path}". Check the path; a relative one starts where the schema file is.')
     return paths
 
 
@@ -118,12 +118,12 @@ def _check_readable(path: Path) -> None:
     if path.is_dir():
         raise BadData(f'"{path}" is a directory; a source is a file. For all files in it write "{path}/*.parquet".')
     if not path.exists():
-        near = did_you_mean(path.name, _names_beside(path))
-        raise BadData(f'there is no file "{path}"; {near if "did you mean" in near else "see the path."}')
+        hint = did_you_mean(path.name, _names_beside(path))
+        raise BadData(f'there is no file "{path}"; {hint if "did you mean" in hint else "check the path."}')
     if not path.is_file():
         raise BadData(f'"{path}" is a pipe or a device; a source is a file. Save the rows to one first.')
     if not os.access(path, os.R_OK):
-        raise BadData(f'"{path}" cannot be read; see its permissions.')
+        raise BadData(f'"{path}" cannot be read; check its permissions.')
 
 
 def _names_beside(path: Path) -> list[str]:
@@ -148,7 +148,7 @@ def _header(path: str, wanted: list[str]) -> tuple[list[str], str]:
         )
     seen: dict[str, str] = {}
     for name in header:
-        # DuckDB does not tell names apart that differ in case only.
+        # For DuckDB, names that differ in case only are the same.
         if name.lower() in seen:
             other = seen[name.lower()]
             raise BadData(f'the header of "{path}" has "{other}" and "{name}"; names are unique. Rename one.')

@@ -1,13 +1,14 @@
-"""What tells one state of a source from another, without a look at its rows: that it was edited, never what is in it.
+"""Fingerprints of the state of a source, without reading its rows: they show that it was edited, never what is in it.
 
-Files tell it by their sizes and times, Postgres by its counters of edits. Contents are never compared: a refusal that
-depended on them would tell of one row. It is for the owner: a size or a counter says how many rows there are.
+For files they are made of sizes and times, for Postgres of its counters of edits. Contents are never compared: a
+refusal that depended on them could reveal one row. They are for the owner: a size or a counter reveals the number of
+rows.
 
 Where the rows of an engine are: are they there, are they the same, and how to read one state of them.
 
 A file must be the same before and after it is read, or nothing is released. Postgres reads one state in a repeatable
-read, DuckDB in a transaction. Of engines that have neither (Spark's tables, say) the owner sees to it that nobody
-writes while a question is answered.
+read, DuckDB in a transaction. For engines that have neither (Spark's tables, say) the owner ensures that nobody writes
+while a question is answered.
 """
 
 import os
@@ -67,7 +68,7 @@ def pin_of_files(paths: Iterable[str]) -> tuple[tuple[int, ...], ...]:
 def of_postgres(connection: Any, name: str) -> str | None:
     """How often the rows behind a table or view were inserted, updated, deleted or rewritten; None if nobody counts.
 
-    The server's counters follow an edit within a second, at most ten. A crash of the server or VACUUM FULL looks like
+    The server's counters follow an edit within a second, at most ten. A crash of the server or VACUUM FULL counts as
     an edit.
     """
     found = connection.execute(_POSTGRES, [name]).fetchall()
@@ -99,7 +100,7 @@ class RowsOrigin:
         self._none: Any = None
 
     def fingerprint(self) -> str | None:
-        """What tells one state of the rows from another, as `Source.fingerprint` says."""
+        """The fingerprint of the state of the rows, as in `Source.fingerprint`."""
         if self._place is not None:
             return of_files(files_at(self._place))
         name = self._postgres_name()
@@ -129,7 +130,7 @@ class RowsOrigin:
 
     @contextmanager
     def one_state(self) -> Iterator[object]:
-        """While within, all statements read one state; what tells whether it is that of the last time, if anything."""
+        """Within the block all statements read one state; yields a mark that is equal for equal states, or None."""
         if self._place is not None:
             yield self.pin()
         elif self._engine.name == "postgres":
