@@ -247,7 +247,7 @@ def test_a_bad_size_is_refused(size):
 
 
 def test_no_stretches_are_refused():
-    with pytest.raises(BadParameter, match=r"stretches is empty; .* Give at least one"):
+    with pytest.raises(BadParameter, match=r"stretches is empty; .* Give one"):
         gaussian_pieces(sensitivity=1, stretches=[])
 
 

@@ -104,7 +104,7 @@ def noisy_marginals(lattice: Lattice, scopes: Iterable[Sequence[str]]) -> list[N
     """
     wanted = {chosen for scope in scopes for chosen in subsets(tuple(sorted(scope))) if chosen}
     known = [lattice.blocks[columns] for columns in sorted(wanted) if columns in lattice.blocks]
-    return [measurement for block in known for measurement in _looks(block)]
+    return [measurement for block in known for measurement in _block_marginals(block)]
 
 
 def total_of(lattice: Lattice) -> tuple[float, float]:
@@ -115,7 +115,7 @@ def total_of(lattice: Lattice) -> tuple[float, float]:
     return float(block.values[()]), 1.0 / float(block.precision[()])
 
 
-def _looks(block: ResidualBlock) -> Iterable[NoisyMarginal]:
+def _block_marginals(block: ResidualBlock) -> Iterable[NoisyMarginal]:
     if block.values is None:
         return
     for parts in product(*(range(1, axis.parts) for axis in block.axes)):

@@ -173,9 +173,9 @@ def check_pairs(
     the claim holds, and is tight: delta at epsilon 1 is 0.01, claimed 0.01 (1 pair, worst at [0, 1] | [0, 0])
     """
     measure, claimed, distance = _claim(mechanism.event, epsilon)
-    worst, worst_pair, looked = Span(ball(0), ball(0)), None, 0
+    worst, worst_pair, checked = Span(ball(0), ball(0)), None, 0
     for one, other in pairs:
-        looked += 1
+        checked += 1
         here, there = mechanism.law(one, beside=[other]), mechanism.law(other, beside=[one])
         for found in (distance(here, there), distance(there, here)):
             if worst_pair is None or _above(found, worst):
@@ -185,7 +185,7 @@ def check_pairs(
         room = ball(RESOLUTION * max(claimed, RESOLUTION))
         holds = worst.upper is not None and bool(worst.upper <= ball(claimed) + room)
         tight = worst.lower is not None and holds and bool(worst.lower >= ball(claimed) - room)
-    return Verdict(float(claimed), worst.rounded(), tight, worst_pair, holds, measure, looked)
+    return Verdict(float(claimed), worst.rounded(), tight, worst_pair, holds, measure, checked)
 
 
 def curve(

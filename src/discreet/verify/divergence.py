@@ -15,7 +15,7 @@ from discreet.numeric import Number, ball, float_above, float_below, precision, 
 
 DIVERGENCE_BITS = 256
 # Beyond this an epsilon has no meaning, and e^epsilon no double.
-LARGEST_EPSILON = 700
+MOST_EPSILON = 700
 
 
 class Interval(NamedTuple):
@@ -64,11 +64,11 @@ def epsilon(one: Law, other: Law, delta: Number = 0) -> Interval:
     allowed = probability("delta", delta, zero=True)
     if allowed == 0:
         return largest_loss(one, other).rounded()
-    lower, upper = 0.0, float(LARGEST_EPSILON)
-    if not _at_most(hockey_stick(one, other, Fraction(LARGEST_EPSILON)).upper, allowed):
+    lower, upper = 0.0, float(MOST_EPSILON)
+    if not _at_most(hockey_stick(one, other, Fraction(MOST_EPSILON)).upper, allowed):
         upper = inf
     # Two bisections in one: at `lower` the divergence is surely too large, at `upper` surely small enough.
-    low, high = 0.0, float(LARGEST_EPSILON)
+    low, high = 0.0, float(MOST_EPSILON)
     for _ in range(64):
         middle = (low + high) / 2
         found = hockey_stick(one, other, Fraction(middle))

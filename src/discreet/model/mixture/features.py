@@ -133,7 +133,7 @@ class Higher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features that some measurements measure, and the measured values for every pair of features.
+    """The features that were measured, and the measured values for every pair of features.
 
     The means of the features are `matrix` times the tables of a product, cell by cell, plus `shift`; the first feature
     is the constant 1. `values` and `weight` have a row and a column for each feature and are symmetric; the weight is
@@ -243,7 +243,7 @@ class Features:
 
 
 def mixture_features(measurements: Iterable[NoisyMarginal], domain: Domain) -> Features:
-    """The features of some measurements. Measurements at the same numbers are joined by inverse variance."""
+    """The features of some measurements. Measurements of the same numbers are joined by inverse variance."""
     from scipy.sparse import csr_array
 
     joined = _joined(measurements, domain)

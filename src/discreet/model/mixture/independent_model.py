@@ -119,7 +119,7 @@ def _join(seen: dict[int | None, tuple[Numbers, float]], part: int | None, value
 
 
 def _centred(axis: Axis, values: Numbers) -> Numbers:
-    """Without what padding leaves of a part that measurements of cells that are not there."""
+    """The values of a part without the contribution of padded cells, in which no row is."""
     return values if axis.cells == axis.padded else values - values.mean()
 
 

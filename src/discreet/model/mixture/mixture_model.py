@@ -26,7 +26,7 @@ from discreet.types import Numbers, Reals
 
 # Numbers that are multiplied at once when many questions are answered: 8 MB.
 _AT_ONCE = 2**20
-# Cells of a column that are looked through one by one.
+# Columns of at most this many cells are searched cell by cell.
 _FEW = 64
 # Up to this many cells of a column are compared one after the other, before a search is faster.
 _FEW_STEPS = 8

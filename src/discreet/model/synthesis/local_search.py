@@ -94,11 +94,11 @@ def exchange(
     usual: Singles,
     counter: Words,
     proposals: int,
-    near: int,
+    window: int,
 ) -> float:
     """Exchange the values of one column between two rows wherever that lowers Σ weight · excess²; by how much in all.
 
-    A row that would gain more than usual by giving its value away is compared with a few of the `near` rows after it.
+    A row that would gain more than usual by giving its value away is compared with a few of the `window` rows after it.
     """
     rows, lowered, made = cells.shape[0], 0.0, 0
     places = np.empty(terms.shape[0], dtype=np.int32)
@@ -113,7 +113,7 @@ def exchange(
         if leave > usual[column]:
             continue
         for _ in range(CANDIDATES):
-            other = (row + 1 + below(drawn(counter) & LOW, near)) % rows
+            other = (row + 1 + below(drawn(counter) & LOW, window)) % rows
             theirs = cells[other, column]
             if mine == theirs:
                 continue

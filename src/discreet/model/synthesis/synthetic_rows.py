@@ -98,7 +98,7 @@ class SearchTuning:
     most_columns_of_triples: int = 64
     # A row exchanges values with one of this many rows after it.
     neighborhood: int = 64
-    # At most this many scopes are looked up in all: about four seconds. A round of all columns measurements up at least
+    # At most this many scopes are looked up in all: about four seconds. A round of all columns looks up at least
     # the second number: fewer would not show whether it pays.
     most_lookups: int = 400_000_000
     least_lookups: int = 10_000_000
@@ -205,7 +205,7 @@ def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64
         return
     paid = np.where(per_column > 0, np.inf, 0.0)
     usual = np.zeros(cells.shape[1], dtype=np.float32)
-    exchange, near = local_search.machine_code(local_search.exchange), min(SEARCH.neighborhood, len(cells) - 1)
+    exchange, window = local_search.machine_code(local_search.exchange), min(SEARCH.neighborhood, len(cells) - 1)
     # Every column has its turn a few times.
     proposals = max(
         SEARCH.least_lookups // len(scopes.terms), min(len(cells) // 2, SEARCH.most_lookups // 4 // len(scopes.terms))
@@ -216,14 +216,14 @@ def _search(cells: NDArray[np.int32], scopes: Scopes, counter: NDArray[np.uint64
     ):
         column = int(np.argmax(paid))
         paid[column] = exchange(
-            cells, column, scopes.begins, scopes.terms, scopes.state, usual, counter, proposals, near
+            cells, column, scopes.begins, scopes.terms, scopes.state, usual, counter, proposals, window
         )
         distance -= paid[column]
         left -= proposals * int(per_column[column])
 
 
 def _scopes(model: Model, domain: Domain, number: int) -> Scopes:
-    """All pairs of columns and the smaller triples, as far as they fit and the model knows them."""
+    """All pairs of columns and the smaller triples, where they fit and the model has them."""
     names, shape = list(domain), domain.shape
     terms: list[list[tuple[int, ...]]] = [[] for _ in names]
     values, begin = [np.zeros(0)], 0

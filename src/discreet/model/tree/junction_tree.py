@@ -164,9 +164,9 @@ def eliminate(
         if (second[chosen] if by_fill else first[chosen]) > most_cells:
             return -1
         left[chosen] = False
-        near = neighbours_of(joined, chosen, around)
-        number = add_clique(found, number, chosen, around, near)
-        join_neighbours(joined, stale, chosen, around, near)
+        degree = neighbours_of(joined, chosen, around)
+        number = add_clique(found, number, chosen, around, degree)
+        join_neighbours(joined, stale, chosen, around, degree)
     return number
 
 
@@ -174,47 +174,47 @@ def elimination_cost(
     joined: NDArray[np.bool_], sizes: NDArray[np.float64], column: int, around: NDArray[np.int64]
 ) -> tuple[float, float]:
     """The summed table sizes of the edges that eliminating a column adds, and the cells of its clique."""
-    fill, cells, near = 0.0, sizes[column], 0
+    fill, cells, degree = 0.0, sizes[column], 0
     for other in range(sizes.size):
         if joined[column, other]:
             cells *= sizes[other]
-            for before in range(near):
+            for before in range(degree):
                 if not joined[around[before], other]:
                     fill += sizes[around[before]] * sizes[other]
-            around[near] = other
-            near += 1
+            around[degree] = other
+            degree += 1
     return fill, cells
 
 
 def neighbours_of(joined: NDArray[np.bool_], column: int, around: NDArray[np.int64]) -> int:
     """Write the neighbours of a column to the beginning of `around`; how many there are."""
-    near = 0
+    degree = 0
     for other in range(joined.shape[0]):
         if joined[column, other]:
-            around[near] = other
-            near += 1
-    return near
+            around[degree] = other
+            degree += 1
+    return degree
 
 
-def add_clique(found: NDArray[np.bool_], number: int, chosen: int, around: NDArray[np.int64], near: int) -> int:
+def add_clique(found: NDArray[np.bool_], number: int, chosen: int, around: NDArray[np.int64], degree: int) -> int:
     """Add a column and its neighbours to the `number` cliques found, unless one holds them all; how many there are."""
     for clique in range(number):
         held = found[clique, chosen]
-        for at in range(near):
+        for at in range(degree):
             held = held and found[clique, around[at]]
         if held:
             return number
     found[number, chosen] = True
-    for at in range(near):
+    for at in range(degree):
         found[number, around[at]] = True
     return number + 1
 
 
 def join_neighbours(
-    joined: NDArray[np.bool_], stale: NDArray[np.bool_], chosen: int, around: NDArray[np.int64], near: int
+    joined: NDArray[np.bool_], stale: NDArray[np.bool_], chosen: int, around: NDArray[np.int64], degree: int
 ) -> None:
     """Take a column out of the graph and join its neighbours to each other; columns whose cost may change are stale."""
-    for at in range(near):
+    for at in range(degree):
         one = around[at]
         joined[one, chosen] = joined[chosen, one] = False
         stale[one] = True
@@ -274,8 +274,8 @@ def _hang(joined: list[list[int]]) -> list[int]:
     parents = [-2] * len(joined)
     for first in range(len(joined)):
         if parents[first] == -2:
-            far = _walk(joined, first)[-1][0]
-            steps = _walk(joined, far)
+            end = _walk(joined, first)[-1][0]
+            steps = _walk(joined, end)
             came = dict(steps)
             path = [steps[-1][0]]
             while came[path[-1]] >= 0:

@@ -149,7 +149,7 @@ def _kronecker(factors: Sequence[Numbers]) -> Any:
 def _merge(
     domain: Domain, measurements: Iterable[NoisyMarginal]
 ) -> dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]]:
-    """One measurement for each quantity: the weighted mean of those of it, and the sum of their weights."""
+    """One measurement for each quantity: the weighted mean of all of it, and the sum of their weights."""
     merged: dict[tuple[Columns, tuple[int, ...] | None], tuple[Numbers, float]] = {}
     for measurement in measurements:
         key = measurement.columns, measurement.parts
