@@ -24,7 +24,7 @@ from discreet.model.tree import max_entropy
 from discreet.model.tree.elimination import marginal_by_elimination
 from discreet.model.tree.junction_tree import fits, triangulate
 from discreet.model.tree.max_entropy import gather
-from discreet.model.tree.message_passing import lay_out
+from discreet.model.tree.message_passing import layout_of
 from discreet.model.tree.tree_model import fit_tree
 from discreet.query.linear import Linear
 from discreet.query.product import box
@@ -94,7 +94,7 @@ def mirror_descent(domain, looks, total, until, most_seconds):
     """The usual fit: θ ← θ − η·∇L, η doubled after a gain and halved after none; CPU seconds to come below a loss."""
     start = time.process_time()
     scopes = sorted({look.columns for look in looks})
-    layout = lay_out(triangulate(scopes, {name: domain[name].size for name in domain}), scopes)
+    layout = layout_of(triangulate(scopes, {name: domain[name].size for name in domain}), scopes)
     evidence = gather(domain, looks, {scope: layout.columns[layout.places[scope]] for scope in scopes})
     walker = max_entropy._Walker(layout, evidence)
 

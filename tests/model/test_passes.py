@@ -6,7 +6,7 @@ import pytest
 from discreet import jit
 from discreet.model.tree import message_passing
 from discreet.model.tree.junction_tree import triangulate
-from discreet.model.tree.message_passing import lay_out
+from discreet.model.tree.message_passing import layout_of
 
 # Long rows of a table are where a processor would add up several numbers at once.
 SIZES = [{"a": 6, "b": 5, "c": 2, "d": 3}, {"a": 20, "b": 3, "c": 2}, {"a": 40, "b": 7}]
@@ -17,7 +17,7 @@ PLAIN = message_passing.Passes(
 
 def layout_of(sizes):
     scopes = [*zip(list(sizes), list(sizes)[1:], strict=False)]
-    return lay_out(triangulate(scopes, sizes), scopes)
+    return layout_of(triangulate(scopes, sizes), scopes)
 
 
 def in_one_piece_of_memory(lengths, rng):

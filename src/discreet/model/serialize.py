@@ -12,7 +12,7 @@ from discreet.model.interface import Model
 from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.model.rows import Rows
 from discreet.model.tree.junction_tree import CliqueForest
-from discreet.model.tree.message_passing import lay_out
+from discreet.model.tree.message_passing import layout_of
 from discreet.model.tree.tree_model import Tree
 from discreet.schema.domain import Domain
 
@@ -59,7 +59,7 @@ def from_arrays(plain: PlainModel, arrays: Mapping[str, NDArray[Any]], domain: D
             shape = CliqueForest(cliques, tuple(plain["parents"]), sizes)
             loss, converged, steps = plain["fit"]
             directed, beliefs = arrays[f"{name}.directed"], arrays[f"{name}.beliefs"]
-            return Tree(domain, plain["total"], shape, (), loss, converged, steps, lay_out(shape), directed, beliefs)
+            return Tree(domain, plain["total"], shape, (), loss, converged, steps, layout_of(shape), directed, beliefs)
         case "dense":
             return Dense(domain, total=plain["total"], weights=arrays[f"{name}.weights"])
         case "rows":

@@ -67,7 +67,7 @@ class Layout:
         return values[self.slice(node)].reshape(self.shapes[node])
 
 
-def lay_out(shape: CliqueForest, scopes: Iterable[Columns] = ()) -> Layout:
+def layout_of(shape: CliqueForest, scopes: Iterable[Columns] = ()) -> Layout:
     """The nodes for a tree of cliques and for the scopes that are measured in it, each a sorted tuple of columns."""
     columns: list[Columns] = list(shape.cliques)
     parents: list[int] = list(shape.parents)

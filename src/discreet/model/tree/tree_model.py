@@ -22,7 +22,7 @@ from discreet.model.interface import Coded, NoisyMarginal
 from discreet.model.tree.elimination import Web, contraction, marginal_by_elimination, weave
 from discreet.model.tree.junction_tree import CliqueForest, triangulate
 from discreet.model.tree.max_entropy import Evidence, check_measurement, fit, gather
-from discreet.model.tree.message_passing import Layout, lay_out
+from discreet.model.tree.message_passing import Layout, layout_of
 from discreet.model.tree.products import ProductTerms
 from discreet.noise.sample import filler
 from discreet.query.linear import Linear
@@ -255,11 +255,11 @@ def fit_tree(
         check_measurement(domain, measurement)
     measured = sorted({measurement.columns for measurement in listed})
     shape = _shape(domain, measured, measured if scopes is None else [tuple(sorted(scope)) for scope in scopes])
-    layout = lay_out(shape, measured)
+    layout = layout_of(shape, measured)
     evidence = gather(domain, listed, {scope: layout.columns[layout.places[scope]] for scope in measured})
     begin = _carry(start, evidence, layout, domain)
     found = fit(layout, evidence, float(total), begin, steps=steps, tolerance=tolerance)
-    cliques = lay_out(shape)
+    cliques = layout_of(shape)
     nodes = [layout.slice(layout.places[tuple(sorted(columns))]) for columns in cliques.columns]
     return Tree(
         domain,
