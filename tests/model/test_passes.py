@@ -15,7 +15,7 @@ PLAIN = message_passing.Passes(
 )
 
 
-def layout_of(sizes):
+def chain_layout(sizes):
     scopes = [*zip(list(sizes), list(sizes)[1:], strict=False)]
     return layout_of(triangulate(scopes, sizes), scopes)
 
@@ -34,7 +34,7 @@ def in_one_piece_of_memory(lengths, rng):
 
 def walked(sizes, walks, seed):
     """Conditionals, marginals and derivatives, to the bit; the seed says only where everything lies."""
-    layout, rng = layout_of(sizes), np.random.default_rng(7)
+    layout, rng = chain_layout(sizes), np.random.default_rng(7)
     cells, messages = layout.cells, int(layout.walk.shared[-1])
     given = rng.standard_normal((2, cells))
     logs, directed, beliefs, moved, change, means, shares = in_one_piece_of_memory(
