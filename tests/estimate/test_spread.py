@@ -207,7 +207,7 @@ def test_a_mean_costs_no_more_after_questions_that_say_nothing(most, tmp_path, m
 
 
 def test_too_small_a_price_is_refused_with_the_least_one(desk):
-    with pytest.raises(BadParameter, match="the least for this question is") as refused:
+    with pytest.raises(BadParameter, match="The least for this question is") as refused:
         desk.ask(CONDITIONS[0], epsilon=1e-12)
     assert not desk.history()
     least = float(str(refused.value).split("question is ")[1].split(". ")[0])
