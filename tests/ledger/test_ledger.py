@@ -34,8 +34,8 @@ from discreet.errors import AnswerLost, BadParameter, BudgetExceeded, KeyReused,
 from discreet.ledger import Budget, Head, Ledger, Receipt, store, verify
 from discreet.ledger.accounts import count_event, gate_of
 from discreet.ledger.connection import MIGRATIONS
-from discreet.ledger.refusal import louder
-from discreet.ledger.store import FORMAT, Draft, chained, looked_up
+from discreet.ledger.refusal import with_more_noise
+from discreet.ledger.store import FORMAT, Draft, chained, index_columns
 from support.ledger_places import PLACES, new_database, new_file, tell
 
 BUDGETS = {"pure": Budget(1), "gaussian": Budget(1, 1e-6), "renyi": Budget(1, 1e-6, "renyi")}
@@ -613,7 +613,7 @@ def nearly_full(ledger, kind, caps):
 
 def event_with_error(event, error, other):
     """The event calibrated to another half-width: so many times the noise."""
-    return louder(event, Fraction(other) / error)
+    return with_more_noise(event, Fraction(other) / error)
 
 
 @each_kind
@@ -639,7 +639,7 @@ def test_the_factor_that_a_refusal_offers_is_granted(local, spent):
     with pytest.raises(BudgetExceeded) as refusal:
         ask(local, event)
     factor = re.search(r"It would fit with ([\d.]+) times the noise", str(refusal.value))[1]
-    ask(local, louder(event, Fraction(factor)))
+    ask(local, with_more_noise(event, Fraction(factor)))
 
 
 def test_what_a_gate_cannot_price_is_refused_and_costs_nothing(ledger):
@@ -876,7 +876,7 @@ def appended(address, fields):
     with Ledger(address) as ledger:
         head = ledger.head
         entry = chained(head.hash, head.sequence + 1, Draft(fields))
-        key, records = looked_up(fields)
+        key, records = index_columns(fields)
         run(
             address,
             "INSERT INTO discreet_ledger (sequence, body, released, key, records, hash) "

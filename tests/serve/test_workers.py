@@ -178,7 +178,7 @@ def test_a_release_whose_maker_was_killed_is_made_from_the_ledger(tmp_path):
         jobs = Jobs(chosen.releases, lambda _, analyst: desk.seen_by(analyst))
         (chosen.releases / job.id).mkdir(parents=True)
         jobs._write(job)
-        made = jobs._released(job)
+        made = jobs._run_release(job)
         spends = len(desk.history())
         # It had set budget aside, and could not give it back.
         why = held_for(job.describe, f"release {job.id}")

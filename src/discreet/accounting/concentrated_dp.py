@@ -146,7 +146,7 @@ def _overhead(excess: Fraction, delta: Fraction) -> "arb":
 
 
 def _log_inverse(delta: Fraction) -> float:
-    # Of numerator and denominator apart: delta may be far below the smallest double.
+    # From numerator and denominator, because delta may be below the smallest double.
     return log(delta.denominator) - log(delta.numerator)
 
 

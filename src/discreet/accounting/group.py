@@ -43,7 +43,7 @@ def group_budget(*, epsilon: Any, delta: Any = 0, people: int) -> tuple[Fraction
 
 
 def group_squared_mu(squared_mu: Fraction, *, people: int) -> Fraction:
-    """Of μ-GDP: kμ for k people, here squared [DRS22, Thm. 2.14].
+    """μ-GDP gives kμ-GDP for k people; this is (kμ)² [DRS22, Thm. 2.14].
 
     >>> group_squared_mu(Fraction(1, 4), people=3)
     Fraction(9, 4)
@@ -52,7 +52,7 @@ def group_squared_mu(squared_mu: Fraction, *, people: int) -> Fraction:
 
 
 def group_rho(rho: Fraction, *, people: int) -> Fraction:
-    """Of rho-zCDP: k²·rho for k people [BS16, Prop. 1.9].
+    """rho-zCDP gives k²·rho-zCDP for k people [BS16, Prop. 1.9].
 
     >>> group_rho(Fraction(1, 2), people=3)
     Fraction(9, 2)

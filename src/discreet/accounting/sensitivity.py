@@ -55,7 +55,7 @@ class Sensitivity:
 
 @memoize(4096)
 def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool = False) -> Sensitivity:
-    """Of one sum of per-row weights between `lowest` and `highest`.
+    """The sensitivity of one sum of per-row weights between `lowest` and `highest`.
 
     >>> scalar_sensitivity(0, 1, Unit())
     Sensitivity(l1=Fraction(1, 1), l2_squared=Fraction(1, 1), linf=Fraction(1, 1), direction=1)
@@ -69,7 +69,7 @@ def scalar_sensitivity(lowest: int, highest: int, unit: Unit, *, droppable: bool
 def histogram_sensitivity(
     cells: int, unit: Unit, *, weights: tuple[int, int] = (1, 1), droppable: bool = False
 ) -> Sensitivity:
-    """Of the sums in all cells together: each row adds its weight, between the two given, to exactly one of them.
+    """The sensitivity of the sums in all cells: each row adds its weight, between the two given, to one of them.
 
     Exact if a row of any cell can have either weight, and an upper bound otherwise.
 
@@ -83,7 +83,7 @@ def histogram_sensitivity(
 def matrix_sensitivity(
     effects: Sequence[Sequence[int]] | NDArray[np.int64], unit: Unit, *, droppable: bool = False
 ) -> Sensitivity:
-    """Of a vector of sums: `effects[i][x]` is what a row in cell x adds to value i.
+    """The sensitivity of a vector of sums: `effects[i][x]` is what a row in cell x adds to value i.
 
     With one row a person and `replace_one`, the largest distance between two columns; otherwise a person may also
     have no rows, so the zero column counts as one, and each of m rows adds its own distance. The zero column counts
@@ -114,7 +114,7 @@ def matrix_sensitivity(
 
 @memoize(4096)
 def residual_sensitivity(axes: "tuple[tuple[Axis, int], ...]", unit: Unit, *, droppable: bool = False) -> Sensitivity:
-    """Of a Kronecker product of measuring matrices: of each axis one part, none of them the constants.
+    """The sensitivity of one residual: a Kronecker product of one part of each axis, none of them the constants.
 
     All its columns have one squared length N². With m rows a person, the squared L2 is m² N² under `add_remove` and
     m² · 2N² (1 + c) under `replace_one`, exactly, where −c is the smallest cosine between two columns of one of the
@@ -148,7 +148,7 @@ def residual_sensitivity(axes: "tuple[tuple[Axis, int], ...]", unit: Unit, *, dr
 def pieces_sensitivity(
     axes: "Sequence[Axis]", weights: Mapping[tuple[int, ...], Fraction], unit: Unit, *, droppable: bool = False
 ) -> Sensitivity:
-    """Of several residuals of one lattice as one vector, each divided by the standard deviation of its noise.
+    """The sensitivity of several residuals as one vector, each divided by the standard deviation of its noise.
 
     `weights` has 1/sigma² of each residual, named by its part on each axis, 0 for the constants. All columns of the
     matrix of a residual V have one squared length N_V², so the squared L2 under `add_remove` is Σ N_V²/sigma_V².
@@ -220,7 +220,7 @@ def _cosines(axis: "Axis") -> NDArray[Any]:
 def clusters_sensitivity(
     clusters: int, unit: Unit, *, weight: int, l1: int, l2_squared: int, linf: int, droppable: bool = False
 ) -> Sensitivity:
-    """Of counts and sums of clusters: each row adds `weight` to the count of one of them, and a vector to its sums.
+    """The sensitivity of counts and sums of clusters: a row adds `weight` to one count, and a vector to its sums.
 
     The vectors have these norms at most, and with v there may be −v. Under `add_remove` a row moves one count and one
     sum. Exchanged rows move two clusters if they are in different ones; in the same one the count stays and the sum
@@ -248,7 +248,7 @@ def clusters_sensitivity(
 
 
 def bounded_sensitivity(ranges: Sequence[tuple[int, int]], unit: Unit, *, droppable: bool = False) -> Sensitivity:
-    """Of a vector of sums, from the lowest and highest weight of each alone: an upper bound.
+    """An upper bound for a vector of sums, from the lowest and highest weight of each alone.
 
     >>> bounded_sensitivity([(0, 1), (0, 1)], Unit()).l2_squared
     Fraction(2, 1)

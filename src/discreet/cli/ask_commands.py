@@ -214,12 +214,12 @@ def _ledger(schema: Path, ledger: str | None, declared: "Schema") -> "Ledger":
     from discreet.ledger import Ledger
 
     address = ledger_of(schema, ledger)
-    if not _is_there(address):
+    if not _exists(address):
         raise _no_budget(address, declared)
     return Ledger(address, create=False)
 
 
-def _is_there(address: str) -> bool:
+def _exists(address: str) -> bool:
     return "://" in address or Path(address).exists()
 
 
@@ -245,13 +245,13 @@ def open_curator(
     table, address = open_table(schema), ledger_of(schema, ledger)
     with ExitStack() as opened:
         book = None
-        if _is_there(address) or (given is not None and not planning):
+        if _exists(address) or (given is not None and not planning):
             book = opened.enter_context(Ledger(address, create=given is not None and not planning))
         if book is None or not _is_capped(book, table):
             if given is None:
                 raise _no_budget(address, table.schema)
             if planning:
-                book = opened.enter_context(_thought())
+                book = opened.enter_context(_temporary_ledger())
         elif planning and given is not None:
             _require_cap(book, table, given)
             given = None
@@ -265,7 +265,7 @@ def _is_capped(book: "Ledger", table: "Table") -> bool:
 
 
 @contextmanager
-def _thought() -> Iterator["Ledger"]:
+def _temporary_ledger() -> Iterator["Ledger"]:
     """A temporary ledger, for a plan on a table that has no budget yet."""
     from tempfile import TemporaryDirectory
 

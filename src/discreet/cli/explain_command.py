@@ -17,7 +17,7 @@ class Story(StrEnum):
 
 def explain_guarantee(
     epsilon: Annotated[float, typer.Option(help="How much may leak about one person; 0.1 to 3 is usual.")],
-    delta: Annotated[float, typer.Option(help="The probability that more leaks; 0, or far below 1/rows.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="The probability that more leaks; 0, or much less than 1/rows.")] = 0.0,
     rows: Annotated[int | None, typer.Option(help="The number of rows, to see if the budget can be useful.")] = None,
     chosen: Annotated[
         Story | None, typer.Option("--story", help="Add what an insurer learns about Alice from a study of smokers.")

@@ -23,7 +23,7 @@ def ledger_of(schema: Path, given: str | None) -> str:
         return given
     from discreet.schema.yaml.schema_file import people_of, schemas_beside
 
-    own, shared = _own(schema), schema.with_name(SHARED)
+    own, shared = _own_ledger(schema), schema.with_name(SHARED)
     if not schema.exists():
         return str(own)
     found = schemas_beside(schema)
@@ -36,7 +36,7 @@ def ledger_of(schema: Path, given: str | None) -> str:
         return str(own)
     if missing := declared - {each.table for each in found.values()}:
         raise _no_schema(table, declared, missing, [each.table for each in found.values()])
-    own_ones = {_own(file) for file, each in found.items() if each.table in people}
+    own_ones = {_own_ledger(file) for file, each in found.items() if each.table in people}
     earlier = [ledger for ledger in books if ledger in own_ones or _knows(ledger, people)]
     if not earlier:
         return str(shared)
@@ -79,7 +79,7 @@ def _used_before(table: str, people: frozenset[str], earlier: list[Path]) -> Bad
     )
 
 
-def _own(schema: Path) -> Path:
+def _own_ledger(schema: Path) -> Path:
     return schema.with_name(f"{schema.stem}.ledger.sqlite")
 
 
@@ -89,13 +89,13 @@ def _listed(names: frozenset[str]) -> str:
 
 def _sharing(ledger: Path, table: str) -> frozenset[str]:
     """The tables that share people with this one as a ledger remembers it."""
-    with _opened(ledger) as book:
+    with _open(ledger) as book:
         return frozenset(book.sharing(table))
 
 
 def _knows(ledger: Path, people: frozenset[str]) -> bool:
     """Whether a ledger has something of one of these tables."""
-    with _opened(ledger) as book:
+    with _open(ledger) as book:
         capped = {name for scope in book.caps for name in scope.tables or ()}
         return bool(people & {*book.tables, *capped})
 
@@ -104,11 +104,11 @@ def _counts_all(ledger: Path, people: frozenset[str]) -> bool:
     """Whether one budget in a ledger names all of these tables, and is for all analysts together."""
     from discreet.ledger.accounts import covers
 
-    with _opened(ledger) as book:
+    with _open(ledger) as book:
         return any(scope.tables is not None and covers(scope, people) for scope in book.caps)
 
 
-def _opened(path: Path) -> "Ledger":
+def _open(path: Path) -> "Ledger":
     """A ledger beside a schema. One that cannot be read may remember these people: then nothing is chosen."""
     from discreet.ledger import Ledger
 

@@ -141,7 +141,7 @@ def show_history(
 def set_cap(
     address: LedgerArgument,
     epsilon: Annotated[float, typer.Option(help="How much may ever be learned about one person.")],
-    delta: Annotated[float, typer.Option(help="The probability that more is; 0, or far below 1/rows.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="The probability that more is; 0, or much less than 1/rows.")] = 0.0,
     gate: GateOption = None,
     table: Tables = None,
     analyst: CappedAnalyst = None,

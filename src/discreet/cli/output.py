@@ -15,7 +15,7 @@ from discreet.errors import BadParameter
 
 
 def printable(text: str, *, longest: int | None = None) -> str:
-    """A text of somebody else's, so that a terminal shows it and does not obey it.
+    """A text from outside, made safe for a terminal.
 
     Characters that are not seen (escape sequences, line ends, changes of direction) are written out.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.serve.registry import Settings
 
 token = typer.Typer(
-    name="token", help="Tokens: who may ask, look and decide on a server.", no_args_is_help=True, add_completion=False
+    name="token", help="Tokens: who may ask, audit and decide on a server.", no_args_is_help=True, add_completion=False
 )
 
 LedgerOption = Annotated[
@@ -66,7 +66,7 @@ def serve(
     settings = _settings(
         schemas=tuple(map(str, schemas)),
         ledger=address,
-        releases=releases or _beside(address, schemas[0]),
+        releases=releases or _releases_folder(address, schemas[0]),
         budget=None if budget is None else Budget(budget, delta),
         host=host,
         port=port,
@@ -95,7 +95,7 @@ def create_token(
     """Make a token and show it, once."""
     from discreet.serve.tokens import Tokens
 
-    print(Tokens(_there([schema], ledger)).create(name, role, by="the command line", days=days))
+    print(Tokens(_existing_address([schema], ledger)).create(name, role, by="the command line", days=days))
     print("It is shown only now. Send it as: Authorization: Bearer …", file=sys.stderr)
 
 
@@ -107,7 +107,7 @@ def list_tokens(
     """List all tokens, without their secrets."""
     from discreet.serve.tokens import Tokens
 
-    for each in Tokens(_there([schema], ledger)).list():
+    for each in Tokens(_existing_address([schema], ledger)).list():
         end = f"revoked {each.revoked}" if each.revoked else f"expires {each.expires or 'never'}"
         print(f"{each.prefix}…  {each.role:8}  {printable(each.name)}  created {each.created}, {end}")
 
@@ -121,7 +121,7 @@ def revoke_token(
     """Revoke a token, for good; servers that run notice within a second."""
     from discreet.serve.tokens import MARK, Tokens
 
-    store = Tokens(_there([schema], ledger))
+    store = Tokens(_existing_address([schema], ledger))
     print(f"{store.revoke(prefix.removeprefix(MARK)[:8], by='the command line').prefix}… is revoked.")
 
 
@@ -150,13 +150,13 @@ def _address(schemas: list[Path], ledger: str | None) -> str:
     return addresses.pop()
 
 
-def _there(schemas: list[Path], ledger: str | None) -> str:
+def _existing_address(schemas: list[Path], ledger: str | None) -> str:
     address = _address(schemas, ledger)
     if "://" not in address and not Path(address).exists():
         raise BadParameter(f'there is no ledger at "{address}". Start the server once: discreet serve {schemas[0]}')
     return address
 
 
-def _beside(address: str, schema: Path) -> Path:
+def _releases_folder(address: str, schema: Path) -> Path:
     """Where releases are kept: beside the ledger, or beside the schema if the ledger is in a server."""
     return Path(f"{schema if '://' in address else address}.releases")

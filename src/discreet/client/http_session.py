@@ -32,23 +32,23 @@ class HttpSession:
     def get(self, path: str, **asked: Any) -> Any:
         """The JSON at a path."""
         given = {name: value for name, value in asked.items() if value is not None}
-        return self._asked("GET", path, params=given).json()
+        return self._request("GET", path, params=given).json()
 
     def read(self, path: str) -> bytes:
         """The file at a path."""
-        return self._asked("GET", path).content
+        return self._request("GET", path).content
 
     def post(self, path: str, form: Mapping[str, Any], *, key: str | None = None) -> Any:
         """The reply to a form."""
         given = {name: value for name, value in form.items() if value is not None}
         headers = {"idempotency-key": text("key", key) if key is not None else uuid4().hex}
-        return self._asked("POST", path, json=given, headers=headers).json()
+        return self._request("POST", path, json=given, headers=headers).json()
 
     def close(self) -> None:
         """Give back the connection."""
         self._client.close()
 
-    def _asked(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """The reply, tried again for `patience` seconds; with a key all tries are one request."""
         until, again = monotonic() + self._patience, False
         while True:

@@ -59,16 +59,16 @@ def connect(
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         raise BadParameter(f'"{url}" is not protected on its way: the token would be read by others. Use https://.')
     wait = float(positive("patience", patience, next_step="Give seconds, say 30."))
-    line = HttpSession(url, text("token", token), certificate, wait)
+    session = HttpSession(url, text("token", token), certificate, wait)
     try:
-        return RemoteCurator(line, _chosen(line, table), line.get("/v1/me")["name"])
+        return RemoteCurator(session, _choose_table(session, table), session.get("/v1/me")["name"])
     except BaseException:
-        line.close()
+        session.close()
         raise
 
 
-def _chosen(line: "HttpSession", table: str | None) -> str:
-    names = [each["name"] for each in line.get("/v1/tables")]
+def _choose_table(session: "HttpSession", table: str | None) -> str:
+    names = [each["name"] for each in session.get("/v1/tables")]
     if table is None and len(names) == 1:
         return str(names[0])
     if table is None:
@@ -83,11 +83,11 @@ def _chosen(line: "HttpSession", table: str | None) -> str:
 class RemoteCurator:
     """What `connect` gives. Its `table` has the schema; the rows stay on the server."""
 
-    def __init__(self, line: "HttpSession", table: str, analyst: str) -> None:
-        self._line, self.analyst = line, analyst
+    def __init__(self, session: "HttpSession", table: str, analyst: str) -> None:
+        self._session, self.analyst = session, analyst
         self._path = f"/v1/tables/{quote(table, safe='')}"
-        schema = parse_schema(line.get(self._path)["schema"], name=table)
-        self.table = Table(schema, Elsewhere(schema.domain, schema.unit))
+        schema = parse_schema(session.get(self._path)["schema"], name=table)
+        self.table = Table(schema, RemoteRows(schema.domain, schema.unit))
 
     def ask(
         self,
@@ -104,7 +104,7 @@ class RemoteCurator:
         """The answer to a question, as `Curator.ask` gives it."""
         form = {"question": question_to_plain(question), "nonnegative": nonnegative, "analyst": analyst}
         form |= _accuracy_form(error, confidence, epsilon, joint)
-        return answer_json.answer_from_plain(self._line.post(f"{self._path}/ask", form, key=key))
+        return answer_json.answer_from_plain(self._session.post(f"{self._path}/ask", form, key=key))
 
     def ask_many(
         self,
@@ -122,7 +122,7 @@ class RemoteCurator:
         form = {"questions": [question_to_plain(each) for each in questions], "analyst": analyst}
         form |= {"error": accuracy["error"], "confidence": accuracy["confidence"]}
         return [
-            answer_json.answer_from_plain(each) for each in self._line.post(f"{self._path}/ask-many", form, key=key)
+            answer_json.answer_from_plain(each) for each in self._session.post(f"{self._path}/ask-many", form, key=key)
         ]
 
     # fmt: off
@@ -151,9 +151,9 @@ class RemoteCurator:
             about = None if rows is None else float(positive("rows", rows, next_step="Say about how many there are."))
             form = {"workload": workload_to_plain(question), "epsilon": float(budget.epsilon), "rows": about}
             form |= {"delta": float(budget.delta)} | _limits(seconds, memory)
-            return answer_json.release_plan_from_plain(self._line.post(f"{self._path}/releases/plan", form))
+            return answer_json.release_plan_from_plain(self._session.post(f"{self._path}/releases/plan", form))
         form = {"question": question_to_plain(question)} | _accuracy_form(error, confidence, epsilon, joint)
-        return answer_json.plan_from_plain(self._line.post(f"{self._path}/plan", form))
+        return answer_json.plan_from_plain(self._session.post(f"{self._path}/plan", form))
 
     def release(
         self,
@@ -173,32 +173,32 @@ class RemoteCurator:
         if budget is not None:
             form |= {"epsilon": float(budget.epsilon), "delta": float(budget.delta)}
         place = f"{self._path}/releases"
-        job = self._line.post(place, form, key=key)
+        job = self._session.post(place, form, key=key)
         while job["state"] in ("waiting", "running"):
             if tell is not None:
                 tell(job["progress"])
             sleep(PAUSE)
-            job = self._line.get(f"{place}/{job['id']}")
+            job = self._session.get(f"{place}/{job['id']}")
         if job["state"] != "done":
             raise error_from_problem(500, job["problem"] or {})
         with TemporaryDirectory() as folder:
-            _unpack(self._line.read(f"{place}/{job['id']}/folder"), Path(folder))
+            _unpack(self._session.read(f"{place}/{job['id']}/folder"), Path(folder))
             return Release.load(folder)
 
     @property
     def remaining(self) -> Budget:
         """What one more release could cost, as an epsilon at the table's delta."""
-        return answer_json.budget_from_plain(self._line.get(self._path)["remaining"])
+        return answer_json.budget_from_plain(self._session.get(self._path)["remaining"])
 
     @property
     def spent(self) -> Budget:
         """What was spent on the table so far, as an epsilon at its delta."""
-        return answer_json.budget_from_plain(self._line.get(self._path)["spent"])
+        return answer_json.budget_from_plain(self._session.get(self._path)["spent"])
 
     def known(self, *, confidence: Number = 0.95) -> list[Free]:
         """What can be answered for free now."""
         chance = confidence_of(confidence)
-        found = self._line.get(f"{self._path}/known", confidence=chance)
+        found = self._session.get(f"{self._path}/known", confidence=chance)
         return [answer_json.free_from_plain(each) for each in found]
 
     def history(self) -> list[Spend]:
@@ -207,7 +207,7 @@ class RemoteCurator:
 
     def close(self) -> None:
         """Give back the connection."""
-        self._line.close()
+        self._session.close()
 
     def __enter__(self) -> "RemoteCurator":
         return self
@@ -216,19 +216,19 @@ class RemoteCurator:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<RemoteCurator: {self.table.name} at {self._line.url}; {self.remaining} left>"
+        return f"<RemoteCurator: {self.table.name} at {self._session.url}; {self.remaining} left>"
 
     def _newest_first(self) -> Iterator[Spend]:
         asked: dict[str, Any] = {"limit": _PAGE, "released": True}
         more = True
         while more:
-            page = self._line.get(f"{self._path}/history", **asked)
+            page = self._session.get(f"{self._path}/history", **asked)
             yield from (answer_json.spend_from_plain(each) for each in page["spends"])
             more = page["more"]
             asked["before"] = page["spends"][-1]["sequence"] if more else None
 
 
-class Elsewhere(Source):
+class RemoteRows(Source):
     """The rows of a table that is on a server: they are not here."""
 
     def cells(self, columns: tuple[str, ...]) -> Iterator[CellBatch]:

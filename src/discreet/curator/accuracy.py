@@ -235,7 +235,7 @@ def next_steps(executor: Executor, analyst: str, asked: QuestionTargets, accurac
     """What to measure next. A plan for an error also prepares later questions; a plan for a price does not."""
     steps = plan_steps(asked, executor.known, ahead=accuracy.epsilon is None)
     if accuracy.epsilon is None and not executor.fits(steps.event(executor.table.domain, executor.table.unit), analyst):
-        # Near the end of a budget nothing is bought for later questions.
+        # At the end of a budget nothing is bought for later questions.
         return plan_steps(asked, executor.known, ahead=False)
     return steps
 

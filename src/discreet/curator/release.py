@@ -61,7 +61,7 @@ class Bill:
 class Release:
     """What `Curator.release` makes. All of it is public: looking at it costs nothing, however often.
 
-    `model` is the table as it is thought to be, `forecast` what was expected of the method, and `bill` what was paid.
+    `model` is the estimated table, `forecast` what was expected of the method, and `bill` what was paid.
     `known` follows from what it was `fitted` to: numbers of its own columns, merged, without what anybody asked.
     """
 
@@ -81,7 +81,7 @@ class Release:
 
     @property
     def total(self) -> float:
-        """How many rows there are thought to be."""
+        """The estimated number of rows."""
         return self.model.total
 
     @cached_property
@@ -91,7 +91,7 @@ class Release:
         return Domain({name: column for name, column in self.schema.domain.columns if name in named})
 
     def marginal(self, columns: Sequence[str]) -> Numbers:
-        """How many rows each cell of some columns has, about: an array with an axis for each, in the order given."""
+        """The estimated count of each cell of some columns: an array with an axis for each, in the order given."""
         self._require(columns)
         try:
             return self.model.marginal(columns)
@@ -208,7 +208,7 @@ class Release:
         values, known = self._values(question), self.known.intervals(question, confidence, joint)
         if np.isfinite(known.errors).all():
             return Intervals(values, np.abs(values - known.values) + known.errors), True
-        # As independent errors would: the chance of each is the joint one, shared out.
+        # As if errors were independent: each holds with a confidence whose product is the joint one.
         return Intervals(values, self._estimates(question, values, confidence ** (1 / joint))), False
 
     def _values(self, question: Question) -> Numbers:
@@ -233,7 +233,7 @@ class Release:
 
 
 def _cells(question: Question, domain: Domain) -> list[Linear]:
-    """A question as numbers that are asked one by one."""
+    """A question as one query for each number."""
     if isinstance(question, Linear):
         return [question]
     if question.size(domain) > MOST_ONE_BY_ONE:

@@ -46,7 +46,7 @@ class Fitted:
         return replace(self, own=(*self.own, *records))
 
     def known(self, schema: Schema) -> Estimator:
-        """All of it, as something that answers."""
+        """An estimator with all of it."""
         known = self.estimator.nothing(schema.domain, schema.unit)
         for columns, precision, values in self.blocks:
             block = known.lattice.blocks.setdefault(columns, known.lattice.block(columns))

@@ -209,7 +209,7 @@ class Caps(Mapping[Scope, Gate]):
         return found
 
 
-def covered(people: frozenset[str], accounts: Accounts) -> bool:
+def any_covers(people: frozenset[str], accounts: Accounts) -> bool:
     """Whether one of these accounts counts all of these tables, and all analysts, together."""
     return any(covers(scope, people) for scope, _ in accounts)
 
@@ -368,7 +368,7 @@ def charge_for(state: Capped, event: Event, table: str, analyst: str, *, by_part
 def require_joint(state: Capped, table: str, accounts: Accounts) -> None:
     """Refuse to spend on tables that share people until one cap counts all of them, and all analysts, together."""
     people = state.people_of(table)
-    if covered(people, accounts):
+    if any_covers(people, accounts):
         return
     if len(people) == 1:
         raise BadParameter(

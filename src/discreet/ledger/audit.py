@@ -14,7 +14,7 @@ from discreet.ledger.declarations import spent_before
 from discreet.ledger.history import recorded_event
 from discreet.ledger.log import FORK_LOCK, Head
 from discreet.ledger.state import UNREADABLE, State, damaged, fields_of, folded, require
-from discreet.ledger.store import Entry, Store, looked_up
+from discreet.ledger.store import Entry, Store, index_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _verified(store: Store, head: Head | None, prices: bool, progress: Callable[
         state = folded(before, entry, fields)
         found = found or (head is not None and (sequence, digest) == head[1:])
         try:
-            if looked_up(fields) != tuple(labels):
+            if index_columns(fields) != tuple(labels):
                 raise damaged(sequence, "is stored under another key than it names")
             match fields["is"]:
                 case "spend":

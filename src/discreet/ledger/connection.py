@@ -103,7 +103,7 @@ def migrate(connection: sa.Connection, *, create: bool, where: str) -> None:
         raise
 
 
-def gone(what: str, where: str) -> LedgerDamaged:
+def lost_table(what: str, where: str) -> LedgerDamaged:
     """The error for a database that is there and has lost a table of the ledger."""
     return LedgerDamaged(
         f'{what} is gone from "{where}", or was changed. Nothing is served from it. '
@@ -114,7 +114,7 @@ def gone(what: str, where: str) -> LedgerDamaged:
 def _require_new(connection: sa.Connection, where: str) -> None:
     """Both tables are made in one transaction, so entries without a version mean damage."""
     if sa.inspect(connection).has_table(ENTRY_TABLE.name) and _version(connection) == 0:
-        raise gone("the version of the ledger", where)
+        raise lost_table("the version of the ledger", where)
 
 
 def _version(connection: sa.Connection) -> int:
@@ -154,7 +154,7 @@ def translated(error: BaseException, where: str) -> DiscreetError:
             "Bring back the file as it was, or start a new ledger with what is certainly left."
         )
     if _is_changed(cause):
-        return gone("the table of entries", where)
+        return lost_table("the table of entries", where)
     if isinstance(cause, OSError):
         reason = _SYSTEM.get(cause.errno or 0, "the system refused it. Check the disk; then ask again")
     elif name:

@@ -43,7 +43,7 @@ def own_key(key: str) -> str:
     return key
 
 
-def bound(key: str, table: str, analyst: str, body: bytes) -> dict[str, Any]:
+def bound_request(key: str, table: str, analyst: str, body: bytes) -> dict[str, Any]:
     """What an entry says of a request under a key: of what was asked only a hash."""
     require("body", body, bytes, "Encode it first.")
     said = {"table": text("table", table), "analyst": text("analyst", analyst), "key": text("key", key)}
@@ -98,7 +98,7 @@ def _forms(request: Mapping[str, Any], older: Sequence[bytes]) -> set[str]:
     return {request["asked"], *(sha256(each).hexdigest() for each in older)}
 
 
-def answered(
+def repeated_receipt(
     store: Store, state: State, before: Entry, request: Mapping[str, Any], older: Sequence[bytes] = ()
 ) -> tuple[Head, str, bytes | None]:
     """The receipt of a repeated request, found by its key: its head, its time, and what was released."""

@@ -14,7 +14,7 @@ from discreet.errors import BadParameter
 from discreet.ledger.accounts import Balance, Budget, Scope, balances, budget_of, charge_for
 from discreet.ledger.declarations import bind_draft, cap_draft, raise_draft, scope_of
 from discreet.ledger.history import Spend, is_failed, spends
-from discreet.ledger.idempotency import answered, bound, last_attempt, paid_before, same_request
+from discreet.ledger.idempotency import bound_request, last_attempt, paid_before, repeated_receipt, same_request
 from discreet.ledger.log import Head, Log, head_of
 from discreet.ledger.refusal import refusal
 from discreet.ledger.state import Hold, State, adds, misfits, replayed, request_of, require, require_bound, require_hold
@@ -176,7 +176,7 @@ class Ledger:
             again: dict[str, Any] = {}
             if key is not None and (found := last_attempt(self._log.store, analyst, key)):
                 attempt, before = found
-                receipt = Receipt(*answered(self._log.store, state, before, request, older))
+                receipt = Receipt(*repeated_receipt(self._log.store, state, before, request, older))
                 if not is_failed(receipt.released):
                     return receipt
                 again = {"attempt": attempt + 1}
@@ -213,7 +213,7 @@ class Ledger:
 
         Raises `KeyReused` if the key came before with another request or table.
         """
-        request = bound(key, table, analyst, body)
+        request = bound_request(key, table, analyst, body)
         if (paid := self._log.find(key_hash(analyst, key))) is not None:
             same_request(paid, request, older, since=self.since(table))
         if (before := self._log.find(answer_key_hash(analyst, key))) is None:
@@ -224,7 +224,7 @@ class Ledger:
     def keep(self, answer: bytes, key: str, *, table: str | Identity, analyst: str = ANYONE, body: bytes) -> bytes:
         """Keep the answer to a request about the current version; returns the first one kept. Send only that."""
         name = table.table if isinstance(table, Identity) else table
-        request = bound(key, name, analyst, body)
+        request = bound_request(key, name, analyst, body)
         require("answer", answer, bytes, "Encode it first.")
 
         def propose(state: State) -> Draft | Entry:

@@ -22,7 +22,7 @@ from weakref import WeakSet
 from discreet.errors import BadParameter, DiscreetError, LedgerDamaged, LedgerFailed, Refusal
 from discreet.ledger.connection import translated
 from discreet.ledger.state import State, folded, replayed
-from discreet.ledger.store import FORMAT, Appended, Draft, Entry, Store, chained, looked_up, stamp
+from discreet.ledger.store import FORMAT, Appended, Draft, Entry, Store, chained, index_columns, stamp
 
 # So long that every head fits, and so short that it lies in one sector of a disk: it is written whole or not at all.
 _WIDTH = 160
@@ -285,7 +285,7 @@ class Log:
                 # It would be refused for something that is not durable yet, perhaps for an earlier try of its own.
                 outcome = _LATER
             if isinstance(outcome, _Next):
-                labels = {label for label in looked_up(outcome.appended.fields) if label is not None}
+                labels = {label for label in index_columns(outcome.appended.fields) if label is not None}
                 if labels & taken:
                     outcome = _LATER
                 else:

@@ -62,17 +62,17 @@ def _factor(gate: Gate, room: Ticks, event: Event) -> Fraction | float:
     def fits(factor: Fraction) -> bool:
         if factor > MOST_NOISE_FACTOR:
             return True
-        amount = gate.charge_parts(louder(event, factor))
+        amount = gate.charge_parts(with_more_noise(event, factor))
         return any(need <= have for need, have in zip(amount, room, strict=True))
 
     factor = least(fits, bits=FACTOR_BITS)
     return inf if factor > MOST_NOISE_FACTOR else factor
 
 
-def louder(event: Event, factor: Fraction) -> Event:
+def with_more_noise(event: Event, factor: Fraction) -> Event:
     """The same event with `factor` times the noise.
 
-    >>> louder(Laplace(10, 1), Fraction(3))
+    >>> with_more_noise(Laplace(10, 1), Fraction(3))
     Laplace(scale=Fraction(30, 1), sensitivity=Fraction(1, 1))
     """
     match event:
@@ -87,9 +87,9 @@ def louder(event: Event, factor: Fraction) -> Event:
         case Approximate(epsilon, delta):
             return Approximate(epsilon / factor, min(delta, delta / factor))
         case Compose(parts):
-            return Compose(tuple(louder(part, factor) for part in parts))
+            return Compose(tuple(with_more_noise(part, factor) for part in parts))
         case Repeat(part, times):
-            return Repeat(louder(part, factor), times)
+            return Repeat(with_more_noise(part, factor), times)
         case _:
             return type(event)(event.epsilon / factor)
 

@@ -15,7 +15,7 @@ from discreet.accounting.event import Compose, Event, Repeat, Single, event_to_p
 from discreet.accounting.filter import ORDERS_OF, Gate, Ticks
 from discreet.cache import memoize
 from discreet.errors import BadParameter, BadSchema, LedgerDamaged, LedgerFailed, TableChanged
-from discreet.ledger.accounts import EACH, Caps, Charge, Scope, covered
+from discreet.ledger.accounts import EACH, Caps, Charge, Scope, any_covers
 from discreet.ledger.store import FORMAT, GENESIS, Entry, decoded, seal
 from discreet.numeric import text
 from discreet.schema.unit import FIRST_VERSION, Identity, Unit, people_groups
@@ -76,7 +76,7 @@ def require_same(bound: Bound, identity: Identity, *, confirm: bool = False) -> 
         )
     mine, seen = identity.fingerprint, current.fingerprint
     if mine is not None and seen is not None and mine != seen and not confirm:
-        raise changed(table, current.version)
+        raise table_changed(table, current.version)
 
 
 def require_bound(tables: Mapping[str, Bound], table: str | Identity) -> None:
@@ -99,7 +99,7 @@ def require_bound(tables: Mapping[str, Bound], table: str | Identity) -> None:
         )
 
 
-def changed(table: str, version: str) -> TableChanged:
+def table_changed(table: str, version: str) -> TableChanged:
     """The refusal when the source is no longer what was asked. The sentence is the same whatever has changed."""
     return TableChanged(
         f'the data of table "{table}" is no longer what was asked as version "{version}", and its owner has not '
@@ -301,13 +301,13 @@ def folded(state: State, entry: Entry, fields: Mapping[str, Any], *, fits: bool 
             case "record" | "answer":
                 pass
             case "spend":
-                spent, holds = _paid(state, entry.sequence, fields, fits)
+                spent, holds = _fold_spend(state, entry.sequence, fields, fits)
             case "hold" | "stake":
-                holds = {**holds, entry.sequence: _held(state, entry.sequence, fields)}
+                holds = {**holds, entry.sequence: _fold_hold(state, entry.sequence, fields)}
             case "close":
                 holds = {number: hold for number, hold in holds.items() if number != fields["hold"]}
             case "cap" | "raise":
-                caps, spent = _capped(state, entry.sequence, fields)
+                caps, spent = _fold_cap(state, entry.sequence, fields)
             case "table":
                 name = fields["table"]
                 tables = {**tables, name: bound_after(tables.get(name), entry.sequence, fields)}
@@ -336,7 +336,7 @@ def _require_format(found: Any) -> None:
         )
 
 
-def _paid(
+def _fold_spend(
     state: State, sequence: int, fields: Mapping[str, Any], fits: bool
 ) -> tuple[Mapping[Scope, Ticks], Mapping[int, Hold]]:
     table, analyst, number, charge = fields["table"], fields["analyst"], fields.get("hold"), _charge(fields)
@@ -346,7 +346,7 @@ def _paid(
         raise damaged(sequence, f"passes the cap ({account})")
     # From a hold it was set aside before, perhaps before anybody said that people are shared.
     alone = number is None and not fits and table in state.people
-    if alone and not covered(state.people[table], state.caps.over(table, analyst)):
+    if alone and not any_covers(state.people[table], state.caps.over(table, analyst)):
         raise damaged(sequence, "is about tables that share people, and no cap counts them together")
     spent = {**state.spent}
     for account, gate in state.caps.over(table, analyst):
@@ -358,14 +358,14 @@ def _paid(
     return spent, {**state.holds, number: rest_of(state.holds[number], charge)}
 
 
-def _held(state: State, sequence: int, fields: Mapping[str, Any]) -> Hold:
+def _fold_hold(state: State, sequence: int, fields: Mapping[str, Any]) -> Hold:
     hold = Hold(fields["table"], fields["analyst"], _charge(fields), fields["why"], fields["is"] == "stake")
     for account, _, _ in misfits(state, hold.table, hold.analyst, hold.left):
         raise damaged(sequence, f"sets aside more than the cap allows ({account})")
     return hold
 
 
-def _capped(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Caps, Mapping[Scope, Ticks]]:
+def _fold_cap(state: State, sequence: int, fields: Mapping[str, Any]) -> tuple[Caps, Mapping[Scope, Ticks]]:
     tables = fields["tables"]
     scope = Scope(None if tables is None else tuple(tables), fields["analyst"])
     gate = Gate(fields["gate"], Fraction(fields["epsilon"]), Fraction(fields["delta"]), tuple(fields["limit"]))

@@ -109,7 +109,7 @@ def answer_key_hash(analyst: str, key: str) -> str:
     return sha256(f"answer {len(analyst)} {analyst}{key}".encode()).hexdigest()
 
 
-def looked_up(fields: Mapping[str, Any]) -> tuple[str | None, int | None]:
+def index_columns(fields: Mapping[str, Any]) -> tuple[str | None, int | None]:
     """The two indexed columns of an entry: its key, and the spend that it records."""
     key, attempt = fields.get("key"), fields.get("attempt", 1)
     if key is not None and fields.get("is") == "answer":
@@ -192,7 +192,7 @@ class Store:
             try:
                 for entry, fields in entries:
                     sequence, body, released, digest = entry
-                    key, records = looked_up(fields)
+                    key, records = index_columns(fields)
                     row = {"sequence": sequence, "body": body, "released": released, "hash": digest, "key": key}
                     row |= {"records": records, "before": sequence - 1, "previous": previous}
                     if self._run(self._statements.append, row).rowcount != 1:

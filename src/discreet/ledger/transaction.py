@@ -173,20 +173,20 @@ def transact(
     if payment.key is None or not ledger.is_answered(payment.key, analyst=payment.analyst):
         access.touch()
     # Pay before reading: a crash now wastes budget; the other order would hide a loss.
-    receipt = _paid(ledger, payment)
+    receipt = _pay(ledger, payment)
     if receipt.released is not None:
-        result = _kept(receipt.released, codec)
+        result = _result_of(receipt.released, codec)
         access.know()
         return Transacted(result, receipt.sequence, receipt.at, repeated=True)
     # Around all of it: that the rows were changed meanwhile is seen when the reading ends.
-    with _failing(ledger, receipt, payment), access.reading():
+    with _record_failure(ledger, receipt, payment), access.reading():
         result = measure()
-    _recorded(ledger, receipt, result, codec, settle)
+    _record(ledger, receipt, result, codec, settle)
     access.know()
     return Transacted(result, receipt.sequence, receipt.at)
 
 
-def _paid(ledger: Ledger, payment: Payment) -> Receipt:
+def _pay(ledger: Ledger, payment: Payment) -> Receipt:
     return ledger.spend(
         payment.event,
         payment.why,
@@ -201,7 +201,7 @@ def _paid(ledger: Ledger, payment: Payment) -> Receipt:
     )
 
 
-def _recorded(
+def _record(
     ledger: Ledger, receipt: Receipt, result: Result, codec: Codec[Result], settle: Callable[[], int] | None
 ) -> None:
     """Record what was released, durably, before it is returned."""
@@ -212,7 +212,7 @@ def _recorded(
         recorded = ledger.record(receipt, codec.to_record(result).to_bytes(), after=after)
 
 
-def _kept(released: bytes, codec: Codec[Result]) -> Result:
+def _result_of(released: bytes, codec: Codec[Result]) -> Result:
     record = record_of(released)
     if record is None or record.kind not in codec.kinds:
         raise KeyReused("this key came before with a request of another kind. Use a new key for every new question.")
@@ -220,7 +220,7 @@ def _kept(released: bytes, codec: Codec[Result]) -> Result:
 
 
 @contextmanager
-def _failing(ledger: Ledger, receipt: Receipt, payment: Payment) -> Iterator[None]:
+def _record_failure(ledger: Ledger, receipt: Receipt, payment: Payment) -> Iterator[None]:
     """If the source fails while rows are read, write that down and say that it was charged.
 
     What was drawn by then is dropped with the error, so only what a repetition draws is ever returned.
@@ -231,10 +231,10 @@ def _failing(ledger: Ledger, receipt: Receipt, payment: Payment) -> Iterator[Non
         # If not even this can be written, a repeated request fails: its answer was lost.
         with suppress(DiscreetError):
             ledger.record(receipt, FAILED)
-        raise SourceFailed(f"{error} {_charged(receipt, payment)}") from None
+        raise SourceFailed(f"{error} {_charge_note(receipt, payment)}") from None
 
 
-def _charged(receipt: Receipt, payment: Payment) -> str:
+def _charge_note(receipt: Receipt, payment: Payment) -> str:
     if receipt.is_repeated or payment.event == Nothing():
         return "Nothing more was charged."
     said = f"It was charged all the same (entry {receipt.sequence} of the ledger), for it failed after the payment"

@@ -1,4 +1,4 @@
-"""A plot of a few lines with their names at their ends, for any page: axes and ticks are found by themselves."""
+"""A plot of a few lines with their names at their ends, for any page: axes and ticks are chosen automatically."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -81,7 +81,7 @@ class Jobs:
         """Start a job if its budget is there. If the same key started one before, return that one."""
         before = self.find(job.id)
         if before is not None:
-            if asdict(_asked(before)) != asdict(_asked(job)):
+            if asdict(_request_of(before)) != asdict(_request_of(job)):
                 raise KeyReused("this key began another release before. Use a new key for every new release.")
             return before
         desk = self._desk(job.table, job.analyst)
@@ -139,7 +139,7 @@ class Jobs:
                 if job.state == "running":
                     self._give_back(job)
                 self._write(replace(job, state="running"))
-                self._released(job).save(self.place(number), force=True)
+                self._run_release(job).save(self.place(number), force=True)
                 self._write(replace(job, state="done", progress=1.0))
             except DiscreetError as error:
                 self._write(replace(job, state="failed", problem=problem_of(for_analyst(error))[1]))
@@ -148,7 +148,7 @@ class Jobs:
                 self._write(replace(job, state="failed", problem=said))
                 raise
 
-    def _released(self, job: Job) -> Release:
+    def _run_release(self, job: Job) -> Release:
         desk, written = self._desk(job.table, job.analyst), [-inf]
 
         def report(done: float) -> bool | None:
@@ -252,7 +252,7 @@ def _key(job: Job) -> str:
     return f"release {job.id}"
 
 
-def _asked(job: Job) -> Job:
+def _request_of(job: Job) -> Job:
     """The request of a job, without its state."""
     # How much "all that is left" was is not what was asked: it is less when the request is repeated.
     epsilon = 0.0 if job.all_left else job.epsilon

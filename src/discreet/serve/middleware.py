@@ -204,8 +204,8 @@ class Middleware:
         who: Token | None = None
         try:
             try:
-                self._require_name(scope)
-                who = await self._let_in(scope)
+                self._require_host(scope)
+                who = await self._authenticate(scope)
                 receive = await _bounded_body(scope, receive)
             except _Rejected as away:
                 await self._refuse(away.error, scope, leave, away.status)
@@ -217,14 +217,14 @@ class Middleware:
         finally:
             self._request_log.served(scope, number, status, monotonic() - begun, None if who is None else who.name)
 
-    def _require_name(self, scope: AsgiScope) -> None:
+    def _require_host(self, scope: AsgiScope) -> None:
         """Reject a foreign Host header: another site may resolve its own name to this machine (DNS rebinding)."""
         host = _header(scope, b"host")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if not self._settings.is_called(name):
             raise NotAllowed(f'this server is not called "{name[:60]}". Use {self._settings.address}.')
 
-    async def _let_in(self, scope: AsgiScope) -> Token | None:
+    async def _authenticate(self, scope: AsgiScope) -> Token | None:
         """The token of a request; None on paths that need none. Raises if it is missing, unknown or over its rate."""
         path: str = scope["path"]
         presented, by_cookie = _token_of(scope)
@@ -273,10 +273,10 @@ class _Rejected(Exception):  # noqa: N818, it carries an error
 
 
 async def until_quantum(begun: float, quantum: float) -> None:
-    """Let whole quanta pass since `begun`, while others are served.
+    """Wait until a whole number of quanta has passed since `begun`, while others are served.
 
-    How many says how long somebody waited for a turn and for the ledger; how long rows were read was hidden before,
-    where they were read (`Executor.reading`).
+    That number reveals how long the request waited for its turn and for the ledger. The time in which rows were read
+    was padded before (`Executor.reading`).
     """
     if quantum:
         await sleep(-(monotonic() - begun) % quantum)
@@ -301,7 +301,7 @@ async def _bounded_body(scope: AsgiScope, receive: Receive) -> Receive:
             raise _too_large()
     body = scope["state"]["body"] = b"".join(parts)
     if body.count(b"[") + body.count(b"{") > MOST_DEPTH and _depth(body) > MOST_DEPTH:
-        raise BadParameter(f"the request has more than {MOST_DEPTH} brackets within brackets. Ask more simply.")
+        raise BadParameter(f"the request nests brackets more than {MOST_DEPTH} deep. Nest fewer.")
     given = False
 
     async def again() -> Message:

@@ -36,7 +36,7 @@ _EVERY = ("0.0.0.0", "::", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables, their ledger, and how the server meets the world.
+    """The tables, their ledger, and how the server is reached.
 
     `schemas` are schema files; "adult" is the bundled table. `releases` is the folder in which releases are kept, and
     `scratch` one for the workers of this start, and `supervisor` the process that started them. A `rate` of 0 is no
@@ -81,7 +81,7 @@ class Settings:
     def address(self) -> str:
         """The URL of the page, as a person would type it."""
         scheme = "https" if self.is_secure else "http"
-        # Every address of this machine is none that a person would type.
+        # The address that means every interface is none that a person would type.
         named = gethostname() if self.host in _EVERY else self.host
         host = f"[{named}]" if ":" in named else named
         return f"{scheme}://{host}:{self.port}"
@@ -94,7 +94,7 @@ class Settings:
     def is_called(self, name: str) -> bool:
         """Whether a browser may call it by this name: a page elsewhere must not point its own name at this machine.
 
-        With TLS the certificate says what it is called, and browsers see to it; behind a proxy, the proxy does.
+        With TLS browsers compare the name with the certificate; behind a proxy, the proxy checks it.
         """
         return self.is_secure or self.behind_proxy or name in (*_LOOPBACK, "[::1]", self.host)
 
@@ -112,7 +112,7 @@ class Registry:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        tables = [_opened(schema, in_memory=settings.in_memory) for schema in settings.schemas]
+        tables = [_open_table(schema, in_memory=settings.in_memory) for schema in settings.schemas]
         names = [table.name for table in tables]
         if len(set(names)) < len(names):
             raise BadParameter(f"two schemas declare one table: {', '.join(names)}. Each has a name of its own.")
@@ -174,7 +174,7 @@ class Registry:
         return Curator(table, budget=given, ledger=self.ledger, quantum=READING * self.settings.quantum)
 
 
-def _opened(schema: str, *, in_memory: bool) -> Table:
+def _open_table(schema: str, *, in_memory: bool) -> Table:
     if schema == BUNDLED and not Path(schema).exists():
         return load_adult()
     return open_table(schema, in_memory=in_memory)

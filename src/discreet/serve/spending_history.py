@@ -113,7 +113,7 @@ def by_analyst(lines: Iterable[HistoryLine], gate: Gate) -> list[Plain]:
 
 
 def share_of(gate: Gate, amount: Ticks) -> float:
-    """The part of a cap that an amount is, at the order at which it is least: from 0 to 1."""
+    """An amount as a share of a cap, at the order at which that is least: from 0 to 1."""
     return min((have / most for have, most in zip(amount, gate.limit, strict=True) if most > 0), default=0.0)
 
 

@@ -89,7 +89,7 @@ class Tokens:
         if role not in ROLES:
             raise BadParameter(f"role is {role!r}; {did_you_mean(str(role), ROLES)}")
         if days is not None and not 0 < days <= 36_525:
-            raise BadParameter(f"days is {days!r}; a token lives for more than 0 days. Leave it out for no end.")
+            raise BadParameter(f"days is {days!r}; it must be above 0 and at most 36525. Leave it out for no end.")
         token = MARK + urlsafe_b64encode(secret(32)).decode().rstrip("=")
         now = datetime.now(UTC)
         row = {

@@ -48,11 +48,11 @@ async def ask(request: Request, table: str) -> Response:
     if isinstance(found, Answer):
         return _answered(request, table, found)
 
-    def look() -> Response | Unpaid:
+    def known_or_unpaid() -> Response | Unpaid:
         found = desk.look(asked or _prepared(desk, form, question_from_plain(form.question, table=table), key))
         return _answered(request, table, found) if isinstance(found, Answer) else found
 
-    unpaid = found if found is not None and found.looked else await in_thread(look)
+    unpaid = found if found is not None and found.looked else await in_thread(known_or_unpaid)
     if isinstance(unpaid, Response):
         return unpaid
     return await on_time(request, table, lambda: _answered(request, table, desk.pay(unpaid)))

@@ -93,7 +93,7 @@ async def one(request: Request, table: str, number: str) -> Response:
 @router.get("/{number}/card")
 async def card(request: Request, table: str, number: str, form: Literal["json", "html"] = Query("json")) -> Response:
     """The privacy statement: for programs, or as a page for people."""
-    place = await _made(request, table, number)
+    place = await _result_folder(request, table, number)
     text = await in_thread((place / f"card.{form}").read_text, encoding="utf-8")
     return Response(text, media_type="application/json" if form == "json" else "text/html")
 
@@ -101,7 +101,7 @@ async def card(request: Request, table: str, number: str, form: Literal["json", 
 @router.get("/{number}/folder")
 async def folder(request: Request, table: str, number: str) -> Response:
     """All files of the release, as a zip file."""
-    place = await _made(request, table, number)
+    place = await _result_folder(request, table, number)
     return _download(await in_thread(_zipped, place), "application/zip", f"{table}-release.zip")
 
 
@@ -114,7 +114,7 @@ async def rows(
     rows: int | None = Query(None, ge=0, le=MOST_DRAWN_ROWS, description="As many as the table is thought to have."),
 ) -> Response:
     """Synthetic rows. Each call gives other rows."""
-    _ = await _made(request, table, number)
+    _ = await _result_folder(request, table, number)
     made = await in_thread(_rows, registry_of(request).jobs, number, form, rows)
     kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
     return _download(made, kind, f"{table}-synthetic.{form}")
@@ -125,7 +125,7 @@ async def marginal(
     request: Request, table: str, number: str, columns: str = Query(description="Names, with commas between.")
 ) -> Response:
     """What the release says of some columns, beside what is known of them for free, with its error."""
-    _ = await _made(request, table, number)
+    _ = await _result_folder(request, table, number)
     desk = registry_of(request).of(table, who_of(request))
     return reply(await in_thread(_marginal, registry_of(request).jobs, number, desk, columns.split(",")))
 
@@ -140,7 +140,7 @@ async def _job(request: Request, table: str, number: str) -> Job:
     return job
 
 
-async def _made(request: Request, table: str, number: str) -> Path:
+async def _result_folder(request: Request, table: str, number: str) -> Path:
     job = await _job(request, table, number)
     if job.state != "done":
         place = f"/v1/tables/{table}/releases/{number}"

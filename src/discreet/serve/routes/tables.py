@@ -160,7 +160,7 @@ def _budget(desk: Curator, who: Token, error: float, found: spending_history.Spe
     mine = found.ledger.balances(table=name, analyst=who.name)
     whole = found.balance(name, who.name)
     seen: list[Balance] = mine if who.role == "analyst" else found.ledger.balances(table=name)
-    # What others did, and when, is not an analyst's business; what all of it leaves is in `remaining` and `spent`.
+    # An analyst does not see what others did, or when; the totals are in `remaining` and `spent`.
     lines = [line for line in found.lines(name) if may_see(who, line.spend.analyst)]
     return {
         "remaining": budget_to_plain(desk.remaining),
