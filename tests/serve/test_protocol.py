@@ -232,7 +232,7 @@ def test_what_is_known_is_told_alike_by_both(server):
 def test_nobody_asks_in_the_name_of_another(server):
     with dp.connect(server.address, server.ana) as there:
         assert there.ask("age >= 18", error=900, analyst="ana").error <= 900 * (1 + 1e-8)
-        with pytest.raises(dp.NotAllowed, match="in the name of somebody else"):
+        with pytest.raises(dp.NotAllowed, match="requests in another name are refused"):
             there.ask("age >= 18", error=900, analyst="ben")
 
 

@@ -121,7 +121,7 @@ def left_of(begun: float, quantum: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Paying:
-    """Who pays for a request, from which hold if there is one; and a key, if it must be safe to repeat.
+    """The analyst who pays, the hold that they pay from, and the key that makes a request safe to repeat.
 
     `error` is the half-width that is paid for, so that a refusal can say which one would fit.
     """

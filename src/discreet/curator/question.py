@@ -130,7 +130,7 @@ class Keyed(NamedTuple):
     older: tuple[bytes, ...] = ()
 
     def part(self, what: Literal["round", "question"], place: int) -> "Keyed":
-        """The same for a further payment of the request."""
+        """The key and body for a further payment of the request."""
         return self if not place else self._replace(key=part_of(self.key, what, place + 1))
 
 

@@ -41,7 +41,7 @@ from discreet.source.table import Table
 
 # By this much the log-odds of a check fall from a right answer to one that is off by the whole error.
 STEEPNESS = 34
-# Of the failures that are allowed, this share is for answers that pass the check, the rest for those measured on a hit.
+# The share of the allowed failures that is for answers that pass the check; the rest is for those measured on a hit.
 PASSED = Fraction(9, 10)
 
 

@@ -88,7 +88,7 @@ def named(name: str, /, **fields: Any) -> str:
 
 
 def domain_print(domain: Domain) -> str:
-    """The same of all columns of a table."""
+    """The print of all columns of a table."""
     return sha256(version_1_text(domain).encode()).hexdigest()[:16]
 
 

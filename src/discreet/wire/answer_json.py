@@ -153,7 +153,7 @@ def free_to_plain(free: Free) -> Plain:
 
 
 def free_from_plain(plain: Mapping[str, Any]) -> Free:
-    """The same."""
+    """The marginal."""
     return Free(tuple(plain["columns"]), plain["cells"], _or_inf(plain["error"]), plain["confidence"])
 
 
