@@ -13,7 +13,7 @@ from discreet.accounting.sensitivity import Sensitivity, matrix_sensitivity
 from discreet.errors import BadParameter, SealBroken, TooLarge
 from discreet.mechanism import exponential, imbalance_effects, small_table
 from discreet.mechanism.protocol import LAW_BITS
-from discreet.mechanism.smalldb import draw_level, levels, multisets, unranked
+from discreet.mechanism.smalldb import draw_level, levels, multisets, unrank
 from discreet.noise.law import exp_minus
 from discreet.numeric import ball, precision
 from support.broken_mechanisms import pretend
@@ -172,7 +172,7 @@ def test_levels_far_beyond_a_double_are_drawn_all_the_same(monkeypatch):
 
 @pytest.mark.parametrize(("cells", "rows"), [(1, 3), (3, 1), (3, 4), (5, 2)])
 def test_unranking_numbers_all_multisets(cells, rows):
-    listed = [tuple(unranked(index, cells, rows)) for index in range(comb(cells + rows - 1, rows))]
+    listed = [tuple(unrank(index, cells, rows)) for index in range(comb(cells + rows - 1, rows))]
     assert sorted(listed) == list(combinations_with_replacement(range(cells), rows))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.model.interface import NoisyMarginal
-from discreet.model.mixture.independent_model import nearest, product_of, softened
+from discreet.model.mixture.independent_model import nearest, product_of, soften
 from discreet.query.residual import axis_of
 from discreet.schema import Boolean, Categories, Domain, Integers
 
@@ -141,7 +141,7 @@ def test_a_soft_column_is_a_distribution_and_the_nearest_one_where_there_is_no_n
     for size in (1, 2, 7, 40):
         for deviation in (0.0, 1e-9, 0.1, 10.0):
             shares = rng.dirichlet(np.ones(size)) + deviation * rng.normal(size=size)
-            soft = softened(shares, deviation)
+            soft = soften(shares, deviation)
             assert soft.min() >= 0
             assert soft.sum() == pytest.approx(1)
             if deviation < 1e-6:
@@ -155,7 +155,7 @@ def test_where_noise_is_large_a_soft_column_is_nearer_than_the_nearest(flat, dev
     for _ in range(200):
         true = rng.dirichlet(np.full(12, flat))
         shares = true + deviation * rng.normal(size=12)
-        gains.append([np.abs(each - true).sum() for each in (softened(shares, deviation), nearest(shares))])
+        gains.append([np.abs(each - true).sum() for each in (soften(shares, deviation), nearest(shares))])
     soft, hard = np.mean(gains, axis=0)
     deviations = np.std(np.diff(gains, axis=1)) / len(gains) ** 0.5
     assert hard - soft > 6 * deviations

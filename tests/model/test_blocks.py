@@ -140,7 +140,7 @@ def test_blocks_and_numbers_one_by_one_say_the_same(monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-5)
     tables, _, total = mixture(components=1)
     for far in (0.5, 2.0):
-        assert blocks.missed(tables, total, far) == pytest.approx(apart.missed(tables, total, far))
+        assert blocks.missed_share(tables, total, far) == pytest.approx(apart.missed_share(tables, total, far))
 
 
 def test_the_turns_stand_for_all_blocks_on_average(monkeypatch):

@@ -42,7 +42,7 @@ def test_a_cube_and_numbers_one_by_one_say_the_same(monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     tables, _, total = mixture(components=1)
     for far in (0.5, 2.0):
-        assert together.missed(tables, total, far) == pytest.approx(apart.missed(tables, total, far))
+        assert together.missed_share(tables, total, far) == pytest.approx(apart.missed_share(tables, total, far))
 
 
 def test_several_mixtures_at_once_are_as_one_by_one():

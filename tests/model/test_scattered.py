@@ -3,25 +3,25 @@
 import numpy as np
 import pytest
 
-from discreet.model.mixture.independent_model import normal, scattered
+from discreet.model.mixture.independent_model import normal, pseudo_uniforms
 
 MANY = 20_000
 
 
 def test_they_are_the_same_whenever_they_are_made_and_however_many():
-    np.testing.assert_array_equal(scattered(1000, seed=3), scattered(1000, seed=3))
-    np.testing.assert_array_equal(scattered(1000, seed=3)[:10], scattered(10, seed=3))
+    np.testing.assert_array_equal(pseudo_uniforms(1000, seed=3), pseudo_uniforms(1000, seed=3))
+    np.testing.assert_array_equal(pseudo_uniforms(1000, seed=3)[:10], pseudo_uniforms(10, seed=3))
     np.testing.assert_array_equal(normal((4, 6), seed=2).ravel(), normal((24,), seed=2))
 
 
 def test_seeds_have_nothing_in_common():
-    found = np.concatenate([scattered(MANY, seed=seed) for seed in range(10)])
+    found = np.concatenate([pseudo_uniforms(MANY, seed=seed) for seed in range(10)])
     assert len(np.unique(found)) == found.size
 
 
 @pytest.mark.parametrize("seed", [0, 1, 23])
 def test_they_are_spread_evenly_and_never_0_or_1(seed):
-    found = np.sort(scattered(MANY, seed=seed))
+    found = np.sort(pseudo_uniforms(MANY, seed=seed))
     assert 0 < found[0] < found[-1] < 1
     # Kolmogorov's distance of uniform draws exceeds this with probability 2 exp(−2 n d²) < 1e-9.
     assert np.abs(found - (np.arange(MANY) + 0.5) / MANY).max() < (10.7 / MANY) ** 0.5

@@ -10,7 +10,7 @@ from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.build_model import Built, build, model_of
 from discreet.plan.model_forecast import Stream, model_units, probes
-from discreet.plan.plan import Choose, Measure, Quantile, measured, run
+from discreet.plan.plan import Choose, Measure, Quantile, query_of, run
 from discreet.plan.steps import Target
 from discreet.query.linear import Linear, counts_rows
 from discreet.query.product import Product
@@ -63,7 +63,7 @@ class Oracle:
 
     def _say(self, request):
         if isinstance(request, Measure):
-            pairs = [(mechanism_of(step, self.table), measured(step)) for step in request.steps.steps]
+            pairs = [(mechanism_of(step, self.table), query_of(step)) for step in request.steps.steps]
             return np.concatenate([mechanism.release(self.table.evaluate(what)) for mechanism, what in pairs])
         distances = np.abs(truth_of(self.table, request.questions) - np.array(request.expected))
         if isinstance(request, Choose):

@@ -42,7 +42,7 @@ from discreet.mechanism.laplace import laplace
 from discreet.mechanism.protocol import Mechanism
 from discreet.mechanism.public import public
 from discreet.numeric import Number, positive
-from discreet.plan.plan import Steps, measured
+from discreet.plan.plan import Steps, query_of
 from discreet.query.linear import Linear
 from discreet.query.product import Product
 from discreet.schema.unit import Identity
@@ -97,7 +97,7 @@ class Watch:
 
 def mechanism_of(step: Step, table: Table) -> Mechanism[NDArray[np.int64]]:
     """The mechanism of a step, calibrated to what one person can move: known from the schema, before a row is read."""
-    moves = sensitivity_of(measured(step), table.domain, table.unit)
+    moves = sensitivity_of(query_of(step), table.domain, table.unit)
     match step:
         case GaussianResiduals():
             return gaussian_pieces(sensitivity=moves, stretches=step.measurement.stretches(table.domain))
@@ -317,7 +317,7 @@ class Executor:
     def _take_steps(self, steps: Steps, mechanisms: list[Mechanism[NDArray[np.int64]]]) -> Released:
         # All from one state of the table, and no noise before all was read.
         with self.table.snapshot():
-            exact = [self.table.evaluate(measured(step)) for step in steps.steps]
+            exact = [self.table.evaluate(query_of(step)) for step in steps.steps]
         numbers = [mechanism.release(one) for mechanism, one in zip(mechanisms, exact, strict=True)]
         return Released(steps.steps, np.concatenate(numbers))
 

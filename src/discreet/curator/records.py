@@ -32,7 +32,7 @@ from discreet.ledger import Budget, Ledger
 from discreet.ledger.transaction import Record, record_of
 from discreet.mechanism.model_coin import ModelCoin, model_coin
 from discreet.plan.build_model import Built
-from discreet.plan.plan import Steps, measured
+from discreet.plan.plan import Steps, query_of
 from discreet.query.linear import Linear, Marginal, counts_rows
 from discreet.query.query_wire import query_from_plain, query_to_plain
 from discreet.query.residual import Measurement, Residual
@@ -186,7 +186,7 @@ def learn(released: Released, known: Estimator) -> None:
 
 def size_of(step: Step, domain: Domain) -> int:
     """How many numbers a step releases."""
-    what = measured(step)
+    what = query_of(step)
     if isinstance(what, Measurement):
         return sum(size for _, size in what.stretches(domain))
     return what.size(domain) if isinstance(what, Marginal) else 1
@@ -194,7 +194,7 @@ def size_of(step: Step, domain: Domain) -> int:
 
 def step_to_plain(step: Step, prints: Prints) -> dict[str, Any]:
     """A step as plain values, with the prints of its columns."""
-    what = measured(step)
+    what = query_of(step)
     columns = what.columns if isinstance(what, Measurement) else what.scope
     plain: dict[str, Any] = {"price": step.price, "of": {name: prints[name] for name in columns}}
     match step:

@@ -70,7 +70,7 @@ class DirectGroup:
     def pile(self) -> "Pile":
         """All products of all directs."""
         if self._pile is None:
-            self._pile = piled([direct.family for direct in self.directs])
+            self._pile = pile_families([direct.family for direct in self.directs])
         return self._pile
 
 
@@ -119,7 +119,7 @@ class Pile:
         return as_listed(self.readings[place])
 
 
-def piled(families: Sequence[Family]) -> Pile:
+def pile_families(families: Sequence[Family]) -> Pile:
     """Queries without groups, side by side."""
     first = families[0]
     widths = [family.products for family in families]
@@ -147,7 +147,7 @@ def pile_of(family: Family) -> Pile:
     return Pile(family.columns, family.readings, starts, family.cells, family.coefficients[None, :])
 
 
-def products_of_pieces(left: Pile, right: Pile) -> Numbers:
+def residual_products(left: Pile, right: Pile) -> Numbers:
     """The inner products of each residual of two piles, for the columns that both have: (residual, query, query).
 
     The right pile has no groups; the left may have them, and then has one query for each of their cells.
@@ -195,10 +195,10 @@ class Solution:
 # 1/precision of each residual of some columns: those that were measured, and those that were not.
 Inverses = Callable[[Columns], tuple[Numbers, Numbers]]
 # The inner products of each residual of the directs of two groups.
-PieceProducts = Callable[[DirectGroup, DirectGroup], Numbers]
+ResidualProducts = Callable[[DirectGroup, DirectGroup], Numbers]
 
 
-def solve(ordered: Sequence[DirectGroup], inverses: Inverses, pieces: PieceProducts, surprise: Numbers) -> Solution:
+def solve(ordered: Sequence[DirectGroup], inverses: Inverses, pieces: ResidualProducts, surprise: Numbers) -> Solution:
     """Join the directs of some groups, smaller sets of columns first; `surprise` is (released − lattice) of each."""
     piles = tuple(group.pile for group in ordered)
     ends = [0, *accumulate(len(group.directs) for group in ordered)]
@@ -218,7 +218,7 @@ def solve(ordered: Sequence[DirectGroup], inverses: Inverses, pieces: PieceProdu
 
 
 def _covariances(
-    groups: Sequence[DirectGroup], members: Sequence[slice], inverses: Inverses, pieces_of: PieceProducts
+    groups: Sequence[DirectGroup], members: Sequence[slice], inverses: Inverses, pieces_of: ResidualProducts
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Of all directs: the covariance by what is known, by what is not, and what each adds to the queries of others."""
     total = members[-1].stop
@@ -332,14 +332,14 @@ class Directs:
             kept.append(columns)
         return tuple(reversed(kept))
 
-    def applied(self, family: Family, groups: tuple[Columns, ...]) -> tuple[Numbers, Numbers]:
+    def apply(self, family: Family, groups: tuple[Columns, ...]) -> tuple[Numbers, Numbers]:
         """By how much directs move each value, and the new variance: that of the lattice less what they explain."""
         solution = self._solution(groups)
         pile = pile_of(family)
         count = len(solution.gain)
         reach, known, unknown = (np.zeros((family.size, count)) for _ in range(3))
         for there, top, members in zip(solution.piles, solution.tops, solution.members, strict=True):
-            pieces = products_of_pieces(pile, there)
+            pieces = residual_products(pile, there)
             inverse, missing = self._inverses(there.columns)
             known[:, members] = np.tensordot(inverse, pieces, 1)
             unknown[:, members] = np.tensordot(missing, pieces, 1)
@@ -386,7 +386,7 @@ class Directs:
         stamp = left.version, right.version
         found = self._products.get(key)
         if found is None or found[0] != stamp:
-            found = stamp, products_of_pieces(left.pile, right.pile)
+            found = stamp, residual_products(left.pile, right.pile)
             self._products.put(key, found, size=found[1].size + 1000)
         return found[1]
 

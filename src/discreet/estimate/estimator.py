@@ -266,14 +266,14 @@ class Estimator(ABC):
         values = self.lattice.values(family, view)
         if not groups:
             return QueryEstimate(values, variances_of(family, view))
-        moved, variances = self.directs.applied(family, groups)
+        moved, variances = self.directs.apply(family, groups)
         return QueryEstimate(values + moved.reshape(values.shape), variances)
 
     def largest_variance(self, family: Family) -> float:
         """The largest variance of the questions of a family."""
         groups = self.directs.groups_for(family) if self.directs.groups else ()
         if groups:
-            return float(self.directs.applied(family, groups)[1].max())
+            return float(self.directs.apply(family, groups)[1].max())
         return largest_variance(family, self.lattice.viewed(family.columns))
 
     def with_direct(self, question: Question) -> tuple[QueryEstimate, Numbers]:

@@ -26,7 +26,7 @@ from discreet.types import Columns, Numbers
 # Cached for later questions: numbers of eight bytes, so 32 MB.
 MOST_LATTICE_NUMBERS = 2**22
 # Views of more residuals or numbers than this are not made: such questions are measured directly.
-MOST_PIECES, MOST_LATTICE_CELLS = 2**13, 2**20
+MOST_RESIDUALS, MOST_LATTICE_CELLS = 2**13, 2**20
 # The subsets of up to this number of columns are cached: there are at most 64.
 FEW_COLUMNS = 6
 
@@ -271,7 +271,7 @@ def among(known: Mapping[Columns, object], columns: Columns) -> list[Columns]:
 def is_viewed(axes: Sequence[Axis]) -> bool:
     """Whether a view of some columns is made: it has few enough residuals, cells and numbers."""
     pieces, cells = prod(axis.parts for axis in axes), prod(axis.cells for axis in axes)
-    return pieces <= MOST_PIECES and cells <= MOST_LATTICE_CELLS and numbers_in(axes) <= 2 * MOST_LATTICE_CELLS
+    return pieces <= MOST_RESIDUALS and cells <= MOST_LATTICE_CELLS and numbers_in(axes) <= 2 * MOST_LATTICE_CELLS
 
 
 def numbers_in(axes: Sequence[Axis]) -> int:

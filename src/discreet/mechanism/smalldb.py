@@ -76,7 +76,7 @@ class Multisets:
         for kind in sorted(set(path)):
             times = path.count(kind)
             which, here = divmod(which, int(self.ways[kind, times]))
-            chosen += [self.kinds[kind][place] for place in unranked(here, len(self.kinds[kind]), times)]
+            chosen += [self.kinds[kind][place] for place in unrank(here, len(self.kinds[kind]), times)]
         return tuple(sorted(chosen))
 
 
@@ -117,12 +117,12 @@ def _require_feasible(cells: int, kinds: int, rows: int, queries: int) -> None:
     )
 
 
-def unranked(index: int, cells: int, rows: int) -> list[int]:
+def unrank(index: int, cells: int, rows: int) -> list[int]:
     """The index-th multiset of `rows` rows in the order of its largest cells, as cells in rising order.
 
     Multisets y_1 ≤ … ≤ y_m are sets of y_j + j − 1, which the combinatorial number system numbers.
 
-    >>> [unranked(index, 2, 2) for index in range(3)]
+    >>> [unrank(index, 2, 2) for index in range(3)]
     [[0, 0], [0, 1], [1, 1]]
     """
     places, top = [], cells + rows - 2

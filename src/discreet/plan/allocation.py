@@ -124,12 +124,12 @@ def fill_to_targets(
     with np.errstate(divide="ignore", invalid="ignore"):
         if isinstance(energies, Sparse) and len(energies.starts) * len(price) > MOST_DENSE:
             rounds = max(LEAST_ROUNDS, min(_ROUNDS, MOST_ROUNDS // len(energies.energies)))
-            return _searched(*_sparse(energies, price, precision, aims), rounds)
+            return _search(*_sparse(energies, price, precision, aims), rounds)
         table = energies.dense(len(price)) if isinstance(energies, Sparse) else energies
-        return _searched(*_dense(table, price, precision, aims), _ROUNDS)
+        return _search(*_dense(table, price, precision, aims), _ROUNDS)
 
 
-def _searched(reached: _Reached, multipliers: Numbers, rounds: int) -> Numbers:
+def _search(reached: _Reached, multipliers: Numbers, rounds: int) -> Numbers:
     """The precisions of the best multipliers found in some rounds; every target holds in any case."""
     multipliers = np.maximum(multipliers, 1e-300)
     for _ in range(rounds):

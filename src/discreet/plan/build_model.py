@@ -20,7 +20,7 @@ from discreet.model.tree.junction_tree import fits
 from discreet.model.tree.tree_model import Tree
 from discreet.plan.allocation import fill_each
 from discreet.plan.model_forecast import PAIR_UNITS, SINGLE_UNITS, TOTAL_UNITS, Stream, probes
-from discreet.plan.model_structure import MOST_CLIQUE_CELLS, fitted, join_pairs, surprising
+from discreet.plan.model_structure import MOST_CLIQUE_CELLS, fit_scopes, join_pairs, surprising
 from discreet.plan.plan import Choose, Measure, Procedure, Quantile, Steps
 from discreet.plan.steps import Target, lattice_step
 from discreet.query.linear import Linear
@@ -66,7 +66,7 @@ class Built:
 def model_of(built: Built, known: Estimator) -> Tree | Mixture:
     """The model: a function of released values, so that everyone who reads the same ledger has the same one."""
     if built.kind == "tree":
-        return fitted(known, built.scopes, built.columns)
+        return fit_scopes(known, built.scopes, built.columns)
     total, _ = total_of(known.lattice)
     # Few columns have no triples, and perhaps none was measured.
     scopes = combinations(built.columns, min(3, len(built.columns)))
@@ -103,7 +103,7 @@ def _grow(
         yield from _top_up(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
         scopes, tree = join_pairs(known, columns, scopes)
     yield from _top_up(known, scopes, TOP_UP * unit, "pairs that a model does not explain")
-    tree = fitted(known, scopes, columns, tree)
+    tree = fit_scopes(known, scopes, columns, tree)
     for cycle, times in enumerate(SELECTIONS):
         if cycle:
             better = BETTER**cycle * unit
@@ -111,7 +111,7 @@ def _grow(
                 known, [(name,) for name in columns], SINGLE_UNITS * better, "single columns, for a model"
             )
             yield from _top_up(known, scopes, TOP_UP * better, "pairs that a model does not explain")
-            tree = fitted(known, scopes, columns, tree)
+            tree = fit_scopes(known, scopes, columns, tree)
         scopes, tree = yield from _select(known, tree, columns, scopes, unit, times)
         off = yield from _probe(tree, stream, columns, unit)
         if off <= GOOD * target.error:
@@ -190,7 +190,7 @@ def _select(
         if chosen not in scopes and fits(scopes, chosen, sizes, MOST_CLIQUE_CELLS):
             yield from _top_up(known, [chosen], TOP_UP * unit, "where a model is most wrong")
             scopes = [*scopes, chosen]
-            tree = fitted(known, scopes, columns, tree)
+            tree = fit_scopes(known, scopes, columns, tree)
     return scopes, tree
 
 

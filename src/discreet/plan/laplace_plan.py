@@ -116,7 +116,7 @@ def _whole(
     own = scale_for(tuple(weights[0].tolist()), tuple((weights[1] * others).tolist()), target)
     every = min(own, scale_for(*half, target))
     moves = sensitivity_of(Marginal(columns), known.domain, known.lattice.unit).l1
-    needed, enough = (_topped_up(scale, columns, known) for scale in (own, every))
+    needed, enough = (_top_up_scale(scale, columns, known) for scale in (own, every))
     if columns != question.scope:
         needed = enough
     if not needed or moves / needed > most:
@@ -125,7 +125,7 @@ def _whole(
     return LaplaceMarginal(columns, scale, float(moves / scale))
 
 
-def _topped_up(scale: Fraction, columns: Columns, known: Estimator) -> Fraction:
+def _top_up_scale(scale: Fraction, columns: Columns, known: Estimator) -> Fraction:
     """The scale that, together with earlier marginals of the same columns, gives as little noise as this one."""
     if not scale:
         return scale

@@ -25,7 +25,7 @@ AT_ONCE = 8
 MOST_JOINING_ROUNDS = 40
 
 
-def fitted(known: Estimator, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
+def fit_scopes(known: Estimator, scopes: Sequence[Columns], columns: Columns, start: Tree | None = None) -> Tree:
     """The distribution of largest entropy that agrees with what is known of some scopes and of every single column."""
     every = [*scopes, *((name,) for name in columns)]
     total, _ = total_of(known.lattice)
@@ -38,7 +38,7 @@ def fitted(known: Estimator, scopes: Sequence[Columns], columns: Columns, start:
 def join_pairs(known: Estimator, columns: Columns, scopes: Sequence[Columns] = ()) -> tuple[list[Columns], Tree]:
     """Join pairs until what is known of every pair is explained, or the tables would be too large."""
     found = list(scopes)
-    model = fitted(known, found, columns)
+    model = fit_scopes(known, found, columns)
     pairs = list(combinations(columns, 2))
     for _ in range(MOST_JOINING_ROUNDS):
         suspects = surprising(known, model, [pair for pair in pairs if pair not in found])
@@ -54,7 +54,7 @@ def join_pairs(known: Estimator, columns: Columns, scopes: Sequence[Columns] = (
                     break
         if len(found) == before:
             break
-        model = fitted(known, found, columns, model)
+        model = fit_scopes(known, found, columns, model)
     return found, model
 
 

@@ -22,7 +22,7 @@ from discreet.estimate.measurements import (
     Question,
     Step,
 )
-from discreet.estimate.residual_lattice import MOST_PIECES
+from discreet.estimate.residual_lattice import MOST_RESIDUALS
 from discreet.plan.laplace_plan import laplace_steps
 from discreet.plan.steps import MOST_NOISE, Target, gaussian_steps
 from discreet.query.linear import Linear, Marginal, weighs_nothing
@@ -65,7 +65,7 @@ class Steps:
 
     def event(self, domain: Domain, unit: Unit) -> Event:
         """What will be done, as the ledger writes it."""
-        match _folded([step_event(step, domain, unit) for step in self.steps]):
+        match _fold_repeats([step_event(step, domain, unit) for step in self.steps]):
             case []:
                 return Nothing()
             case [event]:
@@ -74,7 +74,7 @@ class Steps:
                 return Compose(tuple(events))
 
 
-def _folded(events: Sequence[Event]) -> list[Event]:
+def _fold_repeats(events: Sequence[Event]) -> list[Event]:
     """The same events, with long runs of one as a `Repeat`: a model measures thousands of residuals alike."""
     found: list[Event] = []
     for event, run in groupby(events):
@@ -83,7 +83,7 @@ def _folded(events: Sequence[Event]) -> list[Event]:
     return found
 
 
-def measured(step: Step) -> Measured:
+def query_of(step: Step) -> Measured:
     """What a step asks of the source."""
     match step:
         case GaussianResiduals():
@@ -96,7 +96,7 @@ def measured(step: Step) -> Measured:
 
 def step_event(step: Step, domain: Domain, unit: Unit) -> Event:
     """What a step does. All residuals of a measurement together are one Gaussian vector in units of its noise."""
-    moves = sensitivity_of(measured(step), domain, unit)
+    moves = sensitivity_of(query_of(step), domain, unit)
     match step:
         case GaussianResiduals():
             return Gaussian(Fraction(1), moves.l2_squared)
@@ -110,7 +110,7 @@ def require_small_batch(questions: Sequence[Question], known: Estimator) -> None
     """Refuse a batch that is too large to be planned together, from what was asked and the schema alone."""
     pieces = [prod(axis.parts for axis in axes_of(known.domain, question.scope)) for question in questions]
     # A question with too many residuals for the lattice is measured by itself.
-    every = sum(8 + (each if each <= MOST_PIECES else 0) for each in pieces)
+    every = sum(8 + (each if each <= MOST_RESIDUALS else 0) for each in pieces)
     sets = len({question.scope for question in questions}) + len(known.marginals)
     most = MOST_NOISES if isinstance(known, LaplaceMarginals) else MOST_ANSWERED
     if len(questions) > 1 and (every > MOST_TOGETHER or sets * len(questions) > most):

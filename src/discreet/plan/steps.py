@@ -145,7 +145,7 @@ def exact_sigma(target: Target) -> Fraction:
 
 
 def _lattice(family: Family, target: Target, known: Estimator) -> GaussianResiduals | None:
-    aim = aimed(family, target)
+    aim = lattice_variance(family, target)
     if not aim or not can_buy(family):
         return None
     view = known.lattice.viewed(family.columns)
@@ -194,7 +194,7 @@ def can_buy(family: Family) -> bool:
     return pieces <= MOST_BOUGHT and numbers <= max(MOST_DRAWN, 4 * family.size)
 
 
-def aimed(family: Family, target: Target) -> float:
+def lattice_variance(family: Family, target: Target) -> float:
     """The variance that the lattice must reach; 0 if it cannot. The interval of the total is wider by a half."""
     if family.columns:
         return target.variance
@@ -294,7 +294,7 @@ def _ways(
 
 def _on_lattice(question: Question, target: Target, known: Estimator) -> bool:
     family = known.family(question)
-    return family is not None and can_buy(family) and aimed(family, target) > 0
+    return family is not None and can_buy(family) and lattice_variance(family, target) > 0
 
 
 def _together(shared: Sequence[tuple[Question, Target]], known: Estimator) -> list[GaussianResiduals] | None:
@@ -309,7 +309,7 @@ def _together(shared: Sequence[tuple[Question, Target]], known: Estimator) -> li
         assert family is not None, "only what the lattice can answer is planned for it"
         for kind in kinds_of(family, known):
             rows.append(_energies(family, kind, known, places, market))
-            aims.append(aimed(family, target))
+            aims.append(lattice_variance(family, target))
     if len(rows) > 1 and not all(len(indices) for indices, _ in rows):
         kept = [row for row, (indices, _) in enumerate(rows) if len(indices)]
         rows, aims = [rows[row] for row in kept], [aims[row] for row in kept]

@@ -193,7 +193,7 @@ def _mean(product: Mixture, features: Features, level: float, size: Size, tell: 
         seeds = range(first, min(first + batch, size.members))
         starts = [centre + TUNING.start_spread * normal((len(centre), size.components), seed=each) for each in seeds]
         group = Members(np.stack(starts, axis=1).astype(np.float32), domain.shape, total, steps=size.steps)
-        found += descended(group, features, level, _part(tell, first / size.members, len(seeds) / size.members))
+        found += descend(group, features, level, _part(tell, first / size.members, len(seeds) / size.members))
         if group.enough:
             break
     tables = np.concatenate([tables for tables, _ in found], axis=1)
@@ -209,7 +209,7 @@ def noise_level(features: Features, product: Mixture) -> float:
     follow.
     """
     missed, missed_by_far = (
-        features.missed(product.tables, product.total, each) for each in (TUNING.missed, TUNING.missed_by_far)
+        features.missed_share(product.tables, product.total, each) for each in (TUNING.missed, TUNING.missed_by_far)
     )
     return 1.0 - (missed + TUNING.learned_by_far * missed_by_far) / 2
 
@@ -278,7 +278,7 @@ class Members:
         return np.asarray((self._sum @ cells.reshape(len(cells), -1)).reshape(-1, *cells.shape[1:]))
 
 
-def descended(members: Members, features: Features, level: float, tell: Tell) -> list[tuple[Reals, Reals]]:
+def descend(members: Members, features: Features, level: float, tell: Tell) -> list[tuple[Reals, Reals]]:
     """Adam steps until the loss of each member is at this level, on a plateau or out of steps; tables and weights."""
     found: dict[int, tuple[Reals, Reals]] = {}
     many = members.tables.shape[1]

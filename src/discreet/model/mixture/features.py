@@ -46,7 +46,7 @@ class Cube:
         return replace(self, values=self.values.astype(np.float32), weight=self.weight.astype(np.float32))
 
     @property
-    def once(self) -> NDArray[np.bool_]:
+    def each_once(self) -> NDArray[np.bool_]:
         """A mask that has each number in one of its six places."""
         first, second, third = np.ogrid[: len(self.places), : len(self.places), : len(self.places)]
         return np.asarray(((first < second) & (second < third)).reshape(self.values.shape))
@@ -164,7 +164,7 @@ class Features:
             self.numbers,
         )
 
-    def missed(self, product: Reals, total: float, deviations: float) -> float:
+    def missed_share(self, product: Reals, total: float, deviations: float) -> float:
         """The share of the numbers that a product of single columns misses by more than noise would.
 
         A number is missed if it is more than `deviations` away; the share that noise alone would put there is
@@ -180,7 +180,7 @@ class Features:
             seen.append(each.weight > 0)
         if self.cube is not None:
             apart.append(np.sqrt(self.cube.weight) * (total * self.cube.means(means, np.ones(1)) - self.cube.values))
-            seen.append(self.cube.once & (self.cube.weight > 0))
+            seen.append(self.cube.each_once & (self.cube.weight > 0))
         for block in self.blocks:
             apart.append(block.weight**0.5 * (total * block.means(means, np.ones(1)) - block.values))
             seen.append(np.ones_like(block.values, dtype=np.bool_))

@@ -19,10 +19,10 @@ from discreet.types import Numbers
 _GOLDEN, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def scattered(count: int, seed: int = 0) -> Numbers:
+def pseudo_uniforms(count: int, seed: int = 0) -> Numbers:
     """`count` numbers in (0, 1).
 
-    >>> scattered(3).round(3).tolist()
+    >>> pseudo_uniforms(3).round(3).tolist()
     [0.883, 0.432, 0.026]
     """
     words: NDArray[np.uint64] = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)) * _GOLDEN
@@ -36,7 +36,7 @@ def normal(shape: tuple[int, ...], seed: int = 0) -> Numbers:
     """Numbers from N(0, 1) in this shape."""
     from scipy.special import ndtri
 
-    return np.asarray(ndtri(scattered(int(np.prod(shape)), seed))).reshape(shape)
+    return np.asarray(ndtri(pseudo_uniforms(int(np.prod(shape)), seed))).reshape(shape)
 
 
 # The number of times that noise is added, and as often subtracted; no member of an ensemble has its seed.
@@ -47,7 +47,7 @@ def product_of(domain: Domain, measurements: Iterable[NoisyMarginal], *, total: 
     """A mixture of one component: each column as it was measured by itself; uniform if it was not.
 
     Each column is the least-squares projection of what was measured onto the distributions; with `soft`, it is averaged
-    over more noise (`softened`). A measurement of a whole marginal of several columns is summed for each of them;
+    over more noise (`soften`). A measurement of a whole marginal of several columns is summed for each of them;
     one of parts of several columns says nothing about single ones.
 
     >>> from discreet.schema.column import Boolean
@@ -72,7 +72,7 @@ def product_of(domain: Domain, measurements: Iterable[NoisyMarginal], *, total: 
     tables = []
     for name in domain:
         counts, deviation = _estimate(seen[name], domain[name].size, total)
-        tables.append(softened(counts / total, deviation / total) if soft else nearest(counts / total))
+        tables.append(soften(counts / total, deviation / total) if soft else nearest(counts / total))
     return Mixture(domain, float(total), np.ones(1), np.concatenate(tables)[:, None])
 
 
@@ -85,7 +85,7 @@ def nearest(shares: Numbers) -> Numbers:
     return np.asarray(_nearest(shares[None, :])[0])
 
 
-def softened(shares: Numbers, deviation: float) -> Numbers:
+def soften(shares: Numbers, deviation: float) -> Numbers:
     """Projections of the shares with as much noise added again: half-way between their mean and their medians.
 
     Where shares are mostly noise, their projection has all mass in a few cells, which that noise chose. The mean over
@@ -93,7 +93,7 @@ def softened(shares: Numbers, deviation: float) -> Numbers:
     it is in few; half-way between them is better nearly always. Where noise is small nothing changes. The added noise
     is fixed.
 
-    >>> softened(np.array([2.0, -1.0]), 0.0).tolist(), softened(np.array([2.0, -1.0]), 4.0).round(1).tolist()
+    >>> soften(np.array([2.0, -1.0]), 0.0).tolist(), soften(np.array([2.0, -1.0]), 4.0).round(1).tolist()
     ([1.0, 0.0], [0.8, 0.2])
     """
     if not deviation:

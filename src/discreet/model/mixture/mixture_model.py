@@ -224,7 +224,7 @@ def fit_mixture(
         number = whole("components", components, least=1)
         begun = _starts(domain, features, total, number, whole("fits", fits, least=1))
     target = misfit * features.numbers / 2
-    fitted = [_descended(domain, features, total, each, target=target, steps=steps) for each in begun]
+    fitted = [_descend(domain, features, total, each, target=target, steps=steps) for each in begun]
     tables = np.concatenate([each for each, _ in fitted], axis=1)
     weights = np.concatenate([each for _, each in fitted]) / len(fitted)
     loss = features.loss(tables, weights, total)[0]
@@ -238,7 +238,7 @@ def _starts(domain: Domain, features: Features, total: float, components: int, f
     """Components around the product of the single columns, each cell moved along a sequence of its own."""
     sizes = np.array(domain.shape)
     equal = np.repeat(1.0 / sizes, sizes)[:, None]
-    single, _ = _descended(domain, features, total, (equal, np.ones(1)), target=0.0, steps=MIXTURE_START.first_steps)
+    single, _ = _descend(domain, features, total, (equal, np.ones(1)), target=0.0, steps=MIXTURE_START.first_steps)
     centre = np.log((single + MIXTURE_START.start_floor * equal) / (1 + MIXTURE_START.start_floor))
     # Multiples of square roots of primes, modulo 1: evenly spread in every few dimensions (Kronecker's sequence).
     roots = roots_of_primes(len(centre))[:, None]
@@ -250,7 +250,7 @@ def _starts(domain: Domain, features: Features, total: float, components: int, f
     return starts
 
 
-def _descended(
+def _descend(
     domain: Domain, features: Features, total: float, start: Parameters, *, target: float, steps: int
 ) -> Parameters:
     """Downhill from a point until the loss is the target: L-BFGS on the logarithms of tables and weights."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.estimate.estimator import DirectAnswer, Estimator
-from discreet.estimate.residual_lattice import MOST_PIECES, Lattice
+from discreet.estimate.residual_lattice import MOST_RESIDUALS, Lattice
 from discreet.model.interface import LARGEST_WEIGHT, NoisyMarginal, noisy_marginals, total_of
 from discreet.model.mixture.ensemble import Tell, fit_ensemble
 from discreet.model.mixture.features import MOST_FEATURES
@@ -75,9 +75,9 @@ def too_large_to_fit(goal: Goal) -> str:
         )
     deepest = max(goal.scopes, key=lambda scope: _number_of_residuals(goal, scope))
     residuals = _number_of_residuals(goal, deepest)
-    if residuals > MOST_PIECES:
+    if residuals > MOST_RESIDUALS:
         return (
-            f"the marginal of {', '.join(deepest)} has {residuals} residuals; the limit is {MOST_PIECES}. "
+            f"the marginal of {', '.join(deepest)} has {residuals} residuals; the limit is {MOST_RESIDUALS}. "
             "Ask for fewer columns at once."
         )
     features = 1 + sum(axis_of(goal.domain[name]).starts[-1] for name in goal.names)
