@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from discreet.errors import BadParameter
 from discreet.serve.app import make
-from discreet.serve.middleware import _depth
+from discreet.serve.middleware import COOKIE, _depth
 from discreet.serve.registry import MOST_BYTES, Settings
 from discreet.serve.tokens import FRESH, MARK, Tokens
 from support.live_server import Inside, people
@@ -253,3 +253,18 @@ def test_a_server_without_a_budget_does_not_start(tmp_path):
         make(Settings(schemas=(schema,), ledger=str(tmp_path / "l.sqlite"), releases=tmp_path))
     with pytest.raises(BadParameter, match="two schemas declare one table"):
         make(Settings(schemas=(schema, schema), ledger=str(tmp_path / "l.sqlite"), releases=tmp_path))
+
+
+def test_a_path_that_does_not_exist_is_a_page_for_a_browser_and_a_problem_for_a_program(inside):
+    browser = {"accept": "text/html,application/xhtml+xml"}
+    signed = {"cookie": f"{COOKIE}={inside.tokens['analyst']}"}
+    page = inside.web.get("/nowhere", headers=browser | signed, follow_redirects=False)
+    assert page.status_code == 404
+    assert "No such page" in page.text
+    assert "text/html" in page.headers["content-type"]
+    bearer = {"authorization": f"Bearer {inside.tokens['analyst']}"}
+    nobody = inside.web.get("/nowhere", headers=browser, follow_redirects=False)
+    assert (nobody.status_code, nobody.headers["location"][:8]) == (303, "/sign-in")
+    for headers, path in (({}, "/nowhere"), (browser, "/v1/nowhere")):
+        found = inside.web.get(path, headers=headers | bearer)
+        assert (found.status_code, found.json()["error"]) == (404, "NotFound")

@@ -13,11 +13,11 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from discreet.errors import BadParameter, DiscreetError, NotAllowed, NotFound, ServerFailed, TableChanged
+from discreet.serve import pages
 from discreet.serve.middleware import App, AsgiScope, Middleware, Receive, RequestLog, Send
-from discreet.serve.pages import router as page
 from discreet.serve.registry import Registry, Settings
 from discreet.serve.routes import asking, owner, releases, tables
 from discreet.wire.problem import TYPE, for_analyst, problem_of
@@ -89,7 +89,7 @@ def application(registry: Registry, request_log: RequestLog) -> FastAPI:
     app = FastAPI(**facts, lifespan=lifespan, redoc_url=None, docs_url=None)  # type: ignore[arg-type]
     app.state.registry, app.state.request_log, app.state.warned = registry, request_log, set()
     # Routes are tried in order, so the ones used most come first.
-    for router in (asking.router, tables.router, releases.router, owner.router, page):
+    for router in (asking.router, tables.router, releases.router, owner.router, pages.router):
         app.include_router(router)
     app.add_exception_handler(DiscreetError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid_request)
@@ -150,8 +150,11 @@ async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse(problem, status, media_type=TYPE)
 
 
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    page = pages.unknown_page(request) if error.status_code == 404 else None
+    if page is not None:
+        return page
     match error.status_code:
         case 401 | 403:
             said: DiscreetError = NotAllowed("your token does not allow this. Ask the data owner.")

@@ -27,6 +27,7 @@ router = APIRouter(include_in_schema=False)
 # The pages of a table and their titles. Auditors see all but the one that asks.
 PAGES = {"ask": "Ask", "budget": "Budget", "history": "History", "release": "Release"}
 _FOR_AUDITORS = ("budget", "history", "release")
+_NO_PAGE = ("No such page", "Choose one of the pages above.")
 
 _STATIC = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -95,7 +96,7 @@ async def of_table(request: Request, table: str, page: str) -> Response:
             request, 404, "No such table", f'There is no table "{table[:60]}"; {did_you_mean(table, names)}'
         )
     if page not in PAGES:
-        return _error_page(request, 404, "No such page", "Choose one of the pages above.", table)
+        return _error_page(request, 404, *_NO_PAGE, table)
     if page not in _pages_of(who):
         return _error_page(request, 403, "Not for auditors", "Auditors see everything and ask nothing.", table)
     return _page(request, page, table=table)
@@ -112,6 +113,15 @@ async def owner(request: Request) -> Response:
             request, 403, "For the data owner", "Ask the data owner for what you need: tokens, or more budget."
         )
     return _page(request, "owner")
+
+
+def unknown_page(request: Request) -> Response | None:
+    """What a browser sees at a path that does not exist; None for a program."""
+    if request.url.path.startswith("/v1/") or "text/html" not in request.headers.get("accept", ""):
+        return None
+    if request.state.who is None:
+        return _sign_in_first(request)
+    return _error_page(request, 404, *_NO_PAGE)
 
 
 @router.get("/static/vega.js")
