@@ -1,6 +1,6 @@
-"""What a guarantee means to a person: odds, beliefs, utility, the best possible test, families, and what is left open.
+"""What a guarantee means to a person: odds, beliefs, utility, the best possible test, families, and what is not hidden.
 
-`explain` reads it off (epsilon, delta) alone; the others compute it exactly from the law of a mechanism on small
+`explain` computes it from (epsilon, delta) alone; the others compute it exactly from the law of a mechanism on small
 tables. They load when first used, so that explaining a number is quick.
 """
 

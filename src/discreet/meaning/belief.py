@@ -1,4 +1,4 @@
-"""What is believed after a release, with a person's row and without it: exactly, and under the worst prior.
+"""Beliefs after a release, with a person's row and without it: exactly, and under the worst prior.
 
 Fix a release a. For a table x let r(x) = Pr[A(x) = a]/Pr[A(x without me) = a]. By Bayes' rule
 
@@ -40,7 +40,7 @@ class Worlds:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How far the worst prior moves a conclusion: the natural logarithm of the factor, and where it happens.
+    """The largest change of a conclusion, under the worst prior: the logarithm of the factor, and where it happens.
 
     After `outcome`, the table `more` is believed more with the person's row than without, and `less` is believed less.
     """
@@ -51,7 +51,7 @@ class Shift:
     less: RowTuple
 
     def prior(self, share: float) -> dict[RowTuple, float]:
-        """A prior that nearly attains it: this share to `more`, the rest to `less`; small shares are nearer."""
+        """A prior that nearly attains it: this share to `more`, the rest to `less`; smaller shares come closer."""
         small = float(probability("share", share))
         return {self.more: small, self.less: 1 - small}
 
@@ -85,7 +85,7 @@ def possible_worlds(
 def posteriors(
     worlds: Worlds, prior: Mapping[RowTuple, float], outcome: Any
 ) -> tuple[dict[RowTuple, float], dict[RowTuple, float]]:
-    """What somebody with this prior believes after a release: if the person's row was used, and if it was not.
+    """The posteriors of somebody with this prior after a release: if the person's row was used, and if it was not.
 
     >>> from discreet.mechanism import randomized_response
     >>> worlds = possible_worlds(randomized_response(epsilon=1), [(0,), (1,)], person=0, default=0)
@@ -99,7 +99,7 @@ def posteriors(
 
 
 def worst_shift(worlds: Worlds) -> Shift:
-    """The largest factor, over all priors and releases, between what is believed with a person's row and without.
+    """The largest factor, over all priors and releases, between the beliefs with a person's row and without.
 
     For an e-DP mechanism its logarithm is at most 2e. It is infinite where a release is possible with the row and
     impossible without it, or the other way round. Laws that leave outcomes out have no bound from above.
@@ -120,9 +120,9 @@ def worst_shift(worlds: Worlds) -> Shift:
             known = {rows: ratio for rows, ratio in ratios.items() if ratio is not None}
             if not known:
                 continue
-            told = next((rows for rows, (above, below) in known.items() if above == 0 or below == 0), None)
-            if told is not None:
-                return Shift(Interval(inf, inf), outcome, told, told)
+            certain = next((rows for rows, (above, below) in known.items() if above == 0 or below == 0), None)
+            if certain is not None:
+                return Shift(Interval(inf, inf), outcome, certain, certain)
             more, less = (
                 max(known, key=lambda rows: _middle(known[rows])),
                 min(known, key=lambda rows: _middle(known[rows])),

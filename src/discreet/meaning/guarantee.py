@@ -31,14 +31,14 @@ class GroupGuarantee:
 class Meaning:
     """What (epsilon, delta)-DP promises to one person whose data may be in the table.
 
-    odds         who knows all about everyone else changes the odds that you took part by this factor at most
-    conclusions  whatever anyone concludes about you, with your data or without: within this factor of each other
+    odds         for someone who knows all others, the results change the odds that you took part by at most this factor
+    conclusions  what anyone concludes about you with your data and without it: within this factor of each other
     exception    the probability that a release breaks one of those two (0 when delta is 0)
     utility      expected utility with your data is at least this share of what it is without
     power        the best test of "were you in it?" finds you with at most this probability at 5 % false alarms
     advantage    the largest difference of hits and false alarms that any such test can reach
     groups       the guarantee for several people together
-    warnings     what is unwise about this budget, if anything
+    warnings     reasons why this budget is unwise, if there are any
     """
 
     epsilon: float
@@ -54,9 +54,9 @@ class Meaning:
     warnings: tuple[str, ...]
 
     def posterior(self, prior: float) -> tuple[float, float]:
-        """The posterior probability that you took part, at least and at most, for one who knows everyone else.
+        """Bounds of the posterior probability that you took part, for one who knows everyone else's data.
 
-        It holds as well for those who know less and think that your taking part says nothing about the others. Not
+        They hold as well for those who know less and think that your taking part is independent of the others. Not
         covered: releases that are exceptions, which happen with probability at most `exception`.
 
         >>> low, high = explain(epsilon=1).posterior(0.5)
@@ -153,18 +153,18 @@ def _sentences(meaning: Meaning) -> tuple[tuple[str, str], ...]:
         (
             "Odds",
             "Even to someone who knows everyone else's data, the results change the odds that you took part by a "
-            f"factor of {_factor(reach)} at most: who gave it 10 % before ends between {_percent(low, up=False)} "
+            f"factor of {_factor(reach)} at most: a belief of 10 % before ends between {_percent(low, up=False)} "
             f"and {_percent(high)}.{never}",
         ),
         (
             "Conclusions",
-            "Take what anyone concludes about you, whatever else they know, and what they would conclude had your data "
-            f"never been used: no probability differs by more than a factor of {_factor(2 * reach)}.{never}",
+            "Compare what anyone concludes about you, with any other knowledge, to what they would conclude if your "
+            f"data had not been used: no probability differs by more than a factor of {_factor(2 * reach)}.{never}",
         ),
         (
             "Consequences",
-            "Whatever good may come to you of the results, taking part leaves you on average at least "
-            f"{_percent(meaning.utility, up=False)} of it{lost}.",
+            "Of any benefit that the results may have for you, you keep on average at least "
+            f"{_percent(meaning.utility, up=False)} if you take part{lost}.",
         ),
         (
             "The best test",

@@ -76,8 +76,8 @@ def meaning_page(meaning: Meaning) -> str:
 
 
 BELIEF = (
-    "Somebody who knows everyone else's data, and thought it so likely that you took part, ends between the two lines, "
-    "whatever the results are."
+    "The belief that you took part, of somebody who knows everyone else's data, before and after the results: for all "
+    "results it ends between the two lines."
 )
 TEST = (
     "A test from the results whether you took part misses at least this share of those who did, for this rate of false "
@@ -92,13 +92,13 @@ def story(study: Study) -> str:
     >>> "30 % if it was not" in story(Study(epsilon=1))
     True
     """
-    told = round(study.harmful * study.smokers)
-    used, unused = (learned(study, told, with_alice=with_alice) for with_alice in (True, False))
+    count = round(study.harmful * study.smokers)
+    used, unused = (learned(study, count, with_alice=with_alice) for with_alice in (True, False))
     return (
         f"Alice smokes, and a study of {study.smokers:,} smokers counts how many fall ill. Her insurer thinks that "
         f"{percent(study.harmless)} of smokers do if smoking is harmless and {percent(study.harmful)} if it is not, "
         f"and gave the latter {percent(study.suspicion)}: Alice falls ill with {percent(study.belief_before)}. The "
-        f"study says, with noise for epsilon {float(study.epsilon):g}, that {told:,} did. Now it is "
+        f"study says, with noise for epsilon {float(study.epsilon):g}, that {count:,} did. Now it is "
         f"{percent(used.ill)} if Alice's row was used, and {percent(unused.ill)} if it was not. The insurer has learnt "
         "much about Alice, and little from her."
     )

@@ -1,8 +1,8 @@
 """Smoking and cancer: what an insurer learns about Alice from a study, with her row in it and without.
 
-Alice smokes. The insurer does not know whether smoking makes people ill; nor whether Alice is. A study counts the ill
-among its smokers and releases it with Laplace noise. Beliefs before and after are computed by Bayes' rule, exactly
-but for the rounding of doubles; in the world without her, her row says "well" whatever is true.
+Alice smokes. The insurer does not know whether smoking makes people ill, nor whether Alice is ill. A study counts the
+ill among its smokers and releases the count with Laplace noise. Beliefs before and after are computed by Bayes' rule,
+exactly but for the rounding of doubles; in the world without her, her row always says "well".
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What an insurer believes after a study: that smoking is harmful, and that Alice falls ill."""
+    """The insurer's beliefs after a study: that smoking is harmful, and that Alice falls ill."""
 
     harmful: float
     ill: float
@@ -99,7 +99,7 @@ def typical_beliefs(study: Study, *, harmful: bool, with_alice: bool) -> Learned
 
 
 def typical_difference(study: Study, *, harmful: bool) -> float:
-    """How far apart the beliefs that Alice falls ill are with her row and without it, on average over such studies.
+    """The mean difference of the beliefs that Alice falls ill, with her row and without it, over such studies.
 
     >>> typical_difference(Study(epsilon=1), harmful=True) < 0.02
     True
