@@ -9,7 +9,7 @@ import pytest
 from discreet import noise, verify
 from discreet.errors import BadParameter
 from discreet.lab.attack import audit, subjects
-from discreet.lab.attack.events import best_event, grain, looks_at
+from discreet.lab.attack.events import best_event, grain, labellings_of
 from discreet.lab.attack.subjects import find
 from discreet.mechanism import laplace
 from support.statistics import assert_rate_at_least
@@ -78,7 +78,7 @@ def test_scoring_on_the_draws_that_chose_the_event_would_not_hold():
     for _ in range(80):
         # Many labels, both tables alike: whatever is found is luck.
         draws = [noise.discrete_laplace(2, size=150) for _ in range(4)]
-        held += best_event(looks_at(draws), one=0, other=1, delta=0, failure=0.2).promise == 0
+        held += best_event(labellings_of(draws), one=0, other=1, delta=0, failure=0.2).promise == 0
     with pytest.raises(AssertionError):
         assert_rate_at_least(held, 80, 0.9)
 

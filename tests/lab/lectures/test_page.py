@@ -12,7 +12,7 @@ from discreet.errors import BadParameter
 from discreet.lab.commands.reproduce_command import reproduce
 from discreet.lab.lectures import Claim, Finding, Outcome, catalogue, claims
 from discreet.lab.lectures.claims_page import formula, page
-from discreet.lab.lectures.run import Result, Results, chosen, try_claim, try_claims
+from discreet.lab.lectures.run import Result, Results, claims_named, try_claim, try_claims
 from discreet.report.chart import Chart
 from discreet.report.plot import Line, plot
 
@@ -111,11 +111,11 @@ def test_formulas_are_raised_and_lowered_and_nothing_is_a_tag(words, shown):
 
 
 def test_a_name_or_a_note_chooses_claims_in_the_order_of_the_notes():
-    names = [claim.name for claim in chosen(["002", "histogram"])]
+    names = [claim.name for claim in claims_named(["002", "histogram"])]
     assert names[0] == "histogram"
     assert len(names) == 1 + sum(claim.source.startswith("002") for claim in claims())
     with pytest.raises(BadParameter, match="there is no claim"):
-        chosen(["histogramm"])
+        claims_named(["histogramm"])
 
 
 def test_nothing_named_is_refused():

@@ -83,13 +83,15 @@ def test_the_sessions_have_hits_and_passes(tmp_path):
 def broken(monkeypatch, name):
     """Sessions that look where they must not."""
     with monkeypatch.context() as patch:
-        right_told = PMW._told
+        right_answer = PMW._answer_of
         if name == "a guess that has seen the rows":
-            patch.setattr(PMW, "_answered", _peeking)
+            patch.setattr(PMW, "_test_and_answer", _peeking)
         elif name == "an error that follows the rows":
-            patch.setattr(PMW, "_told", lambda self, value, error, origin: right_told(self, value, _rows(self), origin))
+            patch.setattr(
+                PMW, "_answer_of", lambda self, value, error, origin: right_answer(self, value, _rows(self), origin)
+            )
         else:
-            patch.setattr(PMW, "_answered", _reading_once)
+            patch.setattr(PMW, "_test_and_answer", _reading_once)
         yield
 
 
@@ -98,19 +100,19 @@ def _rows(session):
     return int(unseal(exact, exact.sensitivity)[0])
 
 
-right_answered = PMW._answered
+right_test = PMW._test_and_answer
 
 
 def _peeking(self, query):
-    self._fitted.told_rows(_rows(self))
-    return right_answered(self, query)
+    self._fitted.set_rows(_rows(self))
+    return right_test(self, query)
 
 
 def _reading_once(self, query):
     """Reads the second side only for a table with an even number of rows."""
     if _rows(self) % 2:
         self.table.evaluate(query)
-    return right_answered(self, query)
+    return right_test(self, query)
 
 
 @pytest.mark.parametrize(

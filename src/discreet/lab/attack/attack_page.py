@@ -75,12 +75,12 @@ def report(outcomes: Sequence[Outcome], *, table: str, public: bool = True) -> s
 
 
 def _head(outcomes: Sequence[Outcome], table: str, public: bool) -> str:
-    told = [(f"{each.best('exact'):.0%} → {each.best('ours'):.0%}", _tile(each)) for each in outcomes]
+    shares = [(f"{each.best('exact'):.0%} → {each.best('ours'):.0%}", _tile(each)) for each in outcomes]
     warned = "" if public else " It shows what is true of them: keep it as safe as the table itself."
     return f"""<h1>What an attacker learns</h1>
 <p class="lead">The same attacks on <b>exact</b> answers about {escape(table)}, on <b>rounded</b> ones, and on the
 <b>private</b> ones that Discreet gives. What the budget permits separates an attack from luck.{escape(warned)}</p>
-{tiles(told)}
+{tiles(shares)}
 {KEYS}"""
 
 
@@ -103,7 +103,7 @@ def _part(outcome: Outcome) -> str:
 def _notes() -> str:
     return """<footer>
 <p>What is permitted follows from epsilon and delta alone and holds against every attacker, not only against these. It
-is about what an attacker learns from <i>your</i> row: who can tell an income from an age and a degree does so with or
-without you in the table.</p>
+is about what an attacker learns from <i>your</i> row: somebody who can guess an income from an age and a degree can do
+so with or without you in the table.</p>
 <p>Everything random here is new every time, from the operating system.</p>
 </footer>"""

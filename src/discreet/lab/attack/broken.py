@@ -37,19 +37,19 @@ def noisy_threshold_once(
     threshold_scale: Fraction,
     query_scale: Fraction | None,
     hits: int | None = None,
-    tell: bool = False,
+    release_compared: bool = False,
 ) -> Ints:
     """Many runs of a sparse vector at threshold 0: 1 for above and `BELOW` for below, `ENDED` after the last hit.
 
-    Without a `query_scale` the values are compared as they are; with `tell` the very number that was compared is
-    released.
+    Without a `query_scale` the values are compared as they are; with `release_compared` the very number that was
+    compared is released.
     """
     level = _noise(threshold_scale, size, 1)
     noisy = _column(values, size)
     if query_scale is not None:
         noisy = noisy + _noise(query_scale, size, len(values))
     above = noisy >= level
-    found = np.where(above, noisy if tell else 1, BELOW)
+    found = np.where(above, noisy if release_compared else 1, BELOW)
     if hits is not None:
         before: Ints = np.cumsum(above, axis=1, dtype=np.int64) - above
         found = np.where(before >= hits, ENDED, found)
@@ -60,7 +60,7 @@ def algorithm_3(*, epsilon: Number, hits: int = 1) -> Draw:
     """[LSL17, Alg. 3] (Roth 2011): the noisy value that was compared is released. It is e-DP for no e."""
     half, most = positive("epsilon", epsilon) / 2, whole("hits", hits, least=1)
     return lambda values, size: noisy_threshold_once(
-        values, size, threshold_scale=1 / half, query_scale=most / half, hits=most, tell=True
+        values, size, threshold_scale=1 / half, query_scale=most / half, hits=most, release_compared=True
     )
 
 

@@ -63,5 +63,5 @@ def point(people: People, person: int) -> Linear:
 
 
 def right(guesses: list[bool], people: People) -> int:
-    """How many of the first guesses are right."""
+    """The number of right guesses among the first ones."""
     return int(np.sum(np.array(guesses, dtype=np.bool_) == people.bits[: len(guesses)]))

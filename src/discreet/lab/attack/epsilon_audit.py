@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.accounting.sensitivity import Sensitivity, scalar_sensitivity
 from discreet.errors import BadParameter
-from discreet.lab.attack.events import Draw, best_event, bounds, looks_at
+from discreet.lab.attack.events import Draw, best_event, bounds, labellings_of
 from discreet.mechanism.protocol import Interactive, Mechanism
 from discreet.numeric import Number, probability, whole
 from discreet.schema.unit import Unit
@@ -21,7 +21,7 @@ CONFIDENCE = 0.9999
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What an audit has found: with probability `confidence`, no (e, `delta`)-DP with e below `bound` is true.
+    """The result of an audit: with probability `confidence`, no (e, `delta`)-DP with e below `bound` holds.
 
     `event` is what distinguished the two tables; it happened `hits` times of `scored` draws of the table where
     it is likely, and `misses` times of as many of the other.
@@ -59,12 +59,12 @@ def audit(
     delta: Number = 0,
     confidence: Number = CONFIDENCE,
 ) -> Audited:
-    """A lower bound on the epsilon of whatever `draw` does, from `samples` draws of each of two neighbouring inputs.
+    """A lower bound on the epsilon of `draw`, from `samples` draws of each of two neighbouring inputs.
 
     `draw(table, size)` gives `size` independent outcomes: an array with a row for each, or a list of anything that can
-    be a key. On one half of the draws an event E is chosen that tells the inputs apart; on the other half it is scored:
+    be a key. On one half of the draws an event E is chosen that separates the inputs; on the other half it is scored:
     ε ≥ ln((p − δ)/q), with p a lower bound on Pr[E] on one input and q an upper one on the other (Clopper–Pearson),
-    in both directions. The halves are independent, so the bound holds however the event was found.
+    in both directions. The halves are independent, so the bound holds for any choice of the event.
 
     >>> from discreet import noise
     >>> found = audit(lambda value, size: value + noise.discrete_laplace(1, size=size), 0, 1, samples=20_000)
@@ -80,10 +80,10 @@ def audit(
     failure = float((1 - sure) / 2)
     half = number // 2
     drawn = [_drawn(draw, table, half if first else number - half) for first in (True, False) for table in (one, other)]
-    looks = looks_at(drawn)
+    labellings = labellings_of(drawn)
     found = []
     for this, that in ((0, 1), (1, 0)):
-        event = best_event(looks, one=this, other=that, delta=spare, failure=failure)
+        event = best_event(labellings, one=this, other=that, delta=spare, failure=failure)
         hits, misses, scored = event.hits(this + 2), event.hits(that + 2), number - half
         bound = bounds(np.array([hits]), scored, np.array([misses]), scored, spare, failure)[0]
         found.append(Audited(float(bound), spare, float(sure), number, scored, event.words, hits, misses))

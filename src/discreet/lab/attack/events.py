@@ -1,7 +1,7 @@
 """Candidate events of an audit: outcomes that one table gives often and its neighbour rarely, on half the draws.
 
-A look turns draws into small labels. Each label set that might tell the tables apart is a run in some order: of the
-outcomes by size (tails), or of the labels by how much oftener the first table gave them (likelihood ratio).
+A labelling turns draws into small labels. Each candidate set of labels is a run in some order: of the outcomes by size
+(tails), or of the labels by their likelihood ratio between the two tables.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +23,7 @@ _LOWEST = -1100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class Labelling:
     """Draws as labels from 0, in four parts: of one table and of the other, to choose by and to score by.
 
     `ordered` says that the labels follow the size of the outcomes.
@@ -39,52 +39,52 @@ class Look:
 
     @property
     def size(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         return 1 + max(int(part.max(initial=0)) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """A set of labels of a look, and how well it did on the draws that it was chosen by."""
+    """A set of labels, and its bound on the draws by which it was chosen."""
 
-    look: Look
+    labelling: Labelling
     labels: NDArray[np.bool_]
     words: str
     promise: float
 
     def hits(self, part: int) -> int:
-        """How many draws of a part are in it."""
-        return int(self.look.counts(part)[self.labels].sum())
+        """The number of draws of a part that are in it."""
+        return int(self.labelling.counts(part)[self.labels].sum())
 
 
-def looks_at(draws: Sequence[Any]) -> list[Look]:
-    """Every way to look at four batches of draws: as they are, coordinate by coordinate and, of doubles, at their bits.
+def labellings_of(draws: Sequence[Any]) -> list[Labelling]:
+    """Labellings of four batches of draws: by whole outcomes, by single coordinates and, of doubles, by their bits.
 
     A label is a function of the outcome alone, so that a set chosen on one half is an event on the other.
     """
     if not all(isinstance(part, np.ndarray) for part in draws):
-        return [_look("the outcome", [_named(draws)[place] for place in range(4)], ordered=False)]
+        return [_labelling("the outcome", [_named(draws)[place] for place in range(4)], ordered=False)]
     tables = [part.reshape(len(part), -1) for part in draws]
     width, found = tables[0].shape[1], []
     for place in range(width):
         columns = [table[:, place] for table in tables]
         name = "the outcome" if width == 1 else f"value {place + 1}"
-        found.append(_look(name, columns, ordered=True))
+        found.append(_labelling(name, columns, ordered=True))
         if columns[0].dtype.kind == "f":
-            found.append(_look(f"the last bits of {name}", [grain(column) for column in columns], ordered=False))
+            found.append(_labelling(f"the last bits of {name}", [grain(column) for column in columns], ordered=False))
     if width > 1:
         whole = [np.zeros(len(table), dtype=np.int64) for table in tables]
-        for look in [each for each in found if each.ordered]:
-            joined = [before * look.size + part for before, part in zip(whole, look.parts, strict=True)]
-            whole = list(_look("", joined, ordered=False).parts)
-        found.append(_look("all values together", whole, ordered=False))
+        for labelling in [each for each in found if each.ordered]:
+            joined = [before * labelling.size + part for before, part in zip(whole, labelling.parts, strict=True)]
+            whole = list(_labelling("", joined, ordered=False).parts)
+        found.append(_labelling("all values together", whole, ordered=False))
     return found
 
 
 def grain(values: NDArray[np.float64]) -> Ints:
     """Of each double its size and its last bit, both as powers of two.
 
-    The double 1 + x has no bits below 2^−53, x itself has: so the last bits of a noisy value tell what it was before.
+    The double 1 + x has no bits below 2^−53, x itself has: so the last bits of a noisy value reveal the exact one.
 
     >>> (grain(np.array([0.75])) == grain(np.array([0.75 + 2.0**-50]))).tolist()
     [False]
@@ -98,12 +98,12 @@ def grain(values: NDArray[np.float64]) -> Ints:
     return np.asarray((exponents - _LOWEST) * 4096 + (last - _LOWEST), dtype=np.int64)
 
 
-def best_event(looks: Sequence[Look], *, one: int, other: int, delta: float, failure: float) -> Event:
+def best_event(labellings: Sequence[Labelling], *, one: int, other: int, delta: float, failure: float) -> Event:
     """The event with the largest bound on epsilon on the draws of the parts `one` and `other`."""
     candidates = [
-        _best_run(look, order, words, one=one, other=other, delta=delta, failure=failure)
-        for look in looks
-        for order, words in _orders(look, one, other)
+        _best_run(labelling, order, words, one=one, other=other, delta=delta, failure=failure)
+        for labelling in labellings
+        for order, words in _orders(labelling, one, other)
     ]
     return max(candidates, key=lambda event: event.promise)
 
@@ -138,42 +138,44 @@ def share_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np
     return np.where(seen < trials, beta.isf(failure, seen + 1, np.maximum(trials - seen, 1)), 1.0)
 
 
-def _orders(look: Look, one: int, other: int) -> list[tuple[Ints, str]]:
-    seen, beside = look.counts(one), look.counts(other)
+def _orders(labelling: Labelling, one: int, other: int) -> list[tuple[Ints, str]]:
+    seen, beside = labelling.counts(one), labelling.counts(other)
     rare = seen + beside < 2 * SHRINKAGE
-    # A label drawn once was drawn from one table only, which says nothing: rare labels are judged together.
+    # A label that was drawn once has no meaningful likelihood ratio: rare labels are put together.
     pooled = (seen[rare].sum() + SHRINKAGE) / (beside[rare].sum() + SHRINKAGE)
     ratio = np.where(rare, pooled, (seen + SHRINKAGE) / (beside + SHRINKAGE))
-    orders = [(np.argsort(-ratio, kind="stable"), f"{look.name}: likely ones")]
-    if look.ordered:
-        places = np.arange(look.size)
-        orders += [(places, f"{look.name}: low ones"), (places[::-1], f"{look.name}: high ones")]
+    orders = [(np.argsort(-ratio, kind="stable"), f"{labelling.name}: likely ones")]
+    if labelling.ordered:
+        places = np.arange(labelling.size)
+        orders += [(places, f"{labelling.name}: low ones"), (places[::-1], f"{labelling.name}: high ones")]
     return orders
 
 
-def _best_run(look: Look, order: Ints, words: str, *, one: int, other: int, delta: float, failure: float) -> Event:
-    inside, beside = np.cumsum(look.counts(one)[order]), np.cumsum(look.counts(other)[order])
+def _best_run(
+    labelling: Labelling, order: Ints, words: str, *, one: int, other: int, delta: float, failure: float
+) -> Event:
+    inside, beside = np.cumsum(labelling.counts(one)[order]), np.cumsum(labelling.counts(other)[order])
     ends = _ends(inside + beside)
     found = bounds(inside[ends], int(inside[-1]), beside[ends], int(beside[-1]), delta, failure)
     best = int(np.argmax(found))
-    labels = np.zeros(look.size, dtype=np.bool_)
+    labels = np.zeros(labelling.size, dtype=np.bool_)
     labels[order[: ends[best] + 1]] = True
-    return Event(look, labels, words, float(found[best]))
+    return Event(labelling, labels, words, float(found[best]))
 
 
 def _ends(totals: Ints) -> Ints:
-    """Where runs may end: everywhere if there are few labels, and else where they hold this many draws or that."""
+    """The ends of candidate runs: all places if there are few labels, otherwise places with evenly spaced draws."""
     if len(totals) <= _TRIED:
         return np.arange(len(totals))
     shares = np.concatenate([np.geomspace(1e-6, 0.1, _TRIED // 4), np.linspace(0.1, 0.999, _TRIED)])
     return np.unique(np.minimum(np.searchsorted(totals, shares * totals[-1]), len(totals) - 1))
 
 
-def _look(name: str, columns: Sequence[NDArray[Any]], *, ordered: bool) -> Look:
+def _labelling(name: str, columns: Sequence[NDArray[Any]], *, ordered: bool) -> Labelling:
     _, labels = np.unique(np.concatenate(columns), return_inverse=True)
     ends = np.cumsum([len(column) for column in columns])[:-1]
     one, other, third, fourth = (part.astype(np.int64) for part in np.split(labels.ravel(), ends))
-    return Look(name, (one, other, third, fourth), ordered)
+    return Labelling(name, (one, other, third, fourth), ordered)
 
 
 def _named(draws: Sequence[Any]) -> list[Ints]:

@@ -36,7 +36,7 @@ from discreet.types import Numbers
 Tell = Callable[[float], None]
 CONFIDENCE = 0.999
 ROUNDINGS = (5, 10)
-# How many questions an attacker pays for; with more of them, each answer would be noisier.
+# The number of questions that an attacker pays for; with more of them, each answer would be noisier.
 PAID = 24
 # The number of rows that represent the population.
 POPULATION = 2000
@@ -83,7 +83,7 @@ def attack_by_differencing(
             f"{len(people)} people; against the curator {number} of them, with "
             f"{'a new budget for each' if desk is None else 'one budget for all'}.",
             "Rounding stops this attack, which asks for two numbers, and not those that ask for many.",
-            "To ask for the difference itself, at the whole price, reaches the limit: no smaller one would be true.",
+            "Asking for the difference itself, at the whole price, reaches the limit: no smaller limit would be true.",
         ),
     )
 
@@ -126,7 +126,7 @@ def attack_by_reconstruction(
         delta=spill,
         notes=(
             f"No two of these people have the same public columns; {people.bits.mean():.0%} of them have the secret.",
-            "The limit is for what the public columns do not tell; what they tell is learnt with you or without you.",
+            "The limit is for what does not follow from the public columns; the rest is learnt with and without you.",
             f"The curator was asked until its budget was gone: {PAID} of the counts; or, by another attacker, once for "
             "the count of every cell.",
         ),
@@ -146,7 +146,7 @@ def attack_by_tracing(
     """The means of many yes-or-no questions over some people; then for each of twice as many: in it, or not?"""
     inside_rows, outside_rows, others = _split_rows(table, whole("people", people, least=2), columns)
     asked = random_questions(table.domain, columns, whole("means", means, least=1))
-    inside, outside, population = _weighed(asked, (inside_rows, outside_rows, others), tell)
+    inside, outside, population = _weights_in(asked, (inside_rows, outside_rows, others), tell)
     members, strangers = inside.T, outside.T
     typical, truth = population.mean(axis=1), members.sum(axis=0)
     coarse, noisy = 10 * np.round(truth / 10), _released_sums(table, inside_rows, asked, epsilon, delta)
@@ -160,7 +160,7 @@ def attack_by_tracing(
         name="tracing",
         title="Tracing: was this person in the table?",
         how=f"The means of {len(asked):,} yes-or-no questions over {size} people, published beside those of the "
-        "population. A person who leans the way the table leans was in it.",
+        "population. A person whose answers deviate like the table's was in it.",
         measure="area under the ROC curve",
         learnt=(
             Learnt("exact means", "exact", found["exact"].area),
@@ -183,7 +183,7 @@ def attack_by_tracing(
 
 
 def attack_by_posterior(*, epsilon: Number = 1, rows: int = 4) -> Outcome:
-    """Everything that can be concluded from a count of very few people, exactly, by somebody who knows all but one."""
+    """The exact conclusions from a count of very few people, for somebody who knows all but one of them."""
     number = whole("rows", rows, least=2, most=8)
     fair, alike = fair_prior(number), alike_prior(number)
     noisy = released(laplace(epsilon=epsilon, sensitivity=1), lambda table: [sum(table)], number)
@@ -195,7 +195,7 @@ def attack_by_posterior(*, epsilon: Number = 1, rows: int = 4) -> Outcome:
     return Outcome(
         name="posterior",
         title="Posterior: what can be concluded at most",
-        how=f"A count of {number} people, given to somebody who knows all of them but one, and of that one nothing. "
+        how=f"A count of {number} people, given to somebody who knows all of them but one, and nothing about that one. "
         "Bayes' rule, over every table and every outcome: no sampling.",
         measure="how sure one can become",
         learnt=(
@@ -219,7 +219,7 @@ def attack_by_posterior(*, epsilon: Number = 1, rows: int = 4) -> Outcome:
 
 
 def _unprotected(people: People) -> Iterator[tuple[str, Kind, Answering, Method]]:
-    """Who answers without noise: what it is called, its kind, its answers, and how the attacker solves for secrets."""
+    """The answerers without noise: name, kind, answers, and the attacker's method of solving for secrets."""
     yield "exact counts", "exact", people.exact, "linear"
     for step in ROUNDINGS:
         yield f"counts rounded to {step}", "rounded", rounded(people.exact, to=step), "linear"
@@ -239,7 +239,7 @@ def _base_rate(people: People) -> float:
 
 
 def _prior(people: People) -> float:
-    """How likely one of them has the secret, to somebody who knows how many have it; for a coin it is ½."""
+    """The probability that one of them has the secret, to somebody who knows how many have it; for a coin it is ½."""
     share = float(people.bits.mean())
     return 0.5 if people.secret == COIN else min(max(share, 1e-9), 1 - 1e-9)
 
@@ -264,7 +264,7 @@ def _asked(people: People, epsilon: Number, desk: Any, *, parts: int) -> Iterato
 
 @contextmanager
 def new_curator(people: People, epsilon: Number, delta: Number = 0) -> Iterator[Curator]:
-    """A curator on a table of these people, whose ledger is forgotten."""
+    """A curator on a table of these people, with a temporary ledger."""
     with TemporaryDirectory() as folder:
         budget = Budget(epsilon=epsilon, delta=delta)
         with Curator(people.table, budget=budget, ledger=Path(folder) / "ledger.sqlite") as desk:
@@ -305,7 +305,7 @@ def _split_rows(table: Table, people: int, columns: tuple[str, ...]) -> tuple[An
     return inside, outside, others
 
 
-def _weighed(asked: list[Linear], groups: tuple[Any, ...], tell: Tell | None) -> list[Numbers]:
+def _weights_in(asked: list[Linear], groups: tuple[Any, ...], tell: Tell | None) -> list[Numbers]:
     """For each group of rows, the weight of every row (column) in every query (row)."""
     found: list[list[Any]] = [[] for _ in groups]
     for place, query in enumerate(asked):

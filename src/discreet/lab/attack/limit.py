@@ -1,6 +1,6 @@
-"""What (epsilon, delta)-DP permits: how well the best of all attackers can do, and what luck can add in one experiment.
+"""What (epsilon, delta)-DP permits: the success of the best possible attacker, and what luck can add in one experiment.
 
-A measured success means something only beside these. Proofs of all of them: docs/attack.md.
+A measured success must be compared with these. Proofs of all of them: docs/attack.md.
 """
 
 from math import exp, log1p
@@ -51,8 +51,8 @@ def luckiest_share(
 ) -> float:
     """The share of people's bits that an attacker guesses at most, with this probability, in one experiment.
 
-    For bits that are independent coins to the attacker. However the guesses hang together, the number W of right ones
-    is at most a binomial one: given all that was released, and the other people's bits, one bit is no surer than p.
+    For bits that are independent coins to the attacker. The guesses may be dependent; the number W of right ones is
+    still dominated by a binomial one: given the release and the other people's bits, a guess is right with at most p.
     Pr[W > v] ≤ Pr[Bin(n, p) > v] + 2nδ, with p = e^ε/(1 + e^ε) for fair coins. For others, of `prior` π > ½ or 1 − π,
     the odds start at π/(1 − π), so that p = πe^ε/(1 − π + πe^ε); with a delta, nothing is known of those (1).
 

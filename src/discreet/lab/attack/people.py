@@ -28,7 +28,7 @@ COIN = "coin"
 class People:
     """Some rows of a table, no two with the same public columns, and the cell of the secret column that is asked about.
 
-    `codes` are the cells of each row, by column, the secret one too: it is the truth that an attack is judged by.
+    `codes` are the cells of each row, by column, with the secret one: the truth by which an attack is scored.
     """
 
     domain: Domain
@@ -64,7 +64,7 @@ class People:
         return float(weights(query, self.codes).sum())
 
     def matrix(self, queries: Sequence[Linear]) -> NDArray[np.float64]:
-        """What each person adds to each answer if they have the secret, and what is added anyway is left out.
+        """What each person adds to each answer if they have the secret, beyond what they add without it.
 
         An attacker computes it: it needs the public columns alone.
         """
@@ -122,7 +122,7 @@ def choose_people(
     """Random people with different public columns; half of them have the secret if `balanced`.
 
     The secret is that column `secret` has this `value` (its last cell, if none is given). The secret "coin" is a fair
-    coin for each person, beside the table: nothing that is known of anybody tells it.
+    coin for each person, beside the table, and independent of everything else.
 
     >>> import discreet as dp
     >>> choose_people(dp.load_adult(), 100, public=["age", "education", "sex"], secret="income", value=">50K")
@@ -132,7 +132,7 @@ def choose_people(
     if not known or secret in known:
         raise BadParameter(
             f"public is {list(public)!r} and secret is {secret!r}; some columns are public and the secret is none of "
-            'them. Say --public age,sex --secret "income=>50K".'
+            'them. Give, say, --public age,sex --secret "income=>50K".'
         )
     if table.unit.contributions > 1:
         raise BadParameter(

@@ -1,4 +1,4 @@
-"""Posterior inference on tiny tables: everything that anybody can conclude from a release, exactly."""
+"""Posterior inference on tiny tables: all conclusions from a release, exactly."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Belief:
     """What changes for one person: the largest factors over all outcomes that can happen.
 
     odds         of any two values of the person's row, to somebody who knows all the other rows
-    conclusions  between what is concluded with the person's row and what would be had another stood there
-    sure         the largest probability that anybody can have of one value of the row, who knew all but that
+    conclusions  between the conclusions with the person's row and with another row in its place
+    sure         the largest posterior probability of one value of the row, for somebody who knew all other rows
     """
 
     odds: float
@@ -76,11 +76,11 @@ def posterior(prior: Mapping[Table, float], release: Released, outcome: Any) -> 
 
 
 def belief(prior: Mapping[Table, float], release: Released, *, person: int = 0, instead: Row = 0) -> Belief:
-    """The largest factors by which a release moves what is thought of one person.
+    """The largest factors by which a release changes beliefs about one person.
 
-    For an ε-DP release the odds move by e^ε at most and, whatever the prior, each conclusion by e^{2ε} at most:
+    For an ε-DP release the odds move by e^ε at most and, for every prior, each conclusion by e^{2ε} at most:
     "conclusions" compares the posterior with the one after a release of the table in which the person's row is
-    `instead`. The plain truth has no such bound.
+    `instead`. An exact answer has no such bound.
 
     >>> from discreet.mechanism import laplace
     >>> prior = {table: 1 / 8 for table in tables(3)}

@@ -12,11 +12,11 @@ Method = Literal["linear", "squares"]
 
 
 def reconstruct(matrix: Numbers, answers: Numbers, *, method: Method = "linear") -> Numbers:
-    """How likely each person has the secret, between 0 and 1, such that the counts fit the answers best.
+    """A number between 0 and 1 for each person, how likely they have the secret, that fits the answers best.
 
-    Minimises ‖Wx − a‖ over 0 ≤ x ≤ 1: in L1 by linear programming ("linear"), which forgives a few answers that are far
-    off, or in L2 ("squares"), which is quicker. From answers to all subsets within an error of o(√n), or to about n
-    random ones, all but o(n) of the bits are right, for any way to answer.
+    Minimises ‖Wx − a‖ over 0 ≤ x ≤ 1: in L1 by linear programming ("linear"), which is robust to a few large errors, or
+    in L2 ("squares"), which is faster. From answers to all subsets within an error of o(√n), or to about n random ones,
+    all but o(n) of the bits are right, for any such answers.
 
     where W is `matrix`, W[q, i] being 1 if question q counts person i, and a are the `answers`; those that are NaN are
     left out. Round at one half to guess.
@@ -36,7 +36,7 @@ def reconstruct(matrix: Numbers, answers: Numbers, *, method: Method = "linear")
 
         return np.asarray(lsq_linear(weights, values, bounds=(0, 1), max_iter=60).x)
     if method != "linear":
-        raise BadParameter(f'method is {method!r}; it must be "linear" or "squares".')
+        raise BadParameter(f'method is {method!r}; it must be "linear" or "squares". Leave it out for the first.')
     return _linear_program(weights, values)
 
 
@@ -66,8 +66,8 @@ def share_right(people: People, guess: Numbers) -> float:
 def guess_from_cells(people: People, counts: Numbers) -> Numbers:
     """Guess from a noisy histogram of the public columns and, as its last axis, the secret one.
 
-    Nobody else has a person's profile, so a person is either in the one cell or in one of the others: the strongest
-    use of one look at the table. Of two equal counts nothing follows (one half).
+    Nobody else has a person's profile, so a person is either in the one cell or in one of the others: the best use of
+    one measurement. Two equal counts give one half.
     """
     cells = counts[tuple(people.codes[name] for name in people.public)]
     others = np.delete(cells, people.cell, axis=1)

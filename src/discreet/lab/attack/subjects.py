@@ -37,7 +37,7 @@ from discreet.source.table import open as open_table
 ALL = 10**9
 # The most draws: of mechanisms drawn one by one, and of whole sessions, each with a ledger on disk.
 SLOW, SESSIONS = 10_000, 1_000
-# A delta at which a mechanism with a delta of its own is audited: draws can only see what happens now and then.
+# A delta at which a mechanism with a delta of its own is audited: draws cannot detect very rare outcomes.
 DELTA = 0.01
 
 
@@ -45,8 +45,8 @@ DELTA = 0.01
 class Subject:
     """A claim to be audited: `draw` on the neighbours `one` and `other` is said to be (epsilon, delta)-DP.
 
-    `right` says whether it is. Drawing may take long, so no more than `most` samples are taken; and what takes minutes
-    is `patient`, audited only by name.
+    `right` says whether it is. Drawing may be slow, so no more than `most` samples are taken; a `patient` subject takes
+    minutes, and is audited only by name.
     """
 
     name: str
@@ -72,7 +72,7 @@ def subjects(epsilon: Number = 1) -> list[Subject]:
     >>> [each.name for each in subjects() if not each.right][:3]
     ['half-the-noise', 'sensitivity-forgotten', 'name-and-shame']
     """
-    exact = positive("epsilon", epsilon, at_most=20, next_step="Give one that draws can tell from another, say 1.")
+    exact = positive("epsilon", epsilon, at_most=20, next_step="Give one that draws can distinguish, say 1.")
     return [*_right(exact), *_wrong(exact)]
 
 
@@ -132,7 +132,7 @@ def _wrong(e: Fraction) -> list[Subject]:
         ("name-and-shame", "each row published with probability 1 %", shame, [1], [0], 1e-6),
         (
             "sparse-vector-3",
-            "it tells what it has compared",
+            "it releases the number that it compared",
             broken.algorithm_3(epsilon=e),
             [0] * 5,
             [1] * 4 + [0],

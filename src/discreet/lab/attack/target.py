@@ -15,7 +15,7 @@ def answering(target: Any, *, epsilon: Number | None = None, error: Number | Non
     """Make a curator, a server or a release a function from a query to a number.
 
     A curator (or what `dp.connect` gives) is asked with this `epsilon` or `error` for each question until its budget is
-    gone, and from then on for what is known. A release is asked for free. Where nothing is known the answer is NaN. A
+    gone, and from then on for known answers. A release is asked for free. Where nothing is known the answer is NaN. A
     function is returned as it is.
 
     >>> answering(lambda query: 7.0)(Linear())

@@ -35,10 +35,10 @@ class Traced:
 
 
 def trace(means: Numbers, population: Numbers, inside: Numbers, outside: Numbers) -> Traced:
-    """Score each candidate by how much the table leans towards them where the population does not.
+    """Score each candidate by how much the table's deviations from the population agree with theirs.
 
     s(x) = Σ_j (x_j − p_j)(m_j − p_j)/v_j. With d means of n people, one inside scores higher than one outside by about
-    √(d/n) standard deviations, so that d ≫ n means tell all of them apart.
+    √(d/n) standard deviations, so that d ≫ n means distinguish all of them.
 
     where m are the `means` of the table, p those of the `population`, v_j = p_j(1 − p_j), and x a row of `inside` (the
     members) or of `outside` (others of the same population), of zeros and ones.
@@ -51,6 +51,6 @@ def trace(means: Numbers, population: Numbers, inside: Numbers, outside: Numbers
     [Hom08; DSSUV15, Thm. 1; 004 §1.1]
     """
     lean = means - population
-    # The variance of a share near 0 or 1 is bounded from below, so that it does not dominate.
+    # The variance of a share close to 0 or 1 is bounded from below, so that it does not dominate.
     lean = np.where(np.isfinite(lean), lean, 0.0) / np.maximum(population * (1 - population), 1e-2)
     return Traced((inside - population) @ lean, (outside - population) @ lean)

@@ -50,7 +50,7 @@ def attack(
     people: Annotated[int, typer.Option(min=4, help="How many people to attack.")] = 200,
     questions: Annotated[int, typer.Option(min=1, help="How many counts, or means, an attacker asks for.")] = 1500,
     schema: Annotated[
-        Path | None, typer.Option(help="The schema file of a table of yours; the bundled census, if not said.")
+        Path | None, typer.Option(help="The schema file of a table of yours; by default the bundled census.")
     ] = None,
     public: Annotated[str | None, typer.Option(metavar="A,B", help="The columns that an attacker knows.")] = None,
     secret: Annotated[
@@ -82,9 +82,9 @@ def attack(
         outcomes = []
         for name in chosen:
             with release_progress(f"Attacking: {name}") as tell:
-                made = _made(name, table, desk, said, tell)
-            _show(console, made)
-            outcomes.append(made)
+                outcome = _run_attack(name, table, desk, said, tell)
+            _show(console, outcome)
+            outcomes.append(outcome)
     if not no_report:
         where = "the bundled census table" if table is None or schema is None else f"table {table.name}"
         _write(page(outcomes, table=where, public=schema is None), report)
@@ -157,7 +157,7 @@ def _list_subjects(epsilon: float) -> None:
 
 
 def _audit_table(chosen: "list[Subject]", audits: "list[Audited]") -> "Grid":
-    """A row for each subject: what is claimed, what was found, and the verdict; (!) marks what was not expected."""
+    """A row for each subject: its claim, what was found, and the verdict; (!) marks an unexpected one."""
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table as Grid
@@ -211,7 +211,7 @@ def _desk(server: str | None, token: str | None, schema: Path | None) -> Iterato
 
 
 class _Attacked(NamedTuple):
-    """Who is attacked, and how: what the options said."""
+    """The options of an attack."""
 
     schema: Path | None
     public: str | None
@@ -222,7 +222,7 @@ class _Attacked(NamedTuple):
     questions: int
 
 
-def _made(
+def _run_attack(
     name: Name, table: "Table | None", desk: Any, said: _Attacked, tell: Callable[[float], None] | None
 ) -> "Outcome":
     from discreet.lab.attack import experiments
@@ -249,7 +249,7 @@ def _made(
 
 
 def _whole_budget(desk: Any) -> float:
-    """What is left of it; if that is next to nothing, what it was: the desk will refuse, and tell what is known."""
+    """The budget that is left; if that is nearly nothing, the whole: the desk then answers only what is known."""
     left = float(desk.remaining.epsilon)
     return left if left > 1e-3 else left + float(desk.spent.epsilon)
 
@@ -276,7 +276,7 @@ def _people(table: "Table", said: _Attacked, *, everybody: bool) -> "People":
 
 
 def _value(table: "Table", column: str, written: str) -> Any:
-    """The value of a column that is written so."""
+    """The value of a column with this label."""
     declared = table.domain[column]
     labels = {str(declared.label(cell)): cell for cell in range(declared.inside)}
     if written not in labels:

@@ -33,10 +33,10 @@ def reproduce(
 
     from discreet.lab.lectures import claims as every
     from discreet.lab.lectures.claim_output import show_list, show_result, show_summary
-    from discreet.lab.lectures.run import chosen, try_claims
+    from discreet.lab.lectures.run import claims_named, try_claims
 
     console = Console(highlight=False)
-    wanted = every() if everything else chosen(claims or [])
+    wanted = every() if everything else claims_named(claims or [])
     if listing or not wanted:
         show_list(console, wanted or every())
         return

@@ -1,4 +1,4 @@
-"""The demonstration: a census table, ten thousand questions, one budget, and what a person in it has to fear."""
+"""The demonstration: a census table, ten thousand questions, one budget, and what it means to a person in the table."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,14 +34,14 @@ def run(number: int = MANY, *, report: Path | None = REPORT) -> None:
         _make_room(report)
     console, table = Console(highlight=False), load_adult()
     truth = Truth(table.domain)
-    console.print(f"\n[bold]Adult[/bold]: {truth.rows:,} people of a census survey of 1994, which anyone may look at.")
-    console.print(f"Whom we protect: {table.unit.describe}. Budget for all questions together: {BUDGET}.\n")
+    console.print(f"\n[bold]Adult[/bold]: {truth.rows:,} people of a census survey of 1994, which is public.")
+    console.print(f"Neighbours: {table.unit.describe}. Budget for all questions together: {BUDGET}.\n")
     stream = questions(number)
     with TemporaryDirectory() as folder, Curator(table, budget=BUDGET, ledger=Path(folder) / "budget.sqlite") as desk:
         with Meter(console, number) as meter:
             outcome = ask_all(desk, stream, truth, budget=BUDGET, confidence=CONFIDENCE, watch=meter.watch)
         groups = ask_all(desk, [TABLE], truth, budget=BUDGET, confidence=CONFIDENCE).replies[0]
-        kept = _kept(desk)
+        kept = _ledger_text(desk)
     baselines = [spending(stream, BUDGET, confidence=CONFIDENCE) for spending in (gaussian_spending, laplace_spending)]
     show_summary(console, outcome, baselines)
     show_examples(console, examples(outcome.replies))
@@ -63,11 +63,11 @@ def _make_room(report: Path) -> None:
         raise BadParameter(f"the report cannot be written to {report} ({error.strerror}). Give another path.") from None
 
 
-def _kept(desk: Curator) -> str:
-    """What the ledger keeps, and what it says to a question that is too much."""
+def _ledger_text(desk: Curator) -> str:
+    """What the ledger holds, and how it refuses a question that costs too much."""
     spends = desk.history()
-    told = "each" if all(spend.released is not None for spend in spends) else "most"
-    kept = f"\nThe ledger has {len(spends):,} spends, each paid before a row was read, and {told} with its answer."
+    recorded = "each" if all(spend.released is not None for spend in spends) else "most"
+    kept = f"\nThe ledger has {len(spends):,} spends, each paid before a row was read, and {recorded} with its answer."
     try:
         desk.ask("SELECT COUNT(*) FROM adult", error=1, confidence=CONFIDENCE)
     except BudgetExceeded as refused:

@@ -1,4 +1,4 @@
-"""What became of a stream of questions: who paid, what was answered, and how far it was from the truth."""
+"""The outcome of a stream of questions: which were free, their answers, and the distances from the truth."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Reply:
 
     @property
     def misses(self) -> NDArray[np.float64]:
-        """How far each number is from the truth, in promised errors: above 1 the bar did not hold."""
+        """The distance of each number from the truth, in promised errors: above 1 the interval did not hold."""
         if self.answer is None:
             return np.zeros(0)
         away = np.abs(self.values - np.array(self.truth))
@@ -76,17 +76,17 @@ class Outcome:
 
     @property
     def refused(self) -> int:
-        """How many questions the budget was not enough for."""
+        """The number of questions that the budget was too small for."""
         return sum(reply.answer is None for reply in self.replies)
 
     @property
     def spending(self) -> Spending:
-        """What it cost here."""
+        """The cost with Discreet."""
         return Spending("Discreet", [reply.used for reply in self.replies], self.budget, "squares")
 
     @cached_property
     def misses(self) -> dict[str, NDArray[np.float64]]:
-        """Of each kind of question, how far every number is from the truth, in promised errors."""
+        """For each kind of question, the distance of every number from the truth, in promised errors."""
         kinds: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in KINDS}
         for reply in self.replies:
             kinds[reply.question.kind].append(reply.misses)
@@ -112,7 +112,7 @@ def ask_all(
     confidence: float,
     watch: Callable[[Reply, float], None] = lambda reply, seconds: None,
 ) -> Outcome:
-    """Ask one question after the other; `watch` is told of each, with the seconds spent on asking so far."""
+    """Ask one question after the other; `watch` is called with each reply and the seconds spent on asking so far."""
     replies, seconds, used = [], 0.0, _used(desk)
     for question in stream:
         start = perf_counter()

@@ -14,13 +14,13 @@ COUNT = "SELECT COUNT(*) FROM adult WHERE "
 
 
 def show_summary(console: Console, outcome: Outcome, baselines: Sequence[Spending]) -> None:
-    """In a few lines: what was free, what is left, what others would have paid, and if the errors held."""
+    """In a few lines: the free questions, the budget that is left, the baselines' cost, and whether the errors held."""
     number, ours = len(outcome.replies), outcome.spending
     speed = number / max(outcome.seconds, 1e-9)
     console.print(f"[bold]{number:,} questions[/bold] in {outcome.seconds:.1f} seconds, {speed:,.0f} a second.\n")
     grid = Grid.grid(padding=(0, 2))
     free = f"{outcome.free.mean():.1%}"
-    grid.add_row("  answered for free", f"[cyan]{free}[/cyan]", "they followed from what was already told")
+    grid.add_row("  answered for free", f"[cyan]{free}[/cyan]", "they followed from earlier answers")
     spent = f"ε {ours.epsilon(number):.2g} of {float(ours.budget.epsilon):g} is spent"
     grid.add_row("  budget left", f"[green]{1 - ours.used[-1]:.1%}[/green]", spent)
     if outcome.refused:
@@ -58,8 +58,8 @@ def show_groups(console: Console, reply: Reply) -> None:
     names = zip(*(reply.answer.columns[name] for name in reply.question.groups), strict=True)
     for place, name in enumerate(names):
         bar = "█" * round(24 * max(float(reply.values[place]), 0) / longest)
-        told = f"{_shown(reply, place)} ± {reply.errors[place]:,.0f}  [dim](truth {reply.truth[place]:,})[/dim]"
-        grid.add_row(f"  {' · '.join(map(str, name))}", f"[cyan]{bar}[/cyan] {told}")
+        count = f"{_shown(reply, place)} ± {reply.errors[place]:,.0f}  [dim](truth {reply.truth[place]:,})[/dim]"
+        grid.add_row(f"  {' · '.join(map(str, name))}", f"[cyan]{bar}[/cyan] {count}")
     console.print(grid)
 
 

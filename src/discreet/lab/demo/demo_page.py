@@ -79,7 +79,7 @@ def budget_figure(spendings: Sequence[Spending]) -> str:
 
 
 def misses_figure(kind: str, misses: NDArray[np.float64], *, confidence: float, last: float) -> str:
-    """How far numbers are from the truth, in promised errors, up to `last` of them; what is outside is marked."""
+    """The distances of numbers from the truth, in promised errors, up to `last` of them; those above 1 are marked."""
     width, floor, left, right = 420, 178, 16, 404
     outside = float(np.mean(misses > 1)) if misses.size else 0.0
     chart = Chart(width, 222, f"{kind}: errors in multiples of the promised one; {outside:.1%} outside")
@@ -192,9 +192,9 @@ def report(
     return document(f"{number} questions, one privacy budget", body)
 
 
-FREE = """A question that follows from what was already told costs nothing, whoever asks it and in whatever words: the
-noise is already in what is known. The thick line is the share of all questions so far, the thin one that of the last
-ones."""
+FREE = """An answer that follows from earlier answers costs nothing, for any analyst and in any wording: the noise is
+already in what is known. The thick line is the share of free ones among all questions so far, the thin one that among
+the last ones."""
 
 
 def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
@@ -204,7 +204,7 @@ def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
     gone = sorted((each for each in baselines if each.answered < number), key=lambda each: each.answered)
     names = " / ".join(each.name for each in gone)
     alone = f"questions, and the same budget is gone where each is answered by itself ({names})"
-    told = [
+    facts = [
         (f"{outcome.free.mean():.1%}", "of all questions were free: they followed from earlier answers"),
         (f"{1 - ours.used[-1]:.0%}", f"of the budget is left after {number:,} questions"),
         *([(" / ".join(f"{each.answered:,}" for each in gone), alone)] if gone else []),
@@ -215,10 +215,10 @@ def _head(outcome: Outcome, baselines: Sequence[Spending], rows: int) -> str:
     ]
     return f"""<h1>{number:,} questions,<br />one privacy budget</h1>
 <p class="lead">The Adult table: <b>{rows:,} people</b> of a census survey of 1994. Analysts asked {number:,}
-questions in SQL; for everything that was ever told, together, the budget is <b>epsilon {float(budget.epsilon):g}</b>
-(delta {float(budget.delta):g}).{refused} It took {outcome.seconds:.0f} seconds:
+questions in SQL; the budget for everything that is ever released is <b>epsilon {float(budget.epsilon):g}</b> (delta
+{float(budget.delta):g}).{refused} It took {outcome.seconds:.0f} seconds:
 {number / max(outcome.seconds, 1e-9):,.0f} answers a second.</p>
-{tiles(told)}
+{tiles(facts)}
 <p class="note">This page shows true counts beside the private ones. Only a demonstration on a public table can do that;
 no analyst ever sees them.</p>"""
 
@@ -226,21 +226,20 @@ no analyst ever sees them.</p>"""
 def _budget(outcome: Outcome, baselines: Sequence[Spending]) -> str:
     ours, number = outcome.spending, len(outcome.replies)
     ends = ", ".join(f"{_times(each)} with one {each.name} answer for each" for each in baselines)
-    words = f"""Other tools answer each new question by itself, and remember it for whoever asks the same, word for
+    words = f"""Other tools answer each new question by itself, and repeat an answer only to the same question, word for
 word. For the same errors they would need the budget {ends}. Here {ours.used[-1]:.0%} of it was used, epsilon
-{ours.epsilon(number):.2g}. Above the dashed line the budget is gone and a tool must stop; it is drawn further only to
-compare."""
+{ours.epsilon(number):.2g}. Above the dashed line the budget is gone and a tool must stop; the lines go on only for
+comparison."""
     return section("What it costs", words, figure(budget_figure([ours, *baselines]), "wide"))
 
 
 def _errors(outcome: Outcome) -> str:
     worst = float(outcome.every_miss.max(initial=0))
     words = f"""Every number came with an error that holds with probability {outcome.confidence:.0%}. Here are all of
-them against the truth: at 1 a number is exactly as wrong as was promised, beyond it the bar did not hold. The curve is
-what Gaussian noise of exactly the promised size would give. The worst of all {outcome.every_miss.size:,} numbers was
-{worst:.2f} promised errors away. Answers share their noise, so a miss comes back wherever it is asked about again, and
-the share outside differs from run to run: by a point or so for all numbers together, by a few points in the panels with
-few of them."""
+them against the truth: up to 1 the error holds, above 1 it does not. The curve is what Gaussian noise of exactly the
+promised size would give. The worst of all {outcome.every_miss.size:,} numbers was {worst:.2f} promised errors away.
+Answers share their noise, so one miss shows in many answers, and the share outside differs from run to run: by a point
+or so for all numbers together, by a few points in the panels with few of them."""
     last = max(2.0, ceil(2 * worst + 0.2) / 2)
     panels = [
         figure(

@@ -52,7 +52,7 @@ class Condition:
         return f"{self.column} {self.operator} {texts[0]}"
 
     def holds(self, value: Any) -> bool:
-        """What SQL says of a row with this value, without asking any of our code that reads SQL."""
+        """Whether SQL selects a row with this value; computed without our SQL code."""
         if value is None or self.operator == "IS NULL":
             return value is None and self.operator == "IS NULL"
         match self.operator:
@@ -71,7 +71,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A count, or a table of counts, with the error that the analyst can live with.
+    """A count, or a table of counts, with the error that the analyst accepts.
 
     >>> Question((Condition("age", ">=", (65,)),), ("sex",), 500).sql
     'SELECT sex, COUNT(*) FROM adult WHERE age >= 65 GROUP BY sex'
@@ -176,7 +176,7 @@ def _multiple(sql: str) -> float:
 
 
 def condition(draws: Draws, column: str) -> Condition:
-    """Something that is asked of this column."""
+    """A condition on this column."""
     if column in CATEGORIES:
         return _of_category(draws, column)
     operator, *values = draws.popular(NATURAL[column]) if draws.share() < 0.5 else _free(draws, column)
@@ -196,7 +196,7 @@ def _of_category(draws: Draws, column: str) -> Condition:
 
 
 def _free(draws: Draws, column: str) -> tuple[Any, ...]:
-    """A range that nobody thought of before; of a column kept in bins there is none."""
+    """An arbitrary range; a column that is kept in bins has none."""
     if column not in RANGES:
         return draws.popular(NATURAL[column])
     low, high = RANGES[column]

@@ -1,4 +1,4 @@
-"""The page on the bundled table, to play with: a ledger that is forgotten, and a few questions asked already."""
+"""The page on the bundled table, to play with: a temporary ledger, and a few questions that were asked already."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,7 @@
-"""What a stream of questions costs: here, and where each new question is answered by itself.
+"""The cost of a stream of questions: here, and where each new question is answered by itself.
 
-The two baselines do what other tools do: one answer with noise for each new question, and a cache for whoever asks the
-same, word for word. A GROUP BY is one release for them too, because one person is in one group only.
+The two baselines do what other tools do: one noisy answer for each new question, and a cache for the same question,
+word for word. A GROUP BY is one release for them too, because one person is in one group only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +40,7 @@ class Spending:
 
     @property
     def answered(self) -> int:
-        """How many questions of the stream the budget is enough for."""
+        """The number of questions, from the start of the stream, that the budget is enough for."""
         return next((place for place, used in enumerate(self.used) if used > 1), len(self.used))
 
     def epsilon(self, place: int) -> float:

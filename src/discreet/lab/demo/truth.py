@@ -1,4 +1,4 @@
-"""What only a demonstration can show: the true answers, by DuckDB on the rows, past every protection.
+"""The true answers, by DuckDB on the rows, without protection: only a demonstration can show them.
 
 The rows are counted once for each set of columns that is asked about; a question is then a sum over that small table.
 """

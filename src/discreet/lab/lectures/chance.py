@@ -13,7 +13,7 @@ FALSE_ALARM = 1e-7
 
 
 def often_enough(successes: int, trials: int, promised: float) -> bool:
-    """Whether so few successes are credible for a probability of at least `promised`: the exact binomial tail.
+    """Whether this number of successes is credible for a probability of at least `promised`: the exact binomial tail.
 
     >>> often_enough(95, 100, 0.95), often_enough(50, 100, 0.95)
     (True, False)
@@ -22,7 +22,7 @@ def often_enough(successes: int, trials: int, promised: float) -> bool:
 
 
 def seldom_enough(successes: int, trials: int, promised: float) -> bool:
-    """Whether so many successes are credible for a probability of at most `promised`.
+    """Whether this number of successes is credible for a probability of at most `promised`.
 
     >>> seldom_enough(6, 100, 0.05), seldom_enough(50, 100, 0.05)
     (True, False)
@@ -31,7 +31,8 @@ def seldom_enough(successes: int, trials: int, promised: float) -> bool:
 
 
 def hoeffding_margin(trials: int, width: float = 1.0) -> float:
-    """How far the mean of so many independent numbers, each in a range of this width, may be from its expectation.
+    """The largest deviation of the mean of `trials` independent numbers, each in a range of this width, from its
+    expectation.
 
     >>> round(hoeffding_margin(10_000), 3)
     0.029

@@ -18,7 +18,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out when a claim was tried. A `figure` where one helps; a `note` for what a reader should know."""
+    """The result of trying a claim, with a `figure` where one helps and a `note` for the reader."""
 
     findings: tuple[Finding, ...]
     figure: Chart | None = None
@@ -26,7 +26,7 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Whether every line agrees. Nothing found is nothing shown."""
+        """Whether there is a line, and every line agrees."""
         return bool(self.findings) and all(finding.holds for finding in self.findings)
 
 
@@ -34,7 +34,7 @@ class Outcome:
 class Claim:
     """A theorem, example, exercise or figure that can be computed.
 
-    `name` is what one types; `source` says where it stands ("000 Prop. 7"; 000 to 004 are the five lecture notes);
+    `name` is what one types; `source` is its place in the notes ("000 Prop. 7"; 000 to 004 are the five lecture notes);
     `statement` is the claim in words and symbols. A `correction` is a claim that the notes are wrong about something.
     A randomized `run` says that a true claim fails with probability below 10⁻⁶ at most.
     """

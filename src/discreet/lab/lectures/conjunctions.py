@@ -10,7 +10,7 @@ from discreet.types import Ints
 
 
 def histogram_of_classes(columns: int, rows: int, classes: int = 4) -> Ints:
-    """How many of so many people are in each of the 2^d cells: each is of a class, with the yeses that are usual there.
+    """The number of people in each of the 2^d cells: each person has a class, with a probability of yes per column.
 
     The first column is the highest bit of a cell.
 

@@ -11,7 +11,7 @@ from discreet.mechanism.protocol import Law
 from discreet.numeric import precision
 from discreet.verify.divergence import DIVERGENCE_BITS, Interval, epsilon
 
-# Two numbers that are equal cannot be told apart by intervals; doubles are compared up to this.
+# Intervals cannot prove that two numbers are equal; doubles are compared up to this.
 ROUNDING = 2.0**-40
 
 
@@ -65,7 +65,7 @@ def largest(found: Iterable[Interval]) -> Interval:
 
 
 def loss_over_sets(one: Law, other: Law) -> Interval:
-    """The largest |ln P(S)/Q(S)| over *all* sets of outcomes, each looked at: 000, Definition 5, word for word."""
+    """The largest |ln P(S)/Q(S)| over *all* sets of outcomes, by enumeration: 000, Definition 5, word for word."""
     outcomes = list(dict.fromkeys([*one.probabilities, *other.probabilities]))
     lower, upper = 0.0, 0.0
     with precision(DIVERGENCE_BITS):

@@ -1,4 +1,4 @@
-"""Trying claims: one after the other or side by side, each timed; whoever raises has not shown anything."""
+"""Trying claims: one after the other or in parallel, each timed; a claim that raises does not hold."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,7 +14,7 @@ from discreet.numeric import whole
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a claim: its findings, its figure as SVG, and the processor time that it took."""
+    """The result of a claim: its findings, its figure as SVG, and the processor time that it took."""
 
     claim: str
     findings: tuple[Finding, ...]
@@ -25,13 +25,13 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        """Whether it came to an end, found something, and every line agrees."""
+        """Whether it did not raise, has a finding, and every line agrees."""
         return not self.failure and bool(self.findings) and all(finding.holds for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was tried, in the order of the notes, and how long one waited."""
+    """The results of all claims that were tried, in the order of the notes, and the elapsed time."""
 
     results: tuple[Result, ...]
     seconds: float
@@ -53,10 +53,10 @@ class Results:
         return self.holding == len(self.results)
 
 
-def chosen(names: Sequence[str]) -> tuple[Claim, ...]:
+def claims_named(names: Sequence[str]) -> tuple[Claim, ...]:
     """The claims of these names, in the order of the notes; "002" is every claim of that note.
 
-    >>> {claim.source[:3] for claim in chosen(["000"])}
+    >>> {claim.source[:3] for claim in claims_named(["000"])}
     {'000'}
     """
     notes = {claim.source.split()[0] for claim in claims()}
@@ -79,7 +79,7 @@ def try_claim(name: str) -> Result:
 def try_claims(
     wanted: Sequence[Claim], *, jobs: int = 1, watch: Callable[[Result], object] = lambda _: None
 ) -> Results:
-    """Run claims, in so many processes; `watch` is told of each result as it comes."""
+    """Run claims in `jobs` processes; `watch` is called with each result as it comes."""
     if not wanted:
         raise BadParameter("no claim was named; name one at least. See them all: discreet reproduce --list.")
     start, number = perf_counter(), min(whole("jobs", jobs, least=1, most=64), len(wanted))

@@ -1,4 +1,4 @@
-"""The true loss of a mechanism over given pairs of neighbours, whatever it claims."""
+"""The true loss of a mechanism over given pairs of neighbours, independent of its claim."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

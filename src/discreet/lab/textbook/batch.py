@@ -1,4 +1,4 @@
-"""How a textbook release is paid and recorded: one transaction, whose record is plain values."""
+"""The payment and the record of a textbook release: one transaction, whose record is plain values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from discreet.source.table import Table
 
 EVERYONE = Linear([Product(())])
 
-# What may be kept: numbers, texts, lists and dicts of them.
+# The values of a record: numbers, texts, lists and dicts of them.
 Plain = dict[str, Any]
 
 _CODEC: Codec[Plain] = Codec(
@@ -26,7 +26,7 @@ _CODEC: Codec[Plain] = Codec(
 )
 
 
-def paid(
+def pay_and_release(
     ledger: Ledger | None,
     event: Event,
     why: str,
@@ -37,9 +37,9 @@ def paid(
     analyst: str,
     key: str | None,
 ) -> Plain:
-    """What `release` says, after the event was paid for, and kept; or what was kept when this key was used before.
+    """Pay for the event, call `release` and record its result; under a used key, return what was recorded.
 
-    Without a ledger nobody keeps the account but the caller.
+    Without a ledger nothing is recorded, and the caller must keep the account.
     """
     payment = Payment(event, why, table, analyst)
     if key is not None:

@@ -1,4 +1,4 @@
-"""The lecture's private k-means, to the letter. Proof: kmeans.md"""
+"""The lecture's private k-means, exactly as in the notes. Proof: kmeans.md"""
 
 from fractions import Fraction
 
@@ -22,12 +22,12 @@ def lecture_fit(
 ) -> Clustering:
     """Algorithm 2 of the notes: T rounds, in each of them noise Lap(2/e') on all counts and sums, with e' = e/2T.
 
-    There are 6 rounds unless you say otherwise. The unit of length is the largest L1 norm of a point, so that ‖x‖₁ ≤ 1.
+    There are 6 rounds by default. The unit of length is the largest L1 norm of a point, so that ‖x‖₁ ≤ 1.
     The first centres are uniform in the body; so is the next centre of a cluster whose noisy count is below 1. The
     centres of the last round are the answer, or the means over the last `average` rounds. A count is a whole number of
     rows and a sum one of grid points; counted in grid points too, all of them get the same discrete noise, at once.
 
-    The noise is for exchanging a row (sensitivity 2), and so it is more than enough for adding or removing one.
+    The noise is for replacing a row (sensitivity 2), so it is more than enough for adding or removing one.
 
     [002 Alg. 2; 002 Prop. 2.1]; proof: kmeans.md
     """

@@ -1,6 +1,6 @@
-"""Multiplicative weights: learn a table from the questions on which a model of it is wrong. Not private.
+"""Multiplicative weights: learn a table from the queries on which a model of it is wrong. Not private.
 
-It is here to teach and to test; the private form, which sees the table through noise only, is `lab/textbook/pmw.py`.
+It is here to teach and to test; the private form, which uses noisy values only, is `lab/textbook/pmw.py`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,16 +21,16 @@ Rule = Literal["linear", "exponential", "projection"]
 RULES: tuple[Rule, ...] = ("linear", "exponential", "projection")
 # A query: its weight in every cell, between 0 and 1.
 Query = NDArray[Any] | Linear
-# Queries one after the other; or the next one, given the model as it stands, and None at the end.
+# Queries one after the other; or a function from the current model to the next query, or None at the end.
 Stream = Iterable[Query] | Callable[[Numbers], Query | None]
 
-# The last question is asked of the dual so exactly: the model's answer is within this of the target.
+# The tolerance of the dual problem: the model's answer is within this of the target.
 _CLOSE = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What came of a stream: the answers, the model, and its relative entropy to the truth before and after updates."""
+    """The answers to a stream, the model, and its relative entropy to the truth at the start and after each update."""
 
     answers: tuple[float, ...]
     model: Numbers
@@ -38,23 +38,23 @@ class Learned:
 
     @property
     def updates(self) -> int:
-        """How often the model was wrong."""
+        """The number of updates."""
         return len(self.potentials) - 1
 
 
 def multiplicative_weights(
     queries: Stream, truth: NDArray[Any] | Model, *, error: float, rule: Rule = "projection"
 ) -> Learned:
-    """Answer each query within `error`, as a fraction of all rows, from a model that is mended when it is wrong.
+    """Answer each query within `error`, as a fraction of all rows, from a model that is updated where it is wrong.
 
-    The model begins uniform. Where |q(model) − q(truth)| ≤ error the model answers. Otherwise the truth does, and the
-    model is updated:
+    The model begins uniform. Where |q(model) − q(truth)| ≤ error the answer is the model's. Otherwise it is the true
+    one, and the model is updated:
 
     * "linear": by 1 − e·m(x), with m = q if the model is too high and m = 1 − q if it is too low (000, Algorithm 1);
     * "exponential": by exp(±(e/2)·q(x)), down or up (003, Algorithm 1, whose threshold is e = 2η);
-    * "projection": to the nearest distribution in relative entropy that answers q rightly.
+    * "projection": to the nearest distribution in relative entropy whose answer to q is right.
 
-    However the stream is chosen, there are at most `most_updates(cells, error, rule)` updates.
+    For every stream, also an adaptive one, there are at most `most_updates(cells, error, rule)` updates.
 
     where e is `error`. This is not private: it reads the truth for every query.
 
@@ -84,7 +84,7 @@ def multiplicative_weights(
 
 
 def most_updates(cells: int, error: float, rule: Rule = "projection") -> int:
-    """How many updates there can be at most, on any stream: floor(ln(cells)/d), with d the least fall of the potential.
+    """The largest number of updates on any stream: floor(ln(cells)/d), with d the least fall of the potential.
 
     For e < 0.99, d is more than (7/8)e² for "linear" (the lectures: e²/4), (15/32)e² for "exponential" (the lectures:
     e²/4) and 2e² for "projection"; in full `least_fall`.
@@ -96,7 +96,7 @@ def most_updates(cells: int, error: float, rule: Rule = "projection") -> int:
 
 
 def least_fall(error: float, rule: Rule) -> float:
-    """How much an update lowers the relative entropy at least; proofs: multiplicative_weights.md."""
+    """The least decrease of the relative entropy by an update; proofs: multiplicative_weights.md."""
     bound = _read_error(error)
     match _read_rule(rule):
         case "linear":
@@ -238,5 +238,5 @@ def _read_error(error: float) -> float:
 
 def _read_rule(rule: Rule) -> Rule:
     if rule not in RULES:
-        raise BadParameter(f"rule is {rule!r}; it must be one of {', '.join(RULES)}.")
+        raise BadParameter(f"rule is {rule!r}; it must be one of {', '.join(RULES)}. Leave it out for the default.")
     return rule

@@ -1,4 +1,4 @@
-"""MWEM: find the query on which a model is most wrong, measure it, correct the model, and repeat [HLM12]."""
+"""MWEM: select the query on which a model is most wrong, measure it, update the model, and repeat [HLM12]."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from discreet.accounting.calibrate import calibrate
 from discreet.accounting.event import Compose, Event, Gaussian, Repeat, Selection
 from discreet.accounting.sensitivity import Sensitivity
 from discreet.errors import BadParameter, BadQuery
-from discreet.lab.textbook.batch import EVERYONE, Plain, paid, public_total
+from discreet.lab.textbook.batch import EVERYONE, Plain, pay_and_release, public_total
 from discreet.lab.textbook.multiplicative_weights import step_between
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
@@ -81,15 +81,15 @@ Step = Literal["projected", "textbook"]
 
 # Where the number of rows is not public, this part of the budget counts them.
 SHARE_OF_TOTAL = Fraction(1, 20)
-# How often all measurements so far are gone through after each new one.
+# The number of passes over all measurements so far, after each new one.
 SWEEPS = 4
-# A model's answer this near to nothing or to everything cannot be moved by a factor.
+# A model's answer this close to 0 or to all rows cannot be changed by a factor.
 _EDGE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What each round does, for one budget: choose a query given what is expected, and measure one number."""
+    """The two mechanisms of each round, for one budget: select a query given the model's answers, and measure it."""
 
     number: int
     choose: Callable[[Ints], Mechanism[int]]
@@ -110,12 +110,12 @@ def mwem(
     analyst: str = ANYONE,
     key: str | None = None,
 ) -> Dense:
-    """A model of all columns that is right where it matters for a list of counts: epsilon-DP, or (epsilon, delta)-DP.
+    """A model of all columns that is accurate on a list of counts: epsilon-DP, or (epsilon, delta)-DP.
 
-    In each of T rounds the exponential mechanism chooses a query on which the model is far from the table, with
-    e/2T, the query is measured with discrete Laplace noise, with e/2T, and the model, which began uniform, is mended:
+    In each of T rounds the exponential mechanism selects a query with a large error of the model, with e/2T, the query
+    is measured with discrete Laplace noise, with e/2T, and the model, which began uniform, is updated:
 
-    * "projected": by the factor on the query's cells that makes the model answer what was measured, several times in
+    * "projected": by the factor on the query's cells that makes the model agree with the measurement, several times in
       turn for all queries measured so far;
     * "textbook": by exp(q(x)(measured − expected)/2n), once; the answer is the mean of the models of all rounds.
 
@@ -123,7 +123,7 @@ def mwem(
 
     where e is `epsilon`, T is `rounds` and n the number of rows: it is public, or the `total` that you give, or a
     twentieth of the budget counts them. All is paid at once, before a row is read. The model needs eight bytes for each
-    cell of the domain; what is too large is refused before anything is paid.
+    cell of the domain; a domain that is too large is refused before anything is paid.
 
     >>> import discreet as dp
     >>> people = dp.open({"old": [False, True, True] * 200}, domain=dp.Domain({"old": dp.Boolean()}))
@@ -141,7 +141,7 @@ def mwem(
         raise BadParameter(f'step is {step!r}; it must be "projected" or "textbook". Leave it out for the better one.')
     loss, chance = positive("epsilon", epsilon), probability("delta", delta, zero=True)
     known = None if total is None else whole("total", total, least=1)
-    # A model that cannot be held is refused now.
+    # A model that is too large is refused here, before anything is paid.
     learner = Learner(Dense(table.domain), asked, step)
     count = None if known is not None or _is_public(table) else _counting(table, loss * SHARE_OF_TOTAL)
     moves = sensitivity_of(asked, table.domain, table.unit)
@@ -162,7 +162,7 @@ def mwem(
         return {"total": many, "measured": learner.measured}
 
     why = f"{plan.number} rounds of MWEM on {len(asked)} counts"
-    plain = paid(ledger, event, why, release, table=table, asked=asked, analyst=analyst, key=key)
+    plain = pay_and_release(ledger, event, why, release, table=table, asked=asked, analyst=analyst, key=key)
     if not learner.measured:
         # It was released before, under this key.
         learner.begin(plain["total"])
@@ -172,7 +172,7 @@ def mwem(
 
 
 def expected_rows(model: Dense, batch: Batch) -> Ints:
-    """What the model says of every query, rounded to whole rows."""
+    """The model's answer to every query, rounded to whole rows."""
     return np.rint(batch.answers(model)).astype(np.int64)
 
 
@@ -203,7 +203,7 @@ def plan_rounds(rounds: int, moves: Sensitivity, *, epsilon: Fraction, delta: Fr
 
 
 class Learner:
-    """The model as it learns, from what was released and nothing else."""
+    """The model and its updates, from released values alone."""
 
     def __init__(self, model: Dense, queries: Sequence[Linear], step: Step) -> None:
         self.model, self.measured = model, list[tuple[int, int]]()
@@ -211,11 +211,11 @@ class Learner:
         self._sum: Numbers | None = None
 
     def begin(self, total: int | None) -> None:
-        """Say how many rows there are."""
+        """Set the number of rows."""
         self.model.total = float(max(1, total or 1))
 
     def learn(self, place: int, value: int) -> None:
-        """Mend the model: a query was measured."""
+        """Update the model with a measured query."""
         self.measured.append((place, value))
         if self._step == "textbook":
             query, total = self._queries[place], self.model.total
@@ -236,7 +236,7 @@ class Learner:
 
 
 def project(model: Dense, query: Linear, value: float) -> None:
-    """Scale the cells of a count so that the model answers this, or as near to it as a table can.
+    """Scale the cells of a count so that the model's answer is this value, or the closest possible one.
 
     >>> from discreet.query.aggregates import count
     >>> from discreet.query.predicate import col

@@ -1,4 +1,4 @@
-"""MWEM as a procedure: choose the count on which a model of all cells is most wrong, measure it, mend the model."""
+"""MWEM as a procedure: select the count on which a model of all cells is most wrong, measure it, update the model."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -22,17 +22,17 @@ from discreet.release.forecast import FORECAST, impossible
 from discreet.release.task import Brief, Forecast, Goal
 from discreet.source.query_sensitivity import sensitivity_of
 
-# A model of more cells is not made, and no more counts are compared in a round.
+# The limits of the model's cells and of the counts that are compared in a round.
 MOST_CELLS, MOST_COUNTS = 2**20, 20_000
 # The number of rows, where it is not public, gets this part of the budget.
 FIRST = Fraction(1, 50)
 # A cell of a column starts with at least this part of an equal share.
 LEAST = 0.01
-# The number of rounds grows with how well rows stand out of the noise, by this factor and power (the second where delta
-# is 0, and the noise of a round grows with their number and not its root), within these limits.
+# The number of rounds grows with the signal-to-noise ratio of rows, by this factor and power (the second where delta is
+# 0, and the noise of a round grows with their number and not its root), within these limits.
 FACTOR, FEWEST, MOST = 2.0, 5, 100
 POWER = {"gaussian": 0.4, "pure": 0.32}
-# Seconds to compare a count in a round, and to mend a cell of the model (bench/release_calibrate.py).
+# Seconds to compare a count in a round, and to update a cell of the model (bench/release_calibrate.py).
 SECONDS_A_COUNT, SECONDS_A_CELL = 1e-5, 1.2e-7
 
 
@@ -42,7 +42,7 @@ def too_many(goal: Goal, questions: int | None = None) -> str:
     if domain.size > MOST_CELLS:
         return (
             f"the table has {domain.size} cells, and MWEM keeps a number for each; the limit is {MOST_CELLS}. "
-            "Open the table with fewer columns or coarser ones."
+            "Ask for fewer columns, or for another method."
         )
     if counts > MOST_COUNTS:
         return (
@@ -53,24 +53,24 @@ def too_many(goal: Goal, questions: int | None = None) -> str:
 
 
 def number_of_rounds(known: Estimator, counts: int, rows: float, units: Fraction) -> int:
-    """How many rounds a budget is split over: from public facts."""
+    """The number of rounds over which a budget is split, from public facts."""
     clear = max(rows, 1.0) * float(units) ** known.rate
     return int(np.clip(FACTOR * clear ** POWER[known.accounting], min(FEWEST, counts), min(MOST, counts)))
 
 
 def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear] | None = None) -> Procedure[Model]:
-    """In each round choose the count that a model of all cells is most surprised by, measure it, and mend the model.
+    """In each round select the count with the largest error of a model of all cells, measure it, and update the model.
 
-    The counts are the cells of the goal's marginals, or the `questions`. Half of a round's budget is for choosing and
-    half for measuring; the model is scaled so that it says what was measured, for all counts measured so far, several
-    times in turn (`mwem.Learner`, "projected"). It starts as the product of the single columns as far as they are
-    known, and else uniform; counts that were measured before as well as a round would do are learnt at once, for free.
-    Other marginals that are known are not used. Where delta is 0 a count that was measured is not measured again, and
-    its share goes to the rounds to come.
+    The counts are the cells of the goal's marginals, or the `questions`. Half of a round's budget is for selecting and
+    half for measuring; the model is scaled to agree with the measurement, for all counts measured so far, several times
+    in turn (`mwem.Learner`, "projected"). It starts as the product of the known single columns, and uniform in the
+    others; counts that were measured before, at least as precisely as in a round, are learnt at once, for free. Other
+    known marginals are not used. Where delta is 0 a measured count is not measured again, and its share goes to later
+    rounds.
 
     Limits: the table itself must be small (`too_many`: a number for each of its cells); every round measures one count,
-    so a hundred numbers are all it learns, and mending takes time with the square of that. It is for counts that are
-    hard to foresee, on few columns.
+    so it learns about a hundred numbers, and the time of updates grows with the square of that. It is for a few columns
+    and counts that are hard to predict.
 
     [HLM12]; proofs: mechanism/surprise.md, mechanism/gaussian.md, mechanism/laplace.md
     """
@@ -80,13 +80,13 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
         raise TooLarge(refused)
     # One object for all rounds: the executor reads the counts once for it.
     asked = cells_of_goal(goal) if questions is None else tuple(questions)
-    # What no person can move follows from the number of rows.
+    # A count that no person can move follows from the number of rows.
     counts = tuple(each for each in asked if sensitivity_of(each, known.domain, known.lattice.unit).l1 > 0)
     left = brief.units
     left -= yield from measure_row_count(known, left * FIRST)
     rows, _ = total_of(known.lattice)
     number = number_of_rounds(known, len(counts), rows, left)
-    learner = Learner(started(known, rows), counts, "projected")
+    learner = Learner(initial_model(known, rows), counts, "projected")
     if not counts:
         return learner.result()
     batch = Batch(counts, goal.domain)
@@ -117,7 +117,7 @@ def rounds(brief: Brief, tell: Tell | None = None, *, questions: Sequence[Linear
 
 
 def mwem_forecast(brief: Brief, rows: float) -> Forecast:
-    """MWEM, which is called "mwem": a model of all cells, mended count by count."""
+    """The forecast of "mwem": a model of all cells, updated count by count."""
     goal, many = brief.goal, max(rows, 1.0)
     counts = number_of_cells(goal)
     refused = too_many(goal)
@@ -126,7 +126,7 @@ def mwem_forecast(brief: Brief, rows: float) -> Forecast:
     number = number_of_rounds(brief.known, counts, many, brief.units)
     layers = layers_of(goal)
     singles = float(layers.freedom[layers.depth == 1].sum())
-    # Half of a round's share measures one count. So many counts as the single columns have tell most of them.
+    # Half of a round's share measures one count. As many counts as single columns have cells determine most of them.
     share = float(brief.units) / (2 * number)
     deviation = brief.known.deviation_for(share)
     left, noise, whole, supposed = 0.0, 0.0, 0.0, guessed(goal.domain)
@@ -145,13 +145,13 @@ def mwem_forecast(brief: Brief, rows: float) -> Forecast:
     )
 
 
-def started(known: Estimator, rows: float) -> Dense:
+def initial_model(known: Estimator, rows: float) -> Dense:
     """The product of the single columns, as far as they are known."""
     singles = [(name,) for name in known.domain]
     alone = product_of(known.domain, noisy_marginals(known.lattice, singles), total=max(rows, 1.0))
     weights = np.ones(())
     for name in known.domain:
-        # What is thought to be empty must be able to grow.
+        # A cell of weight 0 could never grow.
         shares = alone.marginal([name]) / alone.total
         weights = np.multiply.outer(weights, (1 - LEAST) * shares + LEAST / len(shares))
     return Dense(known.domain, total=max(rows, 1.0), weights=weights)
@@ -160,6 +160,6 @@ def started(known: Estimator, rows: float) -> Dense:
 def _learn_known(learner: Learner, known: Estimator, counts: Sequence[Linear], units: Fraction) -> None:
     """Learn counts that were measured before, at least as precisely as `units` would measure them."""
     for place, question in enumerate(counts):
-        told = known.direct_answers.get(question)
-        if told is not None and told.variance <= known.query_step(question, units).variance:
-            learner.learn(place, round(float(told.values[0])))
+        answer = known.direct_answers.get(question)
+        if answer is not None and answer.variance <= known.query_step(question, units).variance:
+            learner.learn(place, round(float(answer.values[0])))

@@ -54,8 +54,8 @@ class PMW:
     questions, are within the error. The whole session is paid at the start, before a row is read; then questions are
     free until the updates are used up.
 
-    The threshold is a secret of this process and is kept nowhere. After a crash the model is rebuilt from the ledger;
-    to go on, `reopen=True` pays for a new session that begins with that model.
+    The threshold is a secret of this process and is stored nowhere. After a crash the model is rebuilt from the ledger;
+    to continue, `reopen=True` pays for a new session that begins with that model.
 
     >>> import tempfile, discreet as dp
     >>> folder = tempfile.TemporaryDirectory()
@@ -104,7 +104,7 @@ class PMW:
         self._queries = whole("queries", queries, least=1)
         self.asked = 0
         try:
-            # Bound before anything is asked or paid: what was learnt of an older version is not the past of this one.
+            # Bound before anything is asked or paid: answers about an older version say nothing about this one.
             self.ledger.bind(table.identity)
             before = self._past(reopen)
             self.design = self._designed(setting, epsilon, error, updates, _rows(before))
@@ -127,34 +127,34 @@ class PMW:
             if query in self._answers:
                 return replace(self._answers[query], origin="known", remaining=self._remaining)
             self._require_open()
-            answer = self._answered(query)
+            answer = self._test_and_answer(query)
             self._answers[query] = answer
             return answer
 
     @property
     def updates_left(self) -> int:
-        """How often the model may still be found wrong."""
+        """The number of updates that are left."""
         if self._run is None:
             return 0
         return self._run.hits_left + self._runs_left * self.design.hits
 
     @property
     def queries_left(self) -> int:
-        """How many more questions the confidence covers."""
+        """The number of further questions that the confidence covers."""
         return self._queries - self.asked
 
     @property
     def cost(self) -> Event:
-        """All that was paid for when the session opened."""
+        """The event that was paid for when the session opened."""
         return self.design.event
 
     @property
     def error(self) -> int:
-        """What every answer is within, in rows."""
+        """The error of every answer, in rows."""
         return self.design.error
 
     def close(self) -> None:
-        """Forget the threshold, and give back the ledger's files if this session opened them."""
+        """Forget the threshold, and close the ledger's files if this session opened them."""
         self._run = None
         self._runs_left = 0
         if self._owned:
@@ -171,13 +171,13 @@ class PMW:
 
     def _refuse_copy(self, *_: object) -> NoReturn:
         raise SealBroken(
-            "a session holds a secret threshold and cannot be copied or pickled: two that share it are one run asked "
-            "twice, which no proof covers. Open another session."
+            "a session holds a secret threshold and cannot be copied or pickled: no proof covers two copies that share "
+            "it. Open another session."
         )
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse_copy
 
-    # What has effects is below, in the order in which it happens.
+    # Methods with effects, in the order in which they are called.
 
     def _past(self, reopen: bool) -> list[Opened | Update]:
         before = past(self.ledger.entries(), self._known_as, since=self.ledger.since(self.table.name))
@@ -185,8 +185,8 @@ class PMW:
             updates = sum(isinstance(each, Update) for each in before)
             raise Refusal(
                 f'session "{self.name}" of table "{self.table.name}" was opened before and made {updates} updates. Its '
-                "threshold is gone with its process, so going on needs a new run, at the full price of its updates: "
-                "say reopen=True to pay that and begin with the model as it was, or give another name."
+                "threshold is gone with its process, so continuing needs a new run, at the full price of its updates: "
+                "give reopen=True to pay that and begin with the old model, or give another name."
             )
         if reopen and not before:
             raise BadParameter(
@@ -198,7 +198,7 @@ class PMW:
         self, setting: Setting, epsilon: Number | None, error: Number | None, updates: int | None, rows: int | None
     ) -> Design:
         if setting not in _SETTINGS:
-            raise BadParameter(f"setting is {setting!r}; it must be one of {', '.join(_SETTINGS)}.")
+            raise BadParameter(f"setting is {setting!r}; it must be one of {', '.join(_SETTINGS)}. Give one of them.")
         gate, domain, unit = self._gate(), self.table.domain, self.table.unit
         price = None if epsilon is None else positive("epsilon", epsilon)
         bar = None if error is None else floor(positive("error", error, next_step="Give a number of rows."))
@@ -224,20 +224,22 @@ class PMW:
         self, setting: Setting, terms: Terms, price: Fraction | None, bar: int | None, most: int | None
     ) -> Design:
         if price is None or bar is not None or most is not None:
-            raise BadParameter(f'setting "{setting}" takes epsilon; its error and updates follow from the theorem.')
+            raise BadParameter(
+                f'setting "{setting}" takes epsilon alone; error and updates follow from its theorem. Leave them out.'
+            )
         if not self._rows_are_public:
             raise BadParameter(
                 f'setting "{setting}" needs a public number of rows, and here {self.table.unit.describe}. '
                 'Use setting="calibrated", or declare neighbors="replace_one".'
             )
-        # No person can move it, so it costs nothing; and it says what the session will cost.
+        # No person can move it, so it costs nothing; and the price of the session depends on it.
         payment = self._payment(Nothing(), "the number of rows, which is public")
         rows = transact(self.ledger, payment, self._public_rows, ROWS_CODEC, self._access).result
         return textbook(setting, terms, cells=self.table.domain.size, rows=rows)
 
     def _begin(self, before: Sequence[Opened | Update], order: Sequence[str]) -> None:
         """Make the model, pay, and learn what earlier sessions of this name have recorded."""
-        # Before paying: what has no room in memory must not be charged.
+        # Before paying: a model that does not fit into memory must not be charged.
         self._fitted = PMWModel(self.table.domain, self.design.rule, self.design.rate, order)
         self._mechanism = self.design.mechanism()
         self._open(_rows(before))
@@ -257,7 +259,7 @@ class PMW:
             return self._public_rows() if self._rows_are_public else self._noisy_rows()
 
         rows = transact(self.ledger, payment, count_rows, opening(self._known_as, design), self._access).result
-        self._fitted.told_rows(rows)
+        self._fitted.set_rows(rows)
         self._remaining = self.ledger.remaining(table=self.table.name, analyst=self.analyst)
 
     def _payment(self, event: Event, why: str, *, error: float | None = None) -> Payment:
@@ -275,10 +277,10 @@ class PMW:
     def _public_rows(self) -> int:
         return int(public().release(self.table.evaluate(_EVERYONE))[0])
 
-    def _answered(self, query: Linear) -> Answer:
-        """Test the model's answer from both sides; where it fails, tell what was measured, and learn it."""
+    def _test_and_answer(self, query: Linear) -> Answer:
+        """Test the model's answer from both sides; if it fails, return the measured value, and learn it."""
         guess = self._fitted.answer(query)
-        # Both are read in any case, so that reading tells nothing.
+        # Both are read in any case, so that the reading reveals nothing.
         self.table.touch()
         with self.table.snapshot():
             above, below = self.table.evaluate(query), self.table.evaluate(-query)
@@ -288,18 +290,18 @@ class PMW:
             value, low = self._step(below, -guess), False
             value = None if value is None else -value
         if value is None:
-            return self._told(guess, self.design.error, "model")
+            return self._answer_of(guess, self.design.error, "model")
         found = Update(query, value, low, float(self.design.value_scale))
         self._keep(found)
         self._fitted.learn(found)
-        return self._told(value, self.design.value_error, "measured")
+        return self._answer_of(value, self.design.value_error, "measured")
 
     def _step(self, exact: Exact, guess: int) -> int | None:
         """Whether the exact value is above the guess by more than the threshold; if so, the value with fresh noise.
 
         The guess is public, so it is added to the threshold instead of taken from the value, which stays sealed.
         """
-        # Used once: if anything fails from here on, the run is over.
+        # If anything fails from here on, the run is over.
         run, self._run = self._run, None
         assert run is not None, "the session is open"
         shifted = replace(run, noisy_threshold=run.noisy_threshold + guess)
@@ -311,15 +313,15 @@ class PMW:
         return None if answer is None else int(answer)
 
     def _keep(self, found: Update) -> None:
-        """Record what was released. If that fails, nobody hears of it, and the session is over."""
+        """Record an update before it is released. If that fails, nothing is released, and the session is over."""
         run, self._run = self._run, None
         payment = self._payment(Nothing(), f'session "{self.name}": an update, paid when it was opened')
         transact(self.ledger, payment, lambda: found, updating(self._known_as))
         self._run = run
 
-    # What only looks is below.
+    # Methods without effects.
 
-    def _told(self, value: int, error: int, origin: str) -> Answer:
+    def _answer_of(self, value: int, error: int, origin: str) -> Answer:
         columns: dict[str, list[float]] = {"count": [value], "count_error": [float(error)]}
         neighbors = self.table.unit.describe
         return Answer(
@@ -333,15 +335,15 @@ class PMW:
     def _require_own_process(self) -> None:
         if os.getpid() != self._process:
             raise Refusal(
-                "this session belongs to another process, from which this one was forked: two that share its secret "
-                f'threshold are no longer private. Open one of its own: PMW(…, name="{self.name}-2").'
+                "this session belongs to another process, from which this one was forked: two processes that share its "
+                f'secret threshold are no longer private. Open another one: PMW(…, name="{self.name}-2").'
             )
 
     def _require_open(self) -> None:
         if self._run is None:
             raise Refusal(
-                f'session "{self.name}" is closed, or was interrupted while it drew noise. What it answered is known; '
-                "PMW(…, reopen=True) pays for a new run that begins with its model."
+                f'session "{self.name}" was closed or interrupted. Its answers are known; PMW(…, reopen=True) pays for '
+                "a new run that begins with its model."
             )
         if self._run.hits_left == 0:
             raise Refusal(
@@ -358,7 +360,7 @@ class PMW:
         """The currency of the table's own budget, or of the narrowest over it."""
         accounts = self.ledger.balances(table=self.table.name, analyst=self.analyst)
         if all(one.scope.analyst is not None for one in accounts):
-            # Says how to set a budget.
+            # Raises, and says how to set a budget.
             self.ledger.remaining(table=self.table.name, analyst=self.analyst)
         return narrowest(accounts).gate
 

@@ -20,13 +20,13 @@ from discreet.mechanism.sparse_vector_error import alarm_chance, least_whole, pa
 
 Setting = Literal["calibrated", "bun", "cube", "root"]
 
-# More updates than this in a session are a slip of the pen.
+# A larger number of updates in a session is taken for a mistake.
 MOST_UPDATES = 10**5
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a session is asked for: a price, in the currency of a ledger, and how many questions for how sure."""
+    """The price of a session, in the currency of a ledger, its number of questions, and its confidence."""
 
     gate: Gate
     queries: int
@@ -43,8 +43,9 @@ class Terms:
 class Design:
     """`runs` sparse vectors of `hits` each, one after the other; all are paid when the session opens.
 
-    Each costs `epsilon`, of which `first` is for its threshold and `third` for the values of its hits. `error` is that
-    of an answer by the model and `value_error` that of a measured one, all of them together with the confidence.
+    Each costs `epsilon`: `first` for its threshold, `third` for the values of its hits, the rest for comparisons.
+    `error` is that of an answer by the model and `value_error` that of a measured one, all of them together with the
+    confidence.
     """
 
     setting: Setting
@@ -63,7 +64,7 @@ class Design:
 
     @property
     def updates(self) -> int:
-        """How often the model may be found wrong."""
+        """The number of times that the model may be found wrong."""
         return self.runs * self.hits
 
     @property
@@ -73,7 +74,7 @@ class Design:
 
     @property
     def event(self) -> Event:
-        """All that the session may do, however many questions are asked."""
+        """The event of the whole session, for any number of questions."""
         return session_event(self.runs, self.epsilon, self.value_scale if self.tells_rows else None, self.moves)
 
     def mechanism(self) -> Interactive[Run, StreamAnswer]:
@@ -98,8 +99,8 @@ def session_event(runs: int, epsilon: Fraction, rows_scale: Fraction | None, mov
 def calibrated(terms: Terms, *, updates: int, error: int | None = None) -> Design:
     """The design with the least error for a number of updates, or, if an `error` is given, the highest threshold.
 
-    Promised, each with the confidence: all answers are within the error; and nothing is charged for a question that the
-    model answers as well as it was measured. Proofs: pmw.md
+    It guarantees, each with the confidence: all answers are within the error; and no update is used for a question that
+    the model answers as precisely as a measurement. Proofs: pmw.md
     """
     shapes = [(1, updates)] if terms.gate.kind == "pure" or updates == 1 else [(1, updates), (updates, 1)]
     found = min((_least(terms, runs, hits) for runs, hits in shapes), key=lambda design: design.error)
@@ -138,9 +139,9 @@ def comparison_scales(design: Design) -> tuple[float, float]:
 
 
 def _shares(runs: int, hits: int, terms: Terms) -> tuple[Fraction, Fraction]:
-    """How a run divides its epsilon, about best: the error is about 2 A + 2 B + V, each a scale times a logarithm.
+    """The shares of a run's epsilon that nearly minimise the error 2 A + 2 B + V, each a scale times a logarithm.
 
-    Any division is private, so it may be rounded.
+    Every division is private, so it may be rounded.
     """
     failure = terms.failure
     parts = [

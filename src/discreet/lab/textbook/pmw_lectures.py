@@ -18,13 +18,13 @@ from discreet.lab.textbook.pmw_design import Design, Setting, Terms
 # Of a run's epsilon: to the threshold, to the comparison (whose noise counts twice) and to the value. All noise is then
 # of the scale 4·moves/epsilon.
 _FIRST = _THIRD = Fraction(1, 4)
-# Theorems ask for many.
+# The theorems need many updates.
 MOST_LECTURE_UPDATES = 10**7
 
 
 @dataclass(frozen=True, slots=True)
 class LectureSetting:
-    """A threshold and a rate, as fractions of the rows; how many updates they can need; how much noise they bear.
+    """A threshold and a rate, as fractions of the rows; the most updates they can need; the most noise they allow.
 
     `rate` is a of the rule 1 − a·m ("linear") and η of exp(±η q) ("exponential"). If no draw of noise exceeds `bears`,
     every answer is within threshold + 2·bears, and no more than `updates` updates happen.
@@ -105,7 +105,7 @@ def _epsilon(updates: int, terms: Terms) -> Fraction | None:
 
 
 def _largest_noise(epsilon: Fraction, updates: int, terms: Terms) -> int:
-    """What no draw exceeds, but for the failure: threshold and value of each update, both sides of each question."""
+    """A bound of all draws, up to the failure: threshold and value of each update, both sides of each question."""
     scale = float(4 * terms.moves / epsilon)
     draws = 2 * updates + 2 * terms.queries
     # Pr[|X| > t] = 2 a^(t+1)/(1 + a), a = e^(−1/scale).
@@ -115,7 +115,7 @@ def _largest_noise(epsilon: Fraction, updates: int, terms: Terms) -> int:
 def _design(setting: Setting, plan: LectureSetting, terms: Terms, rows: int, epsilon: Fraction | None) -> Design:
     assert epsilon is not None, "the plan was found to fit"
     noise = _largest_noise(epsilon, plan.updates, terms)
-    # A row more, because the model's answers are rounded to whole rows: a gap is never smaller than was reckoned with.
+    # A row more, because the model's answers are rounded to whole rows: a gap is never smaller than assumed.
     threshold = ceil(plan.threshold * rows) + 1
     if threshold + 2 * noise >= rows:
         raise _hopeless(setting, terms, rows)

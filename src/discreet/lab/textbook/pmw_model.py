@@ -24,7 +24,7 @@ from discreet.query.sql import parse, parse_predicate
 from discreet.query.statement import Aggregate, Select
 from discreet.schema.domain import Domain
 
-# How often all measurements are looked at again after a new one; noise may make them contradict each other.
+# The most passes over all measurements after a new one; noise may make them contradict each other.
 _SWEEPS = 20
 
 
@@ -48,11 +48,11 @@ class PMWModel:
 
     @property
     def rows(self) -> float:
-        """How many rows there are thought to be."""
+        """The estimated number of rows."""
         return self.model.total
 
-    def told_rows(self, rows: int) -> None:
-        """The number of rows, public or measured. A table is thought to have at least one."""
+    def set_rows(self, rows: int) -> None:
+        """Set the number of rows, public or measured; it counts as at least 1."""
         self.model.total = float(max(rows, 1))
 
     def answer(self, query: Linear) -> int:
@@ -77,12 +77,12 @@ class PMWModel:
         for _ in range(_SWEEPS):
             missed = False
             for each in self.measured:
-                # What no table can have is met as nearly as one can.
+                # An impossible value is approximated as closely as a table can.
                 value, width = min(max(float(each.value), 0.0), self.rows), max(each.scale, 1.0)
                 off = value - self.model.answer(each.query)
                 if abs(off) > width:
                     missed = True
-                    # Within the slab by a little, so that what meets it is not looked at again.
+                    # Slightly inside the slab, so that a met measurement is not projected on again.
                     self._move(each.query, value - (0.9 * width if off > 0 else -0.9 * width))
             if not missed:
                 return
@@ -103,7 +103,7 @@ ROWS_CODEC: Codec[int] = Codec(
 
 @dataclass(frozen=True, slots=True)
 class SessionName:
-    """Which session: of a table, by name, and of which columns."""
+    """The identity of a session: its table, its name and its columns."""
 
     table: str
     session: str
@@ -145,7 +145,7 @@ def updating(name: SessionName) -> Codec[Update]:
 
 
 def past(entries: Iterable[Entry], name: SessionName, *, since: int = 0) -> list[Opened | Update]:
-    """What the ledger has of this session, in order, that was paid for after the entry `since`."""
+    """The ledger's records of this session, in order, that were paid for after the entry `since`."""
     found: list[Opened | Update] = []
     for entry in entries:
         record = record_of(entry.released)
@@ -187,7 +187,7 @@ def _measured(said: Any) -> Update:
 
 def _unknown() -> LedgerDamaged:
     return LedgerDamaged(
-        "a recorded update is of no kind that we know; a newer discreet may have written it. Upgrade discreet."
+        "a recorded update is of an unknown kind; a newer discreet may have written it. Upgrade discreet."
     )
 
 

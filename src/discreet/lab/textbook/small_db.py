@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet import noise
 from discreet.errors import BadParameter, TooLarge
 from discreet.estimate.estimator import Estimator
-from discreet.lab.textbook.batch import Plain, paid, public_total
+from discreet.lab.textbook.batch import Plain, pay_and_release, public_total
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import ANYONE
 from discreet.mechanism.smalldb import MOST_MULTISETS
@@ -39,7 +39,7 @@ from discreet.source.table import Table
 
 
 def number_of_cells(goal: Goal) -> int:
-    """How many counts there are."""
+    """The number of counts."""
     return sum(goal.cells(scope) for scope in goal.scopes)
 
 
@@ -81,11 +81,11 @@ def small_db(
 
     Each multiset y of m rows is chosen with probability ∝ exp(−e n·max_q |q(D)/n − q(y)/m|/2), exactly, if the queries
     are counts and each row is a person. Give m as `rows`, or the error `alpha` of a fraction for which the sampling
-    lemma says that m rows are enough (`sample_size`). Every row of the answer stands for n/m rows, where n is the
-    number of rows if it is public, or the `total` that you give, say a released count; otherwise for one.
+    lemma says that m rows are enough (`sample_size`). Every row of the answer represents n/m rows, where n is the
+    number of rows if it is public, or the `total` that you give, say a released count; otherwise one row.
 
-    It needs time exponential in m: what would take more than some minutes is refused, with the number of tables and the
-    time, before anything is paid or read.
+    It needs time exponential in m: a request that would take more than some minutes is refused, with the number of
+    tables and the time, before anything is paid or read.
 
     >>> import discreet as dp
     >>> people = dp.open({"old": [False, True, True] * 20}, domain=dp.Domain({"old": dp.Boolean()}))
@@ -106,7 +106,7 @@ def small_db(
         return {"cells": list(choose.release(table.evaluate(imbalances))), "total": many}
 
     why = f"a table of {few} rows for {len(asked)} queries (SmallDB)"
-    plain = paid(ledger, choose.event, why, release, table=table, asked=asked, analyst=analyst, key=key)
+    plain = pay_and_release(ledger, choose.event, why, release, table=table, asked=asked, analyst=analyst, key=key)
     return rows_of(table.domain, plain["cells"], scale=1.0 if plain["total"] is None else plain["total"] / few)
 
 
@@ -118,7 +118,7 @@ def rows_of(domain: Domain, cells: "Sequence[int] | NDArray[np.int64]", *, scale
 
 
 def sample_size(queries: int, alpha: Number, *, notes: Notes = "001") -> int:
-    """How many rows drawn from a table answer this many queries within `alpha` of the truth, all of them, as fractions.
+    """The number of rows of a sample that answers this many queries within `alpha` of the truth, as fractions.
 
     The lectures' two constants: ln k/a² (001; with k > 2 such a sample exists) and 8 ln k/a² (003, Lemma 3). BLR's
     range is the second one at a/2, 32 ln k/a².
@@ -188,29 +188,29 @@ def _read_queries(queries: "Sequence[Linear] | Workload[Linear]", table: Table) 
 
 # The number of rows, where it is not public, gets this part of the budget.
 FIRST = Fraction(1, 20)
-# Tables times questions that are looked at: some seconds.
+# The most tables times questions that are enumerated: some seconds.
 MOST_WORK = 2**31
-# Seconds to look at a count of a small table (bench/release_calibrate.py).
+# Seconds to evaluate a count of a small table (bench/release_calibrate.py).
 SECONDS_A_TABLE = 1.2e-9
 
 
 def too_many_tables(goal: Goal) -> str:
-    """Why no table can be chosen for a goal, however few rows it has; empty if one can."""
+    """Why no table, not even of one row, can be chosen for a goal; empty if one can."""
     counts, cells = number_of_cells(goal), goal.domain.size
     if _possible(goal, 1):
         return ""
     return (
-        f"SmallDB looks at {counts} counts of every table, and there are {cells} tables of one row; the limits are "
+        f"SmallDB evaluates {counts} counts of every table, and there are {cells} tables of one row; the limits are "
         f"{MOST_HELD_WEIGHTS} counts times cells and {MOST_ASKED_IMBALANCES // 2} counts. "
-        "Open the table with fewer columns, or ask for less."
+        "Ask for fewer columns, or for another method."
     )
 
 
 def best_size(goal: Goal, known: Estimator, rows: float, epsilon: float) -> tuple[int, float]:
-    """How many rows the table should have, of those that can be walked through, and the error that is promised.
+    """The number of rows of the table with the least promised error, among those that can be enumerated; and the error.
 
     With probability 1/2 or so no count is off by more than √(ln(2k)/2m) + 2c ln(M)/(e n), as a fraction of the rows:
-    some table of m rows is that near by the sampling lemma, and the exponential mechanism finds one nearly as good.
+    some table of m rows is that close by the sampling lemma, and the exponential mechanism finds one nearly as good.
 
     where k is the number of counts, m that of the rows chosen and M that of all such tables, c is how many rows a
     person has, e is `epsilon` and n is `rows`.
@@ -227,15 +227,15 @@ def best_size(goal: Goal, known: Estimator, rows: float, epsilon: float) -> tupl
 
 
 def small(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
-    """Choose one table of a few rows by the exponential mechanism; each of its rows stands for many.
+    """Choose one table of a few rows by the exponential mechanism; each of its rows represents many.
 
     The questions are the cells of the goal's marginals. The number of rows, if it is not public, is counted with a
     twentieth of the budget; the rest is for one choice among all tables of as many rows as promise the least error
     (`best_size`). What is known beforehand is not used.
 
-    Limits: exponential in the rows of the small table, and a table of m rows is off by about 1/√m however large the
-    budget; so it is for a few columns of few values, and rarely best even there. It is here because it is what the
-    theory of releases begins with. A choice that is dearer than 100 units of squared mu is not made better.
+    Limits: exponential in the rows of the small table, and a table of m rows is off by about 1/√m for any budget; so it
+    is for a few columns of few values, and rarely best even there. It is here because the theory of releases begins
+    with it. No more than 100 units of squared mu are spent on the choice.
 
     [BLR08]; proof: mechanism/smalldb.md
     """
@@ -255,7 +255,7 @@ def small(brief: Brief, tell: Tell | None = None) -> Procedure[Model]:
 
 
 def small_db_forecast(brief: Brief, rows: float) -> Forecast:
-    """SmallDB, which is called "small_db": a table of a few rows."""
+    """The forecast of "small_db": a table of a few rows."""
     goal, known, many = brief.goal, brief.known, max(rows, 1.0)
     refused = too_many_tables(goal)
     if refused:
@@ -266,7 +266,7 @@ def small_db_forecast(brief: Brief, rows: float) -> Forecast:
     tables = comb(goal.domain.size + few - 1, few)
     error, whole, supposed = 0.0, 0.0, guessed(goal.domain)
     for scope, weight in sampled(goal):
-        # As far as a sample of so few rows, and as the choice is from the best.
+        # The sampling error of so few rows, and the loss of the choice against the best table.
         choice = goal.cells(scope) ** 0.5 * log(tables) / (epsilon * many)
         error += weight * hypot(scatter(supposed.spread(scope), few), choice)
         whole += weight

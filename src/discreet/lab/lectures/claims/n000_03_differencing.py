@@ -31,11 +31,11 @@ total variation distance of their exact laws; any other is right less often."""
 
 
 def findings(exact: Answer, private: Answer) -> tuple[Finding, ...]:
-    """How often the difference tells who is a fan, from exact answers and from private ones."""
+    """How often the difference reveals who is a fan, from exact answers and from private ones."""
     limit = (1 + _distance(EPSILON)) / 2
-    told, guessed = hits(exact), hits(private)
+    certain, guessed = hits(exact), hits(private)
     return (
-        Finding("right about Matt, from exact counts", "always", f"{told:,} of {TRIALS:,}", told == TRIALS),
+        Finding("right about Matt, from exact counts", "always", f"{certain:,} of {TRIALS:,}", certain == TRIALS),
         Finding(
             f"right about Matt, from counts that are {float(EPSILON):g}-DP together",
             f"at most {limit:.1%} in the long run",
@@ -52,7 +52,7 @@ def findings(exact: Answer, private: Answer) -> tuple[Finding, ...]:
 
 
 def hits(answer: Answer) -> int:
-    """In how many tables the difference of two answers tells whether Matt is a fan."""
+    """The number of tables in which the difference of two answers reveals whether Matt is a fan."""
     fans, matt = integers(PEOPLE, TRIALS).tolist(), truths(0.5, TRIALS).tolist()
     return sum(
         (answer(others + is_fan) - answer(others) >= 1) == is_fan for others, is_fan in zip(fans, matt, strict=True)
@@ -74,8 +74,8 @@ def _distance(epsilon: Fraction) -> float:
 CLAIM = Claim(
     name="differencing",
     source="000 §1",
-    title="Two harmless counts tell whether Matt is a fan",
+    title="Two harmless counts reveal whether Matt is a fan",
     statement="How many are Justin Bieber fans? How many are fans and not named Matt Weinberg? The difference of two "
-    "exact answers tells whether Matt is one; private answers hardly do.",
+    "exact answers reveals whether Matt is one; private answers hardly do.",
     run=run,
 )

@@ -14,17 +14,17 @@ def pairs() -> dict[str, tuple[Law, Law]]:
     count = laplace(epsilon=Fraction(1, 2), sensitivity=1)
     chosen = noisy_max(epsilon=1, sensitivity=1)
     shame = name_and_shame(delta=0.01)
-    near, far = [2, 5], [[5, 2]]
+    one, other = [2, 5], [5, 2]
     return {
         "randomized response, 3 answers, 2 people": (response.law([0, 2]), response.law([1, 2])),
-        "Laplace, counts 2 and 5 exchanged": (count.law(near, beside=far), count.law(far[0], beside=[near])),
+        "Laplace, counts 2 and 5 exchanged": (count.law(one, beside=[other]), count.law(other, beside=[one])),
         "report noisy max, 4 candidates": (chosen.law([3, 2, 0, 1]), chosen.law([2, 3, 1, 0])),
         "name and shame, 2 people": (shame.law([0, 1]), shame.law([1, 1])),
     }
 
 
 def run() -> Outcome:
-    """Every set of outcomes of every pair, looked at."""
+    """Every set of outcomes of every pair, enumerated."""
     return Outcome(tuple(finding(name, *laws) for name, laws in pairs().items()), note=NOTE)
 
 
@@ -33,7 +33,7 @@ there; so there are finitely many sets."""
 
 
 def finding(name: str, one: Law, other: Law) -> Finding:
-    """The largest loss of an outcome beside the largest of a set, where all sets are looked at."""
+    """The largest loss of an outcome beside the largest of a set, over all sets."""
     by_outcome, by_set = loss(one, other), loss_over_sets(one, other)
     sets = 2 ** len({*one.probabilities, *other.probabilities}) - 1
     equal = by_outcome.lower <= by_set.upper * (1 + 1e-12) and by_set.lower <= by_outcome.upper * (1 + 1e-12)

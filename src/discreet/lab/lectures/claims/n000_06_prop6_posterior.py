@@ -24,8 +24,8 @@ def run() -> Outcome:
 
 
 NOTE = """Why 2ε and not ε: what is learnt about me may come from the others. The worst prior ties them to me: it gives
-nearly all weight to "if I am a 1, so are they", and a hair to "I am the only one". Randomized response tells of each
-person by themselves, and for it no prior goes beyond e^ε."""
+nearly all weight to "if I am a 1, so are they", and very little to "I am the only one". Randomized response reports
+each person separately, and for it no prior goes beyond e^ε."""
 
 
 def _counts(epsilon: Fraction) -> Mechanism[Any]:
@@ -46,13 +46,13 @@ def findings(count: Make = _counts) -> tuple[Finding, ...]:
                 at_most(shift.reach, 2 * float(epsilon)) and shift.reach.lower > 0,
             )
         )
-        near = attained_shift(worlds, shift.prior(1e-9), shift.outcome)
+        attained = attained_shift(worlds, shift.prior(1e-9), shift.outcome)
         found.append(
             Finding(
                 "the prior that gives 10⁻⁹ to one table and the rest to another",
-                "comes near: no smaller bound is true",
-                f"{near:.9g}",
-                near > 2 * float(epsilon) * (1 - 1e-6),
+                "comes close: no smaller bound is true",
+                f"{attained:.9g}",
+                attained > 2 * float(epsilon) * (1 - 1e-6),
             )
         )
     local = worst_shift(possible_worlds(randomized_response(epsilon=1), TABLES, person=0, default=0))
@@ -68,7 +68,7 @@ def findings(count: Make = _counts) -> tuple[Finding, ...]:
 
 
 def _figure() -> Chart:
-    """How near the prior comes, over how little weight it gives to the other table."""
+    """The shift that the prior attains, over the weight that it gives to the other table."""
     worlds = possible_worlds(_counts(Fraction(1)), TABLES, person=0, default=0, query=lambda rows: [sum(rows)])
     shift = worst_shift(worlds)
     shares = [10.0**-power for power in range(1, 7)] + [0.3]

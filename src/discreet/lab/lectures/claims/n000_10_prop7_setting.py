@@ -1,4 +1,4 @@
-"""p = e^ε/(1 + e^ε) is near 1/2 + ε/4, and not (1 + ε)/2: 000 §3.1, after Proposition 7."""
+"""p = e^ε/(1 + e^ε) is close to 1/2 + ε/4, and not to (1 + ε)/2: 000 §3.1, after Proposition 7."""
 
 from collections.abc import Callable
 from math import exp, log
@@ -19,8 +19,8 @@ def run() -> Outcome:
     return Outcome(findings(), plot(title, lines, x="ε that was wanted", y="ε that one gets", ceiling=3.2), NOTE)
 
 
-NOTE = """1/(1 + e^−ε) = 1/2 + ε/4 − ε³/48 + …, so the notes' p ≈ (1 + ε)/2 is wrong in the first order: whoever sets p
-by it promises ε and gives about 2ε. With 1/2 + ε/4 the loss is ε(1 + ε²/12 + …), a little more than ε too; the product
+NOTE = """1/(1 + e^−ε) = 1/2 + ε/4 − ε³/48 + …, so the notes' p ≈ (1 + ε)/2 is wrong in the first order: p set by
+it promises ε and gives about 2ε. With 1/2 + ε/4 the loss is ε(1 + ε²/12 + …), a little more than ε too; the product
 sets p exactly."""
 
 

@@ -1,4 +1,4 @@
-"""Most of the time the loss of k mechanisms looks like √k·ε, and not √(kε): 000 §4.3."""
+"""Most of the time the loss of k mechanisms is about √k·ε, and not √(kε): 000 §4.3."""
 
 from math import exp, sqrt
 

@@ -33,7 +33,7 @@ def run() -> Outcome:
     return Outcome(findings(), plot(title, lines, x="answers k", y="largest error / λ", log_x=True, floor=0.0), NOTE)
 
 
-NOTE = """The largest of k Laplace draws is near λ ln k, so log k stands outside of the root: α is of the order of
+NOTE = """The largest of k Laplace draws is about λ ln k, so log k is outside of the root: α is of the order of
 √(k ln(1/δ))·ln k/(εn), as in the proof in the notes. In the proposition itself it was put under the root."""
 
 
@@ -90,7 +90,7 @@ def largest_errors(k: int, make: Callable[..., Mechanism[Any]] = laplace) -> NDA
 CLAIM = Claim(
     name="laplace-advanced",
     source="000 Prop. 14",
-    title="k counts with noise √k: log k stands outside of the root",
+    title="k counts with noise √k: log k is outside of the root",
     statement="Laplace noise of scale λ = O(√(k log(1/δ))/(εn)) on each of k counting queries is (ε, δ)-DP and "
     "accurate to α of the order λ log k. The notes print √(k log(1/δ) log k)/(εn).",
     run=run,

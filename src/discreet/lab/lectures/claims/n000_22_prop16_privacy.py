@@ -15,7 +15,7 @@ from discreet.mechanism.protocol import Interactive
 from discreet.verify import check_pairs
 
 EPSILON, DELTA = 1.0, 1e-9
-# What the exact law lists: streams of up to so many tests.
+# The numbers of tests of the streams whose exact law is enumerated.
 LENGTHS = (2, 4, 8)
 
 

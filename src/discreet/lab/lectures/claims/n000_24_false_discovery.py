@@ -13,7 +13,7 @@ from discreet.report.plot import Line, plot
 
 ROWS = 1000
 COUNTS = (30, 100, 300, 1000, 3000)
-# Of the noise that hides the answers from the analyst, as a fraction of the rows: far more than 1/√n.
+# The scale of the noise of the answers, as a fraction of the rows: much more than 1/√n.
 SIGMA = 0.1
 
 
@@ -26,7 +26,7 @@ def run() -> Outcome:
         Line("answers with noise", hidden, "ours", dots=True),
         Line("fixed questions: bound", [(float(k), fixed_bound(k)) for k in COUNTS], "cap"),
     ]
-    title = "How far the last question is off the population, over the number of questions before it"
+    title = "The error of the last question against the population, over the number of questions before it"
     figure = plot(title, lines, x="questions k (n = 1,000 rows)", y="sample − population", log_x=True, floor=0.0)
     return Outcome(findings(), figure, NOTE)
 

@@ -43,10 +43,10 @@ def measured(answer: "Callable[[Bools], float] | None" = None) -> tuple[Finding,
     votes, worst = np.zeros(ROWS, dtype=np.int64), 0.0
     for _ in range(QUESTIONS // 2):
         bit = truths(0.5, ROWS)
-        told = ask(bit == labels)
-        votes += np.where(bit, 1, -1) * (1 if told >= 0.5 else -1)
+        accuracy = ask(bit == labels)
+        votes += np.where(bit, 1, -1) * (1 if accuracy >= 0.5 else -1)
         # The labels are fair coins that depend on nothing, so that in the population every fraction is one half.
-        worst = max(worst, abs(told - 0.5), abs(ask((votes > 0) == labels) - 0.5))
+        worst = max(worst, abs(accuracy - 0.5), abs(ask((votes > 0) == labels) - 0.5))
     promised = population_bound()
     return (
         Finding(

@@ -23,7 +23,7 @@ Curator = Callable[[Floats], Floats]
 
 
 def run() -> Outcome:
-    """Random keys, the bits of which are the queries; a tracer who sees the answers and some keys."""
+    """Random keys, whose bits are the queries; a tracer who sees the answers and some keys."""
     sizes = (100, 300, 1000, 3000, 10_000)
     shares = [traced(accurate, queries) for queries in sizes]
     lines = [
@@ -41,7 +41,7 @@ def run() -> Outcome:
     return Outcome(findings(), plot(title, lines, x="queries", y="share", log_x=True, floor=0.0), NOTE)
 
 
-NOTE = """A query asks of which fraction of the keys a bit is 1. In a traitor-tracing scheme the queries are the 2^c
+NOTE = """A query asks for the fraction of keys in which a bit is 1. In a traitor-tracing scheme the queries are the 2^c
 ciphertexts, there are too many to answer one by one, and whatever answers them all is a decoder that can be traced.
 Here the keys are random bits, so that both sides can be computed; the hardness of the theorem is not shown by that."""
 
@@ -79,9 +79,9 @@ def findings(private: "Curator | None" = None) -> tuple[Finding, ...]:
 def traced(answer: Curator, queries: int) -> tuple[float, float]:
     """The share of users, and of as many others, whose keys agree with the answers more than half way to a user's."""
     keys = integers(2, 2 * USERS * queries).reshape(2, USERS, queries).astype(np.float64)
-    told = answer(keys[0].sum(axis=0))
+    answers = answer(keys[0].sum(axis=0))
     # Of a user's key the expectation is queries/users, of another's 0; the deviation of both is the root of that.
-    scores = 4 * (keys - 0.5) @ (told - 0.5)
+    scores = 4 * (keys - 0.5) @ (answers - 0.5)
     users, others = (scores > queries / USERS / 2).mean(axis=1)
     return float(users), float(others)
 

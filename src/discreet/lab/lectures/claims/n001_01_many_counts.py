@@ -15,7 +15,7 @@ Scale = Callable[[int], Fraction]
 
 
 def basic(queries: int) -> Fraction:
-    """The noise of each of so many counts that all together are ε-DP, by adding up."""
+    """The noise of each of `queries` counts that are ε-DP together, by basic composition."""
     return calibrate(lambda scale: Repeat(Laplace(scale, Fraction(1)), queries), epsilon=EPSILON, by="pure")
 
 

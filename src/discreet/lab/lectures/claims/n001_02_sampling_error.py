@@ -25,7 +25,7 @@ def deviation(scale: Fraction) -> float:
 
 
 def most(rows: int, scale: Scale) -> int:
-    """The most counts whose noise has at most the standard deviation of a sample of so many rows, √n/2."""
+    """The most counts whose noise has at most the standard deviation of a sample of n rows, √n/2."""
     low, high = 0, 4 * rows
     while high - low > 1:
         middle = (low + high) // 2
@@ -46,7 +46,7 @@ def judge(way: str, power: float, found: dict[int, int]) -> Finding:
 
 
 def compare(queries: int) -> int:
-    """How often the noise of one of so many basic answers is larger than the sampling error of ten thousand people."""
+    """How often the noise of one of `queries` basic answers exceeds the sampling error of ten thousand people."""
     noisy = np.abs(np.asarray(noise.discrete_laplace(basic(queries), size=TRIALS)))
     # The number of heads of ten thousand coins, by the normal law to within a coin.
     sampled = np.abs(normals(TRIALS)) * sqrt(PEOPLE) / 2

@@ -15,7 +15,7 @@ LENGTHS = (1, 2, 4, 7, 10)
 
 
 def variants(hits: int) -> dict[int, Variant]:
-    """[LSL17, Alg. 1 to 6] for ε = 1, by their numbers, with so many answers “above”."""
+    """[LSL17, Alg. 1 to 6] for ε = 1, by their numbers, with this number of answers “above”."""
     return {
         1: Variant("Alg. 1", Fraction(2), Fraction(4 * hits), hits),
         2: Variant("Alg. 2", Fraction(2 * hits), Fraction(4 * hits), hits, refresh=True),
@@ -35,7 +35,7 @@ def right(variant: Variant) -> Interval:
 def broken(number: int, length: int) -> float:
     """A lower bound of the loss of a broken one, from one answer to a pair of streams."""
     if number == 3:
-        # The number that was compared is told: it says that the threshold was below it, and every “below” pays again.
+        # The number that was compared is released: the threshold was below it, and every “below” pays again.
         said: list[Said] = [False] * length + [0]
         return loss_of(variants(1)[3], [0] * length + [1], [1] * length + [0], said)
     if number == 5:
@@ -75,7 +75,7 @@ def judge_broken(number: int, why: str, losses: list[float]) -> Finding:
 
 
 WHY = {
-    3: "tells the number that was compared",
+    3: "releases the number that was compared",
     4: "noise not scaled by c",
     5: "no noise on the queries",
     6: "no limit and too little noise",
@@ -83,7 +83,7 @@ WHY = {
 
 
 def run() -> Outcome:
-    """Exact laws of the right ones, one telling answer of each broken one."""
+    """Exact laws of the right ones, and an answer of each broken one that refutes it."""
     findings = [judge_right(variants(2)[number].name, right(variants(2)[number])) for number in (1, 2)]
     losses = {number: [broken(number, length) for length in LENGTHS] for number in WHY}
     findings += [judge_broken(number, why, losses[number]) for number, why in WHY.items()]

@@ -21,7 +21,7 @@ ALL, SOME = "disease = 'D5'", "disease = 'D5' AND name <> 'Marco'"
 
 
 def losses(epsilon: Fraction) -> tuple[Interval, Interval]:
-    """The exact loss of one noisy count told for both questions, and of two noisy counts with fresh noise.
+    """The exact loss of one noisy count released for both questions, and of two noisy counts with fresh noise.
 
     Neighbours differ in someone with D5 who is not called Marco, and move both counts.
     """

@@ -20,8 +20,8 @@ QUERIES = {"a count": (0, TENTHS, 0), "all weights": (0, 3, TENTHS), "a narrow o
 
 def pairs(weights: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """The sums of all neighbouring tables of four rows in three cells."""
-    near = verify.neighboring_tables(len(weights), ROWS, UNIT)
-    full = [(one, other) for one, other in near if sum(one) == sum(other) == ROWS]
+    neighbors = verify.neighboring_tables(len(weights), ROWS, UNIT)
+    full = [(one, other) for one, other in neighbors if sum(one) == sum(other) == ROWS]
     return [([_sum(weights, one)], [_sum(weights, other)]) for one, other in full]
 
 

@@ -23,11 +23,11 @@ DOMAINS = {
 
 
 def measure(effects: list[list[int]], rows: int, unit: Unit, epsilon: Fraction) -> Interval:
-    """The largest loss over all neighbouring tables with at most so many rows."""
+    """The largest loss over all neighbouring tables with at most `rows` rows."""
     reads = imbalance_effects(np.array(effects), rows=FEW)
     choose = small_table(np.array(effects), epsilon=epsilon, sensitivity=matrix_sensitivity(reads, unit).linf, rows=FEW)
-    near = islice(verify.neighboring_tables(len(effects[0]), rows, unit), MOST)
-    return worst_loss(choose, [((reads @ one).tolist(), (reads @ other).tolist()) for one, other in near])
+    neighbors = islice(verify.neighboring_tables(len(effects[0]), rows, unit), MOST)
+    return worst_loss(choose, [((reads @ one).tolist(), (reads @ other).tolist()) for one, other in neighbors])
 
 
 def judge(what: str, found: Interval) -> Finding:

@@ -1,4 +1,4 @@
-"""ln|Q|/α² rows are enough: a sample of so many answers every query within α with positive probability, if |Q| > 2."""
+"""ln|Q|/α² rows are enough: with positive probability such a sample answers all queries within α, if |Q| > 2."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FIVE = (0, 3, 3, 7, 10)
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Of so many samples, those that were off by more than α on some query."""
+    """The number of samples off by more than α on some query, and the number of all."""
 
     off: int
     of: int
@@ -35,7 +35,7 @@ def bound(queries: int, rows: float, alpha: float = ALPHA) -> float:
 
 
 def measure(counts: Ints, rows: int) -> Sampled:
-    """Samples of so many rows, and their errors on all 256 conjunctions of eight columns."""
+    """Samples of this number of rows, and their errors on all 256 conjunctions of eight columns."""
     true = answers_to_conjunctions(counts / ROWS)
     off = 0
     for _ in range(TRIALS):
@@ -55,7 +55,7 @@ def judge(rows: int, found: Sampled) -> Finding:
 
 
 def mean_of_samples(rows: Sequence[int], number: int) -> Fraction:
-    """The exact mean of q(D′) over all samples of so many rows; q is the weight of a row itself, in tenths."""
+    """The exact mean of q(D′) over all samples of this number of rows; q is the weight of a row itself, in tenths."""
     samples = list(product(rows, repeat=number))
     return sum((Fraction(sum(sample), 10 * number) for sample in samples), Fraction(0)) / len(samples)
 
@@ -107,7 +107,7 @@ def run() -> Outcome:
 CLAIM = Claim(
     name="sampling-bound",
     source="001 Sampling bound",
-    title="A few rows stand for all",
+    title="A few rows represent all",
     statement="For every D and linear queries Q, |Q| > 2, some table of m = ln|Q|/α² rows answers all within α: m rows "
     "of D drawn at random fail with probability at most 2|Q|e^(−2mα²) = 2/|Q| < 1.",
     run=run,

@@ -25,7 +25,7 @@ def tails(masses: Numbers, mean: float, size: int) -> tuple[Numbers, Numbers]:
     away = np.abs(np.arange(masses.size) / (masses.size - 1) - mean)
     order = np.argsort(-away, kind="stable")
     reached = np.cumsum(masses[order])
-    # Outcomes as far away, on the other side, belong to the same tail.
+    # Outcomes at the same distance on the other side belong to the same tail.
     last = np.searchsorted(-away[order], -away[order] + 1e-12, side="right") - 1
     return away[order], np.minimum(reached[last], 1.0)
 

@@ -1,4 +1,4 @@
-"""Two hospitals, one patient: what both tell adds up. 002 scenario 1."""
+"""Two hospitals, one patient: the losses of both add up. 002 scenario 1."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -39,20 +39,20 @@ def kept_by_the_ledger(together: bool = True) -> tuple[Finding, ...]:
             ledger.cap(Budget(epsilon=1), table=name)
         if together:
             ledger.cap(Budget(epsilon=1), tables=("north", "south"))
-        told = []
+        replies = []
         for name in ("north", "south", "south"):
             try:
                 ledger.spend(count, "how many have asthma?", table=name)
-                told.append("paid")
+                replies.append("paid")
             except BudgetExceeded:
-                told.append("refused")
+                replies.append("refused")
         left = float(ledger.remaining(table="south").epsilon)
     return (
         Finding(
             "each hospital has ε = 1, both together ε = 1; counts of ε = 1/2: north, south, south",
             "paid, paid, refused",
-            ", ".join(told),
-            told == ["paid", "paid", "refused"],
+            ", ".join(replies),
+            replies == ["paid", "paid", "refused"],
         ),
         Finding("left to the south, whose own cap has 1/2 left", "0", f"{left:g}", left == 0),
     )

@@ -22,8 +22,8 @@ def run() -> Outcome:
     return Outcome(findings(), note=NOTE)
 
 
-NOTE = """A₁ tells the numbers of diabetics and of people with high blood pressure. If both noisy counts are at least 2,
-A₂ tells how many have both; otherwise, how many have heart disease. Which question was asked is itself told."""
+NOTE = """A₁ releases the numbers of diabetics and of people with high blood pressure. If both noisy counts are at least
+2, A₂ releases how many have both; otherwise, how many have heart disease. Which question was asked is itself public."""
 
 
 def findings(second: Callable[..., Mechanism[Any]] = laplace) -> tuple[Finding, ...]:
@@ -31,13 +31,13 @@ def findings(second: Callable[..., Mechanism[Any]] = laplace) -> tuple[Finding, 
     unit = Unit(neighbors="replace_one")
     pairs = [pair for pair in combinations(EVERY, 2) if are_neighbors(*pair, unit)]
     first = {table: first_law(table) for table in EVERY}
-    whole = {table: then(first[table], lambda told, t=table: second_law(second, told, t)) for table in EVERY}  # type: ignore[misc]
+    whole = {table: then(first[table], lambda outcome, t=table: second_law(second, outcome, t)) for table in EVERY}  # type: ignore[misc]
     alone = largest(loss(first[one], first[other]) for one, other in pairs)
     both = largest(loss(whole[one], whole[other]) for one, other in pairs)
     fixed = largest(
-        loss(second_law(second, told, one), second_law(second, told, other))
+        loss(second_law(second, outcome, one), second_law(second, outcome, other))
         for one, other in pairs
-        for told in ((0, 0), (2, 2))
+        for outcome in ((0, 0), (2, 2))
     )
     return (
         Finding(f"loss of A₁ over {len(pairs)} pairs", "ε₁ = 1/2", f"{alone.upper:.9g}, exactly", equals(alone, 0.5)),
@@ -63,9 +63,9 @@ def first_law(table: tuple[int, ...]) -> Law:
     return mechanism.law(counts(table)[:2], beside=[(0, 0), (3, 3)])
 
 
-def second_law(make: Callable[..., Mechanism[Any]], told: tuple[int, ...], table: tuple[int, ...]) -> Law:
+def second_law(make: Callable[..., Mechanism[Any]], outcome: tuple[int, ...], table: tuple[int, ...]) -> Law:
     """The count that the first answer makes interesting."""
-    value = counts(table)[2 if min(told) >= 2 else 3]
+    value = counts(table)[2 if min(outcome) >= 2 else 3]
     return make(epsilon=SECOND, sensitivity=1).law([value], beside=[[0], [3]])
 
 

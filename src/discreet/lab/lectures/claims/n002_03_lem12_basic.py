@@ -13,7 +13,7 @@ EPSILONS = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 3), Frac
 
 
 def run() -> Outcome:
-    """Five stages; each looks at all answers before and decides what to ask and of whom."""
+    """Five stages; each uses all earlier answers to decide what to ask and of whom."""
     return Outcome(findings())
 
 

@@ -1,4 +1,4 @@
-"""Releasing part of the output, or a function of it: 002 Lemma 1.6, with every function looked at."""
+"""Releasing part of the output, or a function of it: 002 Lemma 1.6, with every function enumerated."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -31,7 +31,7 @@ def findings(second: Callable[[int, int], Law] | None = None) -> tuple[Finding, 
     most = max(after)
     return (
         Finding(
-            "loss of A, which tells a₁ and a₂", "1.5", f"{before.upper:.9g}, exactly", abs(before.upper - 1.5) < 1e-9
+            "loss of A, which releases a₁ and a₂", "1.5", f"{before.upper:.9g}, exactly", abs(before.upper - 1.5) < 1e-9
         ),
         Finding(
             f"the largest over all {len(after):,} functions B(A(·)) into three letters",
@@ -47,10 +47,10 @@ def findings(second: Callable[[int, int], Law] | None = None) -> tuple[Finding, 
 def pair_law(mine: int, second: Callable[[int, int], Law] | None = None) -> Law:
     """A report of my bit; then, if it was 1, a better one of four answers, and otherwise one of two."""
 
-    def chosen(told: Any) -> Law:
+    def chosen(first: Any) -> Law:
         if second is not None:
-            return second(told[0], mine)
-        return randomized_response(epsilon=Fraction(1, 2), categories=4).law([mine + 2 * told[0]])
+            return second(first[0], mine)
+        return randomized_response(epsilon=Fraction(1, 2), categories=4).law([mine + 2 * first[0]])
 
     return then(randomized_response(epsilon=1).law([mine]), chosen)
 
@@ -58,7 +58,7 @@ def pair_law(mine: int, second: Callable[[int, int], Law] | None = None) -> Law:
 CLAIM = Claim(
     name="closure-under-post-processing",
     source="002 Lemma 1.6",
-    title="Telling part of an output, or any function of it, is never worse",
+    title="Releasing part of an output, or any function of it, is never worse",
     statement="If A is ε-DP then so is B(A(·)) for every B. (In the notes' equation (2) the last x should be x′.)",
     run=run,
 )

@@ -16,7 +16,7 @@ PEOPLE = 100
 
 
 def run() -> Outcome:
-    """How well the best test tells a table of zeros from one of ones."""
+    """The advantage of the best test between a table of zeros and one of ones."""
     shares = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30]
     points = [(share, distance(laplace, Fraction(str(share)) / PEOPLE)) for share in shares]
     lines = [
@@ -68,6 +68,6 @@ CLAIM = Claim(
     name="useful-epsilon",
     source="002 §1.2",
     title="Useful differential privacy needs ε ≫ 1/n",
-    statement="If ε is far below 1/n, the answers about any two tables are about the same: 0ⁿ cannot be told from 1ⁿ.",
+    statement="If ε is much below 1/n, answers about any two tables are nearly the same: no test separates 0ⁿ and 1ⁿ.",
     run=run,
 )

@@ -31,7 +31,7 @@ def run() -> Outcome:
     return Outcome(findings(), note=NOTE)
 
 
-NOTE = """A round tells k noisy counts and k noisy sums. Exchanging a row changes two counts by 1 each and two sums by
+NOTE = """A round releases k noisy counts and k noisy sums. Replacing a row changes two counts by 1 each and two sums by
 at most ‖x‖₁ = 1 each. Some pair of tables does exactly that, so a round costs ε/T and no less; T rounds cost ε by
 basic composition, as each is private for whatever centres came before."""
 
@@ -80,7 +80,7 @@ def _pairs(question: Clusters) -> list[tuple[list[int], list[int]]]:
     found: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
     for kept, (one, other) in product(points, combinations_with_replacement(points, 2)):
         seen = [question.measure(np.array([kept, row], dtype=np.float64).T).tolist() for row in (one, other)]
-        # The loss depends on the difference only; one pair stands for all that have it.
+        # The loss depends on the difference only; one pair represents all that have it.
         away = tuple(a - b for a, b in zip(*seen, strict=True))
         if any(away):
             found.setdefault(min(away, tuple(-each for each in away)), (seen[0], seen[1]))

@@ -14,7 +14,7 @@ POINTS, CLUSTERS, ROUNDS, EPSILON, RUNS = 2000, 3, 6, 0.5, 60
 TRUE = np.array([[0.0, 0.45], [-0.4, -0.25], [0.4, -0.25]])
 SPREAD = 0.07
 
-# A panel of the figure, how many stand side by side, and the arm of a cross.
+# The size of a panel of the figure, its gap and head, the number of panels in a row, and the arm of a cross.
 _PANEL, _GAP, _HEAD, _ACROSS, _ARM = 200, 16, 26, 4, 5.0
 
 
@@ -28,12 +28,12 @@ class Execution:
 
     @property
     def apart(self) -> float:
-        """How far the private centre that is furthest from all plain ones is from the nearest, at the end."""
+        """The largest distance of a private centre from its nearest plain one, at the end."""
         gaps = np.linalg.norm(self.private[-1][:, None] - self.plain[-1][None], axis=2)
         return float(gaps.min(axis=1).max())
 
     def moves(self, private: bool) -> Floats:
-        """How far centres moved in each round, on average."""
+        """The mean distance that centres moved in each round."""
         path = self.private if private else self.plain
         return np.asarray(np.linalg.norm(np.diff(path, axis=0), axis=2).mean(axis=1))
 
@@ -54,7 +54,7 @@ def findings(executions: list[Execution]) -> tuple[Finding, ...]:
     """How the centres move, and where they end."""
     first, last = (np.median([each.moves(True)[place] for each in executions]) for place in (0, -1))
     still = np.median([each.moves(False)[-1] for each in executions])
-    near = sum(each.apart < 0.5 for each in executions)
+    close = sum(each.apart < 0.5 for each in executions)
     return (
         Finding(
             f"private centres move in the first and the last of {ROUNDS} rounds, in the median",
@@ -69,10 +69,10 @@ def findings(executions: list[Execution]) -> tuple[Finding, ...]:
             bool(still < last),
         ),
         Finding(
-            f"of {len(executions)} executions, those in which every private centre ends near a plain one (within 0.5)",
+            f"of {len(executions)} executions, those in which every private centre ends within 0.5 of a plain one",
             "most: essentially the same locations",
-            f"{near}; median distance of the worst centre {np.median([each.apart for each in executions]):.2f}",
-            near > len(executions) / 2,
+            f"{close}; median distance of the worst centre {np.median([each.apart for each in executions]):.2f}",
+            close > len(executions) / 2,
         ),
     )
 

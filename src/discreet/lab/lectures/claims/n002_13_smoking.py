@@ -50,10 +50,10 @@ def findings(difference: Callable[[Study], float] = largest_difference) -> tuple
 def drawn() -> Finding:
     """One study, with Alice ill and in it."""
     study = Study(epsilon=1)
-    told = run_study(study, harmful=True, alice_is_ill=True)
-    used, unused = (learned(study, told, with_alice=each).ill for each in (True, False))
+    count = run_study(study, harmful=True, alice_is_ill=True)
+    used, unused = (learned(study, count, with_alice=each).ill for each in (True, False))
     return Finding(
-        f"a study drawn just now says {told}; belief that Alice falls ill, with and without her row",
+        f"a study drawn just now says {count}; belief that Alice falls ill, with and without her row",
         "within e^±2 of each other",
         f"{used:.4f} and {unused:.4f}",
         exp(-2) <= used / unused <= exp(2),

@@ -1,4 +1,4 @@
-"""Additive secrecy looks like privacy: it composes, it is closed, and δ must exceed 1/n. 002 §3.1."""
+"""Additive secrecy resembles privacy: it composes, it is closed, and δ must exceed 1/n. 002 §3.1."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -49,15 +49,15 @@ def findings(make: Callable[..., Mechanism[Any]] = name_and_shame) -> tuple[Find
 
 
 def useful(people: int) -> Finding:
-    """A count that tells 0ⁿ from 1ⁿ nine times in ten needs δ above 1/n."""
+    """A count that distinguishes 0ⁿ from 1ⁿ nine times in ten needs δ above 1/n."""
     count = laplace(epsilon=Fraction(5, people), sensitivity=1)
     steps = [count.law([k], beside=[[0], [people]]) for k in (0, 1, people)]
-    delta, far = secrecy(steps[0], steps[1]), secrecy(steps[0], steps[2])
+    delta, advantage = secrecy(steps[0], steps[1]), secrecy(steps[0], steps[2])
     return Finding(
-        f"n = {people}: δ of a count that tells 0ⁿ from 1ⁿ with advantage {far:.2f}",
-        f"at least {far:.2f}/n = {far / people:.4f}, since nδ ≥ {far:.2f}",
+        f"n = {people}: δ of a count that distinguishes 0ⁿ from 1ⁿ with advantage {advantage:.2f}",
+        f"at least {advantage:.2f}/n = {advantage / people:.4f}, since nδ ≥ {advantage:.2f}",
         f"{delta:.4f}, exactly",
-        people * delta >= far * (1 - ROUNDING),
+        people * delta >= advantage * (1 - ROUNDING),
     )
 
 

@@ -41,7 +41,7 @@ def exposure(delta: Fraction = DELTA) -> Finding:
 
 
 def beliefs() -> tuple[Finding, ...]:
-    """On a release that names somebody, beliefs with and without them are as far apart as can be."""
+    """On a release that names somebody, beliefs with and without them differ as much as possible."""
     worlds = possible_worlds(name_and_shame(delta=DELTA), list(product((0, 1), repeat=2)), person=0, default=0)
     shift = worst_shift(worlds)
     prior = dict.fromkeys(worlds.with_row, 0.25)

@@ -27,7 +27,7 @@ def theorem(queries: int) -> float:
 
 
 def failure(queries: int, bound: float, scale: Fraction) -> float:
-    """The exact probability that one of k answers is off by more than so many rows: 1 − (1 − Pr[|X| > t])^k."""
+    """The exact probability that one of k answers is off by more than t rows: 1 − (1 − Pr[|X| > t])^k."""
     with precision(BITS):
         each = 2 * laplace_tail(int(bound) + 1, scale)
         found: arb = 1 - (1 - each) ** queries

@@ -15,7 +15,7 @@ COLUMNS, ROWS, ALPHA, TRIALS = 8, 5_000, 0.1, 400
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Of so many samples, those that were off by more than α on some query; and the largest error seen."""
+    """The number of samples off by more than α on some query, the number of all, and the largest error seen."""
 
     off: int
     of: int
@@ -23,7 +23,7 @@ class Sampled:
 
 
 def measure(rows: int) -> Sampled:
-    """Samples of so many rows, and their errors on all 256 monotone conjunctions of eight columns."""
+    """Samples of this number of rows, and their errors on all 256 monotone conjunctions of eight columns."""
     counts = histogram_of_classes(COLUMNS, ROWS)
     true = answers_to_conjunctions(counts / ROWS)
     errors = []

@@ -14,7 +14,7 @@ EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(4))
 
 
 def measure(epsilon: Fraction, sensitivity: int, moves: int) -> Interval:
-    """The exact loss for 3 outputs, near and far from each other, if neighbours move each by `moves`."""
+    """The exact loss for 3 outputs, with close and with distant scores, if neighbours move each by `moves`."""
     choose = exponential(epsilon=epsilon, sensitivity=sensitivity)
     pairs = [
         (scores, [s + m for s, m in zip(scores, move, strict=True)])
@@ -42,15 +42,15 @@ def judge_misjudged(found: Interval) -> Finding:
 
 
 def run() -> Outcome:
-    """Exact losses, and how they come near to ε."""
+    """Exact losses, and how they approach ε."""
     findings = [judge(epsilon, measure(epsilon, 1, 1)) for epsilon in EPSILONS]
     findings.append(judge_misjudged(measure(Fraction(1), 1, 2)))
-    far = range(0, 21)
+    gaps = range(0, 21)
     choose = exponential(epsilon=1, sensitivity=1)
     figure = plot(
         "Loss of a choice of two that move apart, ε = 1",
         [
-            Line("exact loss", [(gap, worst_loss(choose, [([0, gap], [1, gap - 1])]).upper) for gap in far], "ours"),
+            Line("exact loss", [(gap, worst_loss(choose, [([0, gap], [1, gap - 1])]).upper) for gap in gaps], "ours"),
             Line("ε", [(0, 1.0), (20, 1.0)], "cap"),
         ],
         x="how far the first is behind the second",

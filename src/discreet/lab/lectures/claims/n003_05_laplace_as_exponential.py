@@ -51,7 +51,7 @@ def mode(law: Law) -> Sequence[int]:
 
 
 def judge(minus: Law, half: Law, whole: Law, plus: Law) -> tuple[Finding, ...]:
-    """Equal to Laplace of ε/2, different from Laplace of ε; with the printed sign, far answers are the likeliest."""
+    """Equal to Laplace of ε/2, different from Laplace of ε; with the printed sign, distant answers are likeliest."""
     same, other = divergence(minus, half, 0), divergence(minus, whole, 0)
     away = tuple(REACH if q <= 0 else -REACH for q in TRUE)
     return (

@@ -1,4 +1,4 @@
-"""BLR's score moves by at most 1/n: every pair of small tables is looked at."""
+"""BLR's score moves by at most 1/n: every pair of small tables is enumerated."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""BLR must look at more tables than there are atoms; the product says how many, and refuses before it is paid."""
+"""BLR must enumerate more tables than there are atoms; the product says how many, and refuses before it is paid."""
 
 from math import comb, log10
 from re import search
@@ -33,7 +33,7 @@ def judge(found: dict[int, int]) -> Finding:
 
 
 def refusal(columns: int) -> str:
-    """What the product says when it is asked for BLR on all conjunctions of so many columns; nothing if it agrees."""
+    """The product's refusal of BLR on all conjunctions of this number of columns; empty if it accepts."""
     few = sample_size(2**columns, ALPHA / 2, notes="003")
     try:
         small_table(conjunction_effects(columns), epsilon=1, sensitivity=few, rows=few)
@@ -76,7 +76,7 @@ CLAIM = Claim(
     name="blr-inefficient",
     source="003 §2.2",
     title="BLR is highly inefficient",
-    statement="A naive implementation must enumerate all datasets in ({0,1}^d)^m, of which there are at least "
+    statement="A naive implementation must enumerate all datasets in ({0,1}^d)^m; there are at least "
     "2^(d·log k) = 2^(d²).",
     run=run,
 )

@@ -64,11 +64,11 @@ def fall(each: Round, way: str) -> float:
 def judge(every: list[Round], step: Callable[[float], str] = printed) -> tuple[Finding, ...]:
     """Right: each update falls by η(gap − η). Printed without step 3, and worded: some make the model worse."""
     off = [each for each in every if abs(each.above) > THRESHOLD]
-    near = [each for each in every if abs(each.above) < THRESHOLD]
+    within = [each for each in every if abs(each.above) < THRESHOLD]
     low = [each for each in off if each.above < 0]
     least = min(fall(each, right(each.above)) - RATE * (abs(each.above) - RATE) for each in off)
     agree = all(step(each.above) == right(each.above) for each in off)
-    worse = sum(fall(each, step(each.above)) < 0 for each in near)
+    worse = sum(fall(each, step(each.above)) < 0 for each in within)
     rises = [-fall(each, worded(each.above)) - RATE * abs(each.above) for each in low]
     return (
         Finding(
@@ -84,10 +84,10 @@ def judge(every: list[Round], step: Callable[[float], str] = printed) -> tuple[F
             agree,
         ),
         Finding(
-            f"the printed condition by itself, in {len(near)} rounds where the model is within τ",
+            f"the printed condition by itself, in {len(within)} rounds where the model is within τ",
             "updates all of them, and makes some models worse",
             f"{worse} models are worse",
-            worse > 0 and all(step(each.above) != "stay" for each in near),
+            worse > 0 and all(step(each.above) != "stay" for each in within),
         ),
         Finding(
             f"the sentence, “if the guess is much smaller … we decrease”, in {len(low)} rounds with too small a guess",

@@ -1,4 +1,4 @@
-"""Every update of multiplicative weights brings the model nearer to the truth by at least η(gap − η)."""
+"""Every update of multiplicative weights brings the model closer to the truth by at least η(gap − η)."""
 
 import numpy as np
 

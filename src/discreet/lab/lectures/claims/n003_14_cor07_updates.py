@@ -33,7 +33,7 @@ def learn(truth: Numbers, rate: float) -> Learned:
 
 
 def judge(what: str, rate: float, found: Learned) -> Finding:
-    """At most ln|X|/η² updates, each of which lowers the potential by η² at least."""
+    """At most ln|X|/η² updates; each lowers the potential by at least η²."""
     bound = log(2**COLUMNS) / rate**2
     falls = -np.diff(found.potentials)
     holds = found.updates <= bound and bool((falls >= rate**2 * (1 - 1e-9)).all())

@@ -18,7 +18,7 @@ Says = Callable[[int, int], Law]
 
 
 def first_idea(count: int, beside: int) -> Law:
-    """The model says 0. If the exact count is above τ, tell it with Laplace noise for ε; if not, tell the model's 0."""
+    """The model says 0. If the exact count is above τ, release it with Laplace noise for ε; if not, the model's 0."""
     if count <= THRESHOLD:
         return Law({"model": arb(1)}, arb(0))
     return laplace(epsilon=EPSILON, sensitivity=1).law([count], beside=[[beside]])
@@ -43,7 +43,7 @@ def judge(first: tuple[Interval, float], second: tuple[Interval, float], longer:
     return (
         Finding(
             "an exact test: loss between q(D) = τ and q(D′) = τ + 1/n",
-            "infinite: the answer tells which it was",
+            "infinite: the answer reveals which it was",
             f"{shown(first[0])}; it would need δ = {first[1]:g}",
             first[0].lower == float("inf") and first[1] >= 1 - 1e-12,
         ),

@@ -48,14 +48,14 @@ def quiet(questions: int, noise: Fraction) -> Quiet:
             return 1 - laplace_tail(edge - count, noise) - laplace_tail(edge + count, noise)
 
         likelier, each = stays(edge - 1), (stays(edge - 1) / stays(edge)).log()
-        # Before the loss passes ε, so many questions must have stayed without an update.
+        # The number of questions without an update before the loss passes ε.
         needed = EPSILON / float(each.mid())
         chance = needed * float(likelier.log().mid()) / log(10)
         return Quiet(float((questions * each).lower()), chance)
 
 
 def judge(found: dict[int, Quiet]) -> list[Finding]:
-    """The loss grows with k and passes ε, where σ stays the same; the probability of that is far below δ."""
+    """The loss grows with k and passes ε, where σ stays the same; the probability of that is much below δ."""
     last = max(found)
     growth = found[last].loss / last / (found[min(found)].loss / min(found))
     return [
@@ -81,7 +81,7 @@ def design() -> Event:
 
 
 def judge_design(event: Event) -> Finding:
-    """All its updates cost (ε, δ); what adding up gives with δ = 0 is an upper bound, and far more."""
+    """All its updates cost (ε, δ); basic composition with δ = 0 gives an upper bound that is much larger."""
     pure = float(total_loss(event, accounting_for("pure")))
     needed = delta(event, epsilon=EPSILON, by="gaussian")
     return Finding(

@@ -22,7 +22,7 @@ PEOPLE, VALUES, SURE = 500_000, 16, 1 - 1e-7
 
 
 def promised(setting: Setting, rows: int) -> float:
-    """The error that a theorem promises for so many rows, as a fraction."""
+    """The error that a theorem promises for this number of rows, as a fraction."""
     terms = Terms(gaussian_gate(EPSILON, DELTA), QUESTIONS, 0.05, 1, tells_rows=False)
     return textbook(setting, terms, cells=CELLS, rows=rows).error / rows
 
@@ -33,7 +33,7 @@ def powers(errors: dict[int, float]) -> list[float]:
 
 
 def judge_power(theorem: str, claimed: float, name: str, errors: dict[int, float]) -> Finding:
-    """Nearer with each power of ten, and in the end within a twentieth.
+    """Closer with each power of ten, and in the end within a twentieth.
 
     Thm. 8 adds the error of the noise, which falls faster, to a threshold that falls as n^−⅓; Thm. 9 has a logarithm of
     the number of updates, which grows with n.

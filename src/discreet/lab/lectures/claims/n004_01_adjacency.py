@@ -26,7 +26,7 @@ class Moves:
 
 
 def measure(effects: Sequence[Sequence[int]], neighbors: Neighbors) -> Moves:
-    """Look at every pair of neighbouring tables of at most four rows in three cells."""
+    """Enumerate all pairs of neighbouring tables of at most four rows in three cells."""
     pairs = verify.neighboring_tables(CELLS, ROWS, Unit(neighbors=neighbors))
     moves = [[sum(e * (a - b) for e, a, b in zip(row, *pair, strict=True)) for row in effects] for pair in pairs]
     return Moves(max(sum(map(abs, move)) for move in moves), max(sum(m * m for m in move) for move in moves))

@@ -18,7 +18,7 @@ EPSILON, PEOPLE, TRAITS, TRIALS = Fraction(1), 50, 1000, 300
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """How often a tracer was right, of so many guesses."""
+    """The number of a tracer's right guesses, and of all guesses."""
 
     right: int
     of: int
@@ -27,7 +27,7 @@ class Traced:
 def trace(scale: Fraction | None) -> Traced:
     """Guess of someone, who is in a study or not by a coin, from the means of a thousand traits; each time a new study.
 
-    The population has a rate for each trait; the tracer knows it and adds up how far the person leans to the means.
+    The population has a rate for each trait; the tracer knows it and adds up how much the person agrees with the means.
     `scale` is that of the noise on each count, or None for exact means.
     """
     right = 0
@@ -88,6 +88,6 @@ CLAIM = Claim(
     source="004 §1.1",
     title="Tracing attacks are resisted",
     statement="Bad outcomes are at most e^ε times likelier with a person's data than without, so differentially "
-    "private algorithms resist attacks that tell from many means whether someone is in the data.",
+    "private algorithms resist attacks that infer from many means whether someone is in the data.",
     run=run,
 )

@@ -40,7 +40,7 @@ def measure_one_way(epsilon: Fraction) -> Interval:
 
 
 def judge(everywhere: Interval, far: Interval, one_way: Interval) -> tuple[Finding, ...]:
-    """At most ε everywhere, and as near to it as one likes."""
+    """At most ε everywhere, and arbitrarily close to it."""
     claimed = float(EPSILON)
     return (
         Finding(

@@ -55,15 +55,15 @@ def never_worse(noisy: Mechanism[int], sampled: Mechanism[int], scores: Sequence
 
 def judge(noisy: Law, flipped: Law, sampled: Law, better: bool) -> tuple[Finding, ...]:
     """Equal to the one, different from the other, and at least as good."""
-    far, same = distance(noisy, sampled), distance(noisy, flipped)
+    different, same = distance(noisy, sampled), distance(noisy, flipped)
     shown = ", ".join(f"{float(noisy.probabilities[place].mid()):.4f}" for place in range(len(SCORES)))
     other = ", ".join(f"{float(sampled.probabilities[place].mid()):.4f}" for place in range(len(SCORES)))
     return (
         Finding(
             f"exponential noise against the exponential mechanism, scores {SCORES}",
             "distance 0 (the notes); above 0 (the correction)",
-            f"distance {far[0]:.4f}: {shown} against {other}",
-            far[0] > 0,
+            f"distance {different[0]:.4f}: {shown} against {other}",
+            different[0] > 0,
         ),
         Finding("exponential noise against permute-and-flip", "distance 0", f"at most {same[1]:.1e}", same[1] < 1e-30),
         Finding(

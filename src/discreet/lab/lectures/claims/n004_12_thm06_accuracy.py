@@ -26,7 +26,7 @@ def half(outputs: int, t: float) -> float:
 
 
 def worst_tail(outputs: int, gap: int, epsilon: Fraction = EPSILON) -> float:
-    """The largest exact probability of a score that is so far below the best: all the others are just so far below it.
+    """The largest exact probability of a score that is `gap` below the best: all the others are exactly that below it.
 
     Raising one of the others above that line, or lowering it, only makes it less likely that one below is chosen.
     """
@@ -36,7 +36,7 @@ def worst_tail(outputs: int, gap: int, epsilon: Fraction = EPSILON) -> float:
 
 
 def worst_expectation(outputs: int) -> float:
-    """The largest expected gap over how far all the others are behind."""
+    """The largest expected gap, over all gaps between the best score and the others."""
     return max(gap * worst_tail(outputs, gap) for gap in range(1, ceil(8 * log(2 * outputs) / float(EPSILON))))
 
 

@@ -17,7 +17,7 @@ def error(queries: int, people: int, epsilon: Fraction = EPSILON) -> float:
 
 
 def exact_failure(queries: int, gap: int) -> float:
-    """The exact chance to miss the best count when all others are so far below."""
+    """The exact probability of missing the best count when all others are this gap below."""
     law = noisy_max(epsilon=EPSILON, sensitivity=1).law([gap] + [0] * (queries - 1))
     return 1 - float(law.probabilities[0].lower())
 
@@ -63,7 +63,7 @@ def run() -> Outcome:
         for d, style in zip(QUERIES, ("ours", "second", "third"), strict=True)
     ]
     figure = plot(
-        "How near to the best of d statistical queries",
+        "The distance from the best of d statistical queries",
         curves,
         x="people n",
         y="error of the fraction",
