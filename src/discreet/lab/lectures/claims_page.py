@@ -44,7 +44,7 @@ def _head(results: Results, pairs: list[tuple[Claim, Result]]) -> str:
     corrections = sum(claim.correction for claim, _ in pairs)
     lines = sum(len(result.findings) for result in results)
     all_hold = "all of them hold" if results.holds else f"{len(results) - results.holding} do not hold"
-    told = [
+    facts = [
         (f"{len(results)}", "claims: theorems, propositions, lemmas, examples, exercises and figures"),
         (f"{results.holding} of {len(results)}", f"hold, line by line: {lines} lines of claim beside measurement"),
         (f"{corrections}", "are corrections: the notes say something else, and this is what is true"),
@@ -54,7 +54,7 @@ def _head(results: Results, pairs: list[tuple[Claim, Result]]) -> str:
 <p class="lead">Five lecture notes on differential privacy make the promises that this software keeps. Here each of
 them is tried on the software itself: what is <b>claimed</b>, beside what was <b>measured</b> a moment ago;
 {all_hold}.</p>
-{tiles(told)}"""
+{tiles(facts)}"""
 
 
 def _contents(notes: Iterable[tuple[str, list[tuple[Claim, Result]]]]) -> str:
