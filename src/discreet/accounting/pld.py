@@ -45,7 +45,7 @@ def _distribution(event: Single, times: int, step: float) -> Any:
     """The distribution of one event repeated `times` times, or None if it is not known.
 
     Repeats are composed as distributions: the `count` that the library's accountant takes with an event is forgotten
-    for randomized response (version 0.6.0; tests/accounting/test_peer.py), so we never pass one.
+    for randomized response (version 0.6.0; tests/accounting/test_dp_accounting.py), so we never pass one.
     """
     library = _library()
     match event:

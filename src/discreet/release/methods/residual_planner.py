@@ -206,7 +206,7 @@ ErrorNorm = Literal["l2", "l1"]
 
 @dataclass(frozen=True, slots=True)
 class PlannerTuning:
-    """Tolerances of the search and of rounding. Set by hand; tests/release/test_allocate.py compares with optima."""
+    """Tolerances of search and rounding, set by hand (tests/release/test_residual_allocation.py has the optima)."""
 
     # A standard deviation is written as 2^j/k, where k has this many bits.
     noise_bits: int = 36

@@ -115,7 +115,8 @@ def test_what_a_plan_promises_is_reached(seed):
 
 
 @pytest.mark.xfail(
-    strict=True, reason="a direct is parted with when its pieces are measured: PARTED in known/test_direct.py"
+    strict=True,
+    reason="a direct is parted with when its pieces are measured: PARTED in tests/estimate/test_direct_measurements.py",
 )
 def test_what_a_plan_promises_is_reached_beside_direct_answers_too():
     for seed in (117, 192, 181208593):

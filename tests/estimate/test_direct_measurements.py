@@ -38,7 +38,7 @@ from support.strategies import law
 def random_releases(rng, *, most_cells=32, share=None, directs=None):
     """Pieces, most of them measured, and directs: on nested and other sets of columns, some repeated.
 
-    The total, which is of no columns, has tests of its own in plan/test_step.py.
+    The total, which is of no columns, has tests of its own in tests/plan/test_steps.py.
     """
     space = Space(random_domain(rng, most_cells=most_cells))
     domain = space.domain
