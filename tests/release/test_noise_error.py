@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 import discreet as dp
 from discreet.estimate.gaussian_estimator import GaussianLattice
 from discreet.query.workload import marginals
+from discreet.release.error.interactions import Spread
 from discreet.release.error.noise_error import (
-    Spread,
     guessed_spread,
     lattice_errors,
     marginal_errors,

@@ -27,7 +27,6 @@ from discreet.release.error.interactions import (
     precisions_known,
 )
 from discreet.release.methods.aim import AIM
-from discreet.release.methods.direct import weights_at_depth
 from discreet.release.methods.fitting import ENSEMBLE_FIT, components_of, members_for, too_large_to_fit
 from discreet.release.methods.mixture import MIXTURE_METHOD, shares_of, size_power
 from discreet.release.task import Brief, Forecast, Goal
@@ -234,7 +233,7 @@ def direct_forecast(brief: Brief, rows: float) -> Forecast:
     depths = range(1, deep + 1) if brief.known.accounting == "pure" else (deep,)
     found = []
     for depth in depths:
-        weights = weights_at_depth(goal, depth)
+        weights = goal.weights_at_depth(depth)
         numbers = float(sum(goal.cells(scope) for scope in weights))
         triples = float(sum(goal.cells(scope) for scope in weights if len(scope) > 2))
         known = direct_precision(brief, weights, many)

@@ -87,6 +87,18 @@ class Goal:
         """The number of cells of the marginal of some columns."""
         return prod(self.domain[name].size for name in columns)
 
+    def weights_at_depth(self, columns: int) -> dict[Columns, float]:
+        """All sets of `columns` columns of the marginals, with the weight of each marginal split over its sets.
+
+        Marginals of fewer columns are among them as they are.
+        """
+        found: dict[Columns, float] = {}
+        for scope, weight in self.weights:
+            chosen = list(combinations(scope, min(columns, len(scope))))
+            for each in chosen:
+                found[each] = found.get(each, 0.0) + weight / len(chosen)
+        return found
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualWorkload:

@@ -21,6 +21,7 @@ from discreet.model.mixture.mixture_model import Blend, Mixture
 from discreet.query.linear import Linear
 from discreet.release.error.interactions import (
     Layers,
+    Spread,
     Supposed,
     error_of_marginal,
     guessed_distance,
@@ -30,7 +31,6 @@ from discreet.release.error.interactions import (
     noise_of,
     precisions_known,
 )
-from discreet.release.error.noise_error import Spread
 from discreet.release.task import Goal, goal_of
 from discreet.types import Columns, Numbers
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.sensitivity import histogram_sensitivity
 from discreet.numeric import Number, positive
+from discreet.release.error.interactions import Spread, guessed_column
 from discreet.release.methods.residual_workload import asked_marginals
 from discreet.release.task import Goal, Precisions
 from discreet.schema.domain import Domain
@@ -26,11 +27,8 @@ NoiseShape = Literal["gaussian", "laplace"]
 
 @dataclass(frozen=True, slots=True)
 class NoiseErrorTuning:
-    """Constants of the forecast. The exponent was chosen on 105 marginals of three public tables: allocate.md §6."""
+    """Constants of the forecast. Set by hand: they bound its work and its rounding."""
 
-    # The share of the r-th largest cell of a column is supposed to be proportional to r to minus this. The error of
-    # those marginals is then forecast within a factor of 1.3 (one standard deviation).
-    exponent: float = 2.0
     # Cells are put into at most this many groups of similar counts; smaller cells, relative to the largest, are one.
     most_groups: int = 256
     smallest_count: float = 1e-12
@@ -39,19 +37,6 @@ class NoiseErrorTuning:
 
 
 NOISE_ERROR = NoiseErrorTuning()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
-    """A distribution of rows over cells: `cells[i]` cells have about `counts[i]` rows each."""
-
-    counts: Numbers
-    cells: Numbers
-
-    @property
-    def rows(self) -> float:
-        """The number of rows."""
-        return float(self.counts @ self.cells)
 
 
 def spread_of(counts: "NDArray[np.float64] | NDArray[np.int64]") -> Spread:
@@ -67,7 +52,7 @@ def spread_of(counts: "NDArray[np.float64] | NDArray[np.int64]") -> Spread:
 def guessed_spread(domain: Domain, columns: Iterable[str], rows: float) -> Spread:
     """A guess from public sizes: in each column the shares of the cells are as r^−s, and columns are independent.
 
-    where s is `NoiseErrorTuning.exponent` and r = 1, 2, … numbers the cells of a column.
+    where s is `InteractionTuning.cell_exponent` and r = 1, 2, … numbers the cells of a column.
 
     >>> from discreet.schema.column import Categories
     >>> guessed_spread(Domain({"city": Categories([*"abc"], outside="a", missing="a")}), ["city"], 49).counts.round(6)
@@ -79,17 +64,6 @@ def guessed_spread(domain: Domain, columns: Iterable[str], rows: float) -> Sprea
         counts = np.multiply.outer(found.counts, shares).ravel()
         found = _grouped(counts, np.repeat(found.cells, len(shares)))
     return found
-
-
-def guessed_column(size: int) -> Numbers:
-    """A guess at the shares of the cells of a column of this size, the largest first.
-
-    >>> guessed_column(2)
-    array([0.8, 0.2])
-    """
-    falling = np.arange(1.0, size + 1) ** -NOISE_ERROR.exponent
-    shares: Numbers = falling / falling.sum()
-    return shares
 
 
 def raw_error(cells: int, rows: float, deviation: float, *, noise: NoiseShape = "gaussian") -> float:

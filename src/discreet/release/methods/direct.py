@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations
 from math import inf
 
 import numpy as np
@@ -143,21 +142,8 @@ def best_depth(goal: Goal, known: Estimator, rows: float, units: Fraction) -> De
     return min(depths(goal, known, rows, units), key=lambda depth: depth.error)
 
 
-def weights_at_depth(goal: Goal, columns: int) -> dict[Columns, float]:
-    """All sets of `columns` columns of a goal's marginals, with the weight of each marginal split over its sets.
-
-    Marginals of fewer columns are among them as they are.
-    """
-    found: dict[Columns, float] = {}
-    for scope, weight in goal.weights:
-        chosen = list(combinations(scope, min(columns, len(scope))))
-        for each in chosen:
-            found[each] = found.get(each, 0.0) + weight / len(chosen)
-    return found
-
-
 def _depth(goal: Goal, known: Estimator, columns: int, rows: float, units: Fraction) -> Depth:
-    weights = weights_at_depth(goal, columns)
+    weights = goal.weights_at_depth(columns)
     each = DIRECT.unexplained_by_singles if columns == 1 else DIRECT.unexplained_by_pairs
     unexplained = sum(weight * each for scope, weight in goal.weights if len(scope) > columns)
     errors = lattice_errors(goal, _precisions(goal, known, weights, units), max(rows, 1.0), projected=True)

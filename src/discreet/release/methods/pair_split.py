@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from discreet.estimate.estimator import Estimator
 from discreet.model.mixture.mixture_model import Mixture
 from discreet.plan.allocation import fill_to_budget
-from discreet.release.error.interactions import INTERACTION, independent_shares, noise_share, scatter
-from discreet.release.error.noise_error import Spread
+from discreet.release.error.interactions import INTERACTION, Spread, independent_shares, noise_share, scatter
 from discreet.types import Bools, Columns, Numbers
 
 

@@ -9,6 +9,7 @@ const MANY_DOWN = 12;
 
 let loading;
 const drawn = new Map();
+const turns = new WeakMap();
 
 function loaded() {
   loading ??= import(document.body.dataset.vega).then(() => window.vegaEmbed);
@@ -45,6 +46,13 @@ export async function draw(place, spec) {
   place.classList.add("waiting");
   place.setAttribute("aria-busy", "true");
   if (!place.firstChild) place.append(note("Drawing…"));
+  // One at a time: of two that are drawn at once, the older may come last.
+  const turn = (turns.get(place) ?? Promise.resolve()).then(() => embedded(place, spec));
+  turns.set(place, turn);
+  await turn;
+}
+
+async function embedded(place, spec) {
   try {
     const embed = await loaded();
     if (drawn.get(place) !== spec) return;
@@ -59,10 +67,9 @@ export async function draw(place, spec) {
   } catch (error) {
     console.warn(error);
     place.replaceChildren(note("The chart cannot be drawn now."));
-  } finally {
-    place.classList.remove("waiting");
-    place.removeAttribute("aria-busy");
   }
+  place.classList.remove("waiting");
+  place.removeAttribute("aria-busy");
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -10,6 +10,7 @@ const MOST_BARS = 80;
 const IN_ORDER = ["integers", "bins", "dates", "ordered categories"];
 let path;
 let kinds;
+let latest = 0;
 
 /** Fill the section of a release. */
 export async function showRelease(job) {
@@ -54,9 +55,12 @@ function others(names) {
 }
 
 async function compare() {
+  const mine = ++latest;
   const [first, second] = [byId("first").value, byId("second").value];
   const names = second ? [first, second] : [first];
   const found = await get(`${path}/marginal?columns=${names.map(encodeURIComponent).join(",")}`);
+  // Another marginal was chosen meanwhile.
+  if (mine !== latest) return;
   const [outer, inner = [null]] = found.labels;
   const rows = found.values.map((value, place) => {
     const [one, other] = [outer[Math.floor(place / inner.length)], inner[place % inner.length]];
