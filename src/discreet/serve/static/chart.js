@@ -178,12 +178,15 @@ export function beside(rows, { title }) {
 
 /** Steps that only go up: what was spent over time. Rows have at, value. */
 export function steps(rows, { measure, format }) {
+  const axis = { grid: false, labelOverlap: true, tickCount: 6 };
+  // Between one moment and itself Vega would count milliseconds.
+  if (rows.length === 1) axis.format = "%d %b %H:%M";
   return (colour) => ({
     description: `${measure} over time`,
     data: { values: rows },
     height: 210,
     encoding: {
-      x: { field: "at", type: "temporal", title: null, axis: { grid: false, labelOverlap: true, tickCount: 6 } },
+      x: { field: "at", type: "temporal", title: null, axis },
       y: { field: "value", type: "quantitative", title: measure, axis: { format } },
     },
     layer: [

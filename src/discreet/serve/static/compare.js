@@ -1,6 +1,6 @@
 // One release: its statement, its downloads, and its marginals beside what is known.
 
-import { get, tablePath } from "./api.js";
+import { get, latest, tablePath } from "./api.js";
 import { beside, draw, heat, line, MANY_BARS } from "./chart.js";
 import { byId, el, guarded, options } from "./dom.js";
 import { count, digits, errorText, percent, sentence } from "./format.js";
@@ -10,7 +10,6 @@ const MOST_BARS = 80;
 const IN_ORDER = ["integers", "bins", "dates", "ordered categories"];
 let path;
 let kinds;
-let latest = 0;
 
 /** Fill the section of a release. */
 export async function showRelease(job) {
@@ -45,7 +44,7 @@ export async function showRelease(job) {
   options(byId("first"), names);
   others(names);
   byId("first").onchange = () => others(names);
-  await compare();
+  compare();
 }
 
 /** Beside a column, any other. */
@@ -54,13 +53,11 @@ function others(names) {
   options(byId("second"), [["", "no other"], ...names.filter(([name]) => name !== first)], second);
 }
 
-async function compare() {
-  const mine = ++latest;
+// Of a marginal that is chosen while another is fetched, the other is given up.
+const compare = latest(guarded(async (signal) => {
   const [first, second] = [byId("first").value, byId("second").value];
   const names = second ? [first, second] : [first];
-  const found = await get(`${path}/marginal?columns=${names.map(encodeURIComponent).join(",")}`);
-  // Another marginal was chosen meanwhile.
-  if (mine !== latest) return;
+  const found = await get(`${path}/marginal?columns=${names.map(encodeURIComponent).join(",")}`, { signal });
   const [outer, inner = [null]] = found.labels;
   const rows = found.values.map((value, place) => {
     const [one, other] = [outer[Math.floor(place / inner.length)], inner[place % inner.length]];
@@ -75,7 +72,7 @@ async function compare() {
   byId("compare-words").textContent = words(rows, long);
   await draw(byId("compare"), long ? inOrder(rows, title)
     : second && rows.length > MOST_BARS ? heat(rows, { first, second, measure: "rows" }) : beside(rows, { title }));
-}
+}, "compare-words"), 0);
 
 function inOrder(rows, title) {
   const numeric = rows.every((row) => Number.isFinite(Number(row.group)));
@@ -92,4 +89,4 @@ function words(rows, long) {
 The release is within the error in ${count(within)} of ${count(beside.length)} cells.`;
 }
 
-for (const id of ["first", "second"]) byId(id).addEventListener("change", guarded(compare, "compare-words"));
+for (const id of ["first", "second"]) byId(id).addEventListener("change", compare);
