@@ -353,3 +353,16 @@ def test_a_spend_beside_a_joint_cap_is_not_believed(tmp_path):
         ledger._log.submit(lambda state: Draft({**stamp(state.at, "spend"), **said}))
         with pytest.raises(LedgerDamaged, match="share people"):
             _ = reader.head
+
+
+def test_a_balance_counts_with_the_contributions_of_the_tables_it_is_about(tmp_path):
+    """So the command line, which sees only the ledger, says what the page and the schema say."""
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for name, contributions in (("visits", 3), ("people", 1)):
+            ledger.cap(Budget(epsilon=1, delta=1e-9), table=name)
+            ledger.bind(Identity(name, Unit(key="who", contributions=contributions)))
+        left = {one.scope.tables: one for one in ledger.balances()}
+        for name, contributions in (("visits", 3), ("people", 1)):
+            balance = left[(name,)]
+            assert balance.counts_left(error=50) == balance.counts_left(error=50, contributions=contributions)
+        assert left[("visits",)].counts_left(error=50) < left[("people",)].counts_left(error=50)

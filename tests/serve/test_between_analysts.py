@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 
+from discreet.ledger import Budget
 from support.live_server import Inside, people
 
 QUESTION = "hours >= 17 AND city = 'Chur' AND sex = 'Male'"
@@ -112,3 +113,18 @@ def test_the_page_says_what_is_shared(shared, page):
     text = shared.web.get(f"/t/people/{page}", headers=cookie).text
     assert 'id="shared"' in text
     assert {"ask": "Answers are shared", "budget": "only your own", "release": "These are yours"}[page] in text
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_a_release_of_all_that_is_left_is_made_however_crooked_that_is(tmp_path, said):
+    form = {"workload": {"questions": [["sex", "city"]]}, "method": "direct"}
+    # Exactly, what is left here is less than the float next to it.
+    with Inside(tmp_path, budget=Budget(epsilon=1, delta=1e-9)) as inside:
+        inside.ask("age >= 30", error=95)
+        left = inside.call("GET", "/tables/people").json()["remaining"]["epsilon"]
+        more = inside.call("POST", "/tables/people/releases", json=form | {"epsilon": left * 1.001})
+        assert (more.status_code, more.json()["error"]) == (402, "BudgetExceeded")
+        job = inside.call("POST", "/tables/people/releases", json=form | ({"epsilon": left} if said else {})).json()
+        while (found := inside.call("GET", f"/tables/people/releases/{job['id']}").json())["state"] != "done":
+            assert found["state"] != "failed", found
+            time.sleep(0.05)

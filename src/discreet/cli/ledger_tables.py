@@ -18,7 +18,7 @@ from discreet.ledger.accounts import as_budget, balances, narrowest
 _LONGEST = 500
 
 
-def print_accounts(accounts: Collection[Balance], *, error: float, contributions: int = 1) -> None:
+def print_accounts(accounts: Collection[Balance], *, error: float, contributions: int | None = None) -> None:
     """Say of each account what it may spend, has spent, has set aside and has left."""
     console = Console(highlight=False)
     if not accounts:
@@ -34,7 +34,7 @@ def print_accounts(accounts: Collection[Balance], *, error: float, contributions
     )
 
 
-def _print_table(console: Console, accounts: Collection[Balance], error: float, contributions: int = 1) -> None:
+def _print_table(console: Console, accounts: Collection[Balance], error: float, contributions: int | None) -> None:
     """One row for each account, in as many columns as say something."""
     bar = 10 if console.width >= 100 else 5
     ordered = sorted(accounts, key=lambda one: (one.scope.tables or (), *_rank(one.scope)))
@@ -135,7 +135,7 @@ def print_audit(audit: Audit, kept: Head | None) -> None:
     accounts = balances(audit.state)
     together = [one for one in accounts if one.scope.analyst is None]
     if together:
-        _print_table(console, together, 200)
+        _print_table(console, together, 200, None)
     single = sum(one.scope.analyst not in (None, EACH) for one in accounts)
     if single:
         console.print(f"And {single:,} accounts of single analysts: discreet ledger budget")

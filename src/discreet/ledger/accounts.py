@@ -224,13 +224,14 @@ class Balance:
     """One account: its cap, what was spent, what sessions have set aside, and what is left.
 
     Epsilons are at the cap's delta and do not add up to the cap (in the Gaussian currency squares do). The promise is
-    the cap; the rest is for planning.
+    the cap; the rest is for planning. `contributions` is the largest of the tables that the account counts.
     """
 
     scope: Scope
     gate: Gate
     spent_ticks: Ticks
     total_ticks: Ticks
+    contributions: int = 1
 
     @property
     def cap(self) -> Budget:
@@ -259,9 +260,10 @@ class Balance:
         shares = (left / most for left, most in zip(self.room, self.gate.limit, strict=True) if most > 0)
         return max(0.0, *shares)
 
-    def counts_left(self, *, error: float, confidence: float = 0.95, contributions: int = 1) -> int:
+    def counts_left(self, *, error: float, confidence: float = 0.95, contributions: int | None = None) -> int:
         """About how many more counts with this error fit, each paid for by itself."""
-        event = count_event(self.gate, error=error, confidence=confidence, contributions=contributions)
+        rows = self.contributions if contributions is None else contributions
+        event = count_event(self.gate, error=error, confidence=confidence, contributions=rows)
         amount = self.gate.charge(event)
         return max(0, *(left // cost for left, cost in zip(self.room, amount, strict=True) if cost))
 
@@ -296,6 +298,11 @@ class Accounted(Protocol):
         """What was spent in each account."""
         ...
 
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """The tables, each with its `identity`."""
+        ...
+
     def under(self, scope: Scope) -> set[Scope]:
         """The accounts that a cap limits."""
         ...
@@ -323,7 +330,7 @@ def balances(state: Accounted, table: str | None = None, analyst: str | None = N
             found += [_balance(state, scope.of(analyst), gate)] if state.caps.limits(scope, analyst) else []
         else:
             found += [_balance(state, account, gate) for account in sorted(state.under(scope) - {scope.of("")})]
-            found.append(Balance(scope, gate, gate.nothing, gate.nothing))
+            found.append(Balance(scope, gate, gate.nothing, gate.nothing, _contributions(state, scope)))
     return found
 
 
@@ -334,7 +341,13 @@ def narrowest(accounts: Iterable[Balance]) -> Balance:
 
 
 def _balance(state: Accounted, scope: Scope, gate: Gate) -> Balance:
-    return Balance(scope, gate, state.spent.get(scope, gate.nothing), state.total(scope, gate))
+    spent = state.spent.get(scope, gate.nothing)
+    return Balance(scope, gate, spent, state.total(scope, gate), _contributions(state, scope))
+
+
+def _contributions(state: Accounted, scope: Scope) -> int:
+    counted = (one.identity for name, one in state.tables.items() if scope.tables is None or name in scope.tables)
+    return max((identity.unit.contributions for identity in counted), default=1)
 
 
 class Capped(Protocol):

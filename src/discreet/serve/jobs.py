@@ -87,7 +87,8 @@ class Jobs:
         desk = self._desk(job.table, job.analyst)
         plan = desk.plan(workload_of(job.workload, desk), budget=job.budget, seconds=job.seconds, memory=job.memory)
         left = desk.remaining
-        if job.budget.epsilon > left.epsilon:
+        # As floats, as a program or a page has read what is left; the last bit is within what a release keeps back.
+        if float(job.budget.epsilon) > float(left.epsilon):
             raise BudgetExceeded(
                 f"a release for {job.budget} is more than is left: {left}. Give a smaller epsilon, or leave it out for "
                 "all that is left."

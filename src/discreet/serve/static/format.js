@@ -23,6 +23,13 @@ export function roundedUp(error) {
   return Number((Math.ceil(error / unit - 1e-4) * unit).toPrecision(3));
 }
 
+/** What is left is rounded down, so that what is shown still fits. */
+export function roundedDown(number, most = 3) {
+  if (!(number > 0)) return number;
+  const unit = 10 ** (Math.floor(Math.log10(number)) - most + 1);
+  return Number((Math.floor(number / unit + 1e-12) * unit).toPrecision(most));
+}
+
 /** A value is rounded to the digits that its error leaves meaningful. */
 export function valueText(value, error) {
   if (value === null || value === undefined) return "unknown";

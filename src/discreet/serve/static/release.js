@@ -2,7 +2,7 @@
 
 import { get, latest, newKey, post, role, tablePath } from "./api.js";
 import { button, byId, el, guarded, note, tableOf, toast } from "./dom.js";
-import { bytes, digits, percent, sentence, when } from "./format.js";
+import { bytes, digits, percent, roundedDown, sentence, when } from "./format.js";
 import { showRelease } from "./compare.js";
 
 const PATH = `${tablePath()}/releases`;
@@ -59,7 +59,7 @@ function showPlan(found) {
     tableOf(columns, rows, "What each method would do"),
     note("The error is the mean distance of a marginal from the truth, as a share of all rows."),
     without.length ? reasons(without) : "");
-  byId("goal").textContent = `${sentence(found.goal)}, for epsilon ${digits(epsilon())} of ${digits(left)} left.`;
+  byId("goal").textContent = `${sentence(found.goal)}, for epsilon ${digits(epsilon())} of ${digits(roundedDown(left))} left.`;
   byId("make").disabled = !best;
 }
 
@@ -128,12 +128,12 @@ async function opened(job) {
 async function budget() {
   const facts = await get(tablePath());
   left = facts.remaining.epsilon;
-  if (role !== "auditor") byId("of-left").textContent = `of ${digits(left)} left`;
+  if (role !== "auditor") byId("of-left").textContent = `of ${digits(roundedDown(left))} left`;
   return facts;
 }
 
 function choose(share) {
-  byId("epsilon").value = Number((left * share).toPrecision(2));
+  byId("epsilon").value = roundedDown(left * share, 2);
 }
 
 async function begin() {
