@@ -104,8 +104,9 @@ def test_what_was_asked_before_makes_a_release_better(table, tmp_path):
         ):
             if asked:
                 for pair in PAIRS:
-                    desk.ask(Marginal(pair), error=60)
-            errors[asked] = error_of(desk.release(PAIRS, Budget(epsilon=0.3, delta=1e-6), method="mixture"))
+                    desk.ask(Marginal(pair), error=30)
+            errors[asked] = error_of(desk.release(PAIRS, Budget(epsilon=0.15, delta=1e-6), method="mixture"))
+    # Of twelve tries with new noise the ratio was 0.17 to 0.41.
     assert errors[True] < 0.75 * errors[False]
 
 
