@@ -107,7 +107,7 @@ def test_what_was_asked_before_makes_a_release_better(table, tmp_path):
                     desk.ask(Marginal(pair), error=30)
             errors[asked] = error_of(desk.release(PAIRS, Budget(epsilon=0.15, delta=1e-6), method="mixture"))
     # Of twelve tries with new noise the ratio was 0.17 to 0.41.
-    assert errors[True] < 0.75 * errors[False]
+    assert errors[True] < 0.6 * errors[False]
 
 
 def error_of(release):

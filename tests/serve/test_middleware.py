@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socket import gethostname
-from statistics import median
 from time import sleep
 
 import pytest
@@ -225,15 +224,17 @@ def test_too_many_requests_are_refused_uncharged_and_told_when_to_come_again(tmp
 
 def test_a_failed_token_is_answered_on_the_quantum(tmp_path):
     with Inside(tmp_path, quantum=0.2) as inside:
-        waited = []
-        for _, headers in spoiled(inside):
+        for what, headers in spoiled(inside):
             encoded = {name: value.encode("latin-1") for name, value in headers.items()}
-            found = inside.web.get("/v1/me", headers=encoded)
-            assert found.status_code == 401
-            waited.append(found.elapsed.total_seconds())
-        # A busy machine may miss a tick now and then.
-        assert min(waited) > 0.19
-        assert median(waited) < 0.4
+            # A busy machine may miss a quantum: each kind is refused after one of them, at one of three tries.
+            for _ in range(3):
+                found = inside.web.get("/v1/me", headers=encoded)
+                assert found.status_code == 401
+                waited = found.elapsed.total_seconds()
+                assert waited > 0.19
+                if waited < 0.4:
+                    break
+            assert waited < 0.4, what
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "example.org", "::"])
@@ -264,7 +265,21 @@ def test_a_path_that_does_not_exist_is_a_page_for_a_browser_and_a_problem_for_a_
     assert "text/html" in page.headers["content-type"]
     bearer = {"authorization": f"Bearer {inside.tokens['analyst']}"}
     nobody = inside.web.get("/nowhere", headers=browser, follow_redirects=False)
-    assert (nobody.status_code, nobody.headers["location"][:8]) == (303, "/sign-in")
+    assert (nobody.status_code, nobody.headers["location"]) == (303, "/sign-in")
     for headers, path in (({}, "/nowhere"), (browser, "/v1/nowhere")):
         found = inside.web.get(path, headers=headers | bearer)
         assert (found.status_code, found.json()["error"]) == (404, "NotFound")
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/t/people/ask", "/sign-in?to=%2Ft%2Fpeople%2Fask"),
+        ("/owner", "/sign-in?to=%2Fowner"),
+        (f"/t/{'%41' * 10_000}/ask", "/sign-in"),
+        (f"/{'%41' * 10_000}", "/sign-in"),
+    ],
+)
+def test_where_a_sign_in_leads_to_is_a_page_and_short(inside, path, to):
+    found = inside.web.get(path, headers={"accept": "text/html"}, follow_redirects=False)
+    assert (found.status_code, found.headers["location"]) == (303, to)

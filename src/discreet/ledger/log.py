@@ -387,7 +387,9 @@ class _Proposal:
     def fail(self, error: BaseException) -> None:
         if not self.done:
             known = isinstance(error, DiscreetError)
-            self.settle(type(error)(*error.args) if known else LedgerFailed(f"the ledger stopped ({error!r})."))
+            self.settle(
+                type(error)(*error.args) if known else LedgerFailed(f"the ledger stopped ({type(error).__name__}).")
+            )
 
     def result(self) -> Any:
         if isinstance(self._outcome, Exception):

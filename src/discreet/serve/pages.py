@@ -33,6 +33,7 @@ _STATIC = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # Where a sign-in may redirect to: only pages of this server, and nothing a browser takes for another host.
 _WANTED = re.compile(r"/owner|/t/[\w.%~-]+/[a-z]+", re.ASCII)
+_LONGEST_PATH = 500
 # Files whose address contains their version may be cached for a day.
 _CACHED = {"cache-control": "private, max-age=86400"}
 _making = Lock()
@@ -183,7 +184,9 @@ def _redirect(place: str) -> RedirectResponse:
 
 
 def _sign_in_first(request: Request) -> RedirectResponse:
-    return _redirect(f"/sign-in?to={quote(quote(request.url.path), safe='')}")
+    # A path is as long as somebody likes, and a reply that repeats it several times as long.
+    wanted = quote(request.url.path) if len(request.url.path) <= _LONGEST_PATH else ""
+    return _redirect(f"/sign-in?to={quote(wanted, safe='')}" if _WANTED.fullmatch(wanted) else "/sign-in")
 
 
 def _is_ours(request: Request) -> bool:
