@@ -47,7 +47,7 @@ def test_a_count_has_its_price_before_and_its_error_after(visit, expect):
 def test_what_is_typed_while_the_page_loads_stays(visit, expect):
     found = visit()
     waiting = []
-    found.page.route("**/v1/tables/people", lambda route: waiting.append(route))
+    found.page.route("**/tables/people", lambda route: waiting.append(route))
     found.to(PEOPLE)
     typed = "SELECT COUNT(*) FROM people WHERE hours > 41"
     found.page.fill("#sql", typed)
@@ -77,7 +77,7 @@ def test_what_comes_late_does_not_move_the_button_under_the_finger(visit, expect
     found, late, now = visit(viewport={"width": width, "height": 900}), [], []
     for what in ("known*", "plan"):
         hold = lambda route: route.continue_() if now else late.append(route)
-        found.page.route(f"**/v1/tables/people/{what}", hold)
+        found.page.route(f"**/tables/people/{what}", hold)
     page = found.to(PEOPLE)
     page.fill("#sql", "SELECT COUNT(*) FROM people WHERE sex = 'Male'")
     expect(page.locator("#columns .put")).to_have_count(4)
@@ -133,7 +133,7 @@ def test_a_price_that_comes_late_is_not_that_of_another_wish(visit, expect):
     page = found.to(PEOPLE)
     page.fill("#error", "3.5")
     expect(page.locator("#price")).to_contain_text("± 3.5")
-    page.route("**/v1/tables/people/plan", hold)
+    page.route("**/tables/people/plan", hold)
     page.fill("#sql", "SELECT COUNT(*) FROM people WHERE hours <= 13 AND age >= 30")
     while not late:
         page.wait_for_timeout(50)
@@ -213,6 +213,18 @@ def test_the_builder_writes_sql_that_is_asked(visit, expect):
     expect(marks(page, "rect")).to_have_count(3)
 
 
+def test_who_chooses_to_build_before_the_columns_come_can_build(visit, expect):
+    found = visit()
+    waiting = []
+    found.page.route("**/tables/people", lambda route: waiting.append(route))
+    with found.page.expect_request("**/tables/people"):
+        page = found.to(PEOPLE)
+    page.get_by_label("Build it").check()
+    assert page.locator("#builder").is_hidden()
+    waiting[0].continue_()
+    page.get_by_role("button", name="+ Add a condition").click()
+
+
 def test_the_builder_sums_and_averages(visit, expect):
     page = visit(PEOPLE).page
     page.get_by_label("Build it").check()
@@ -259,7 +271,7 @@ def test_a_lost_connection_is_tried_again_with_the_same_key(visit, expect):
         else:
             route.continue_()
 
-    page.route("**/v1/tables/people/ask", lose_the_first)
+    page.route("**/tables/people/ask", lose_the_first)
     ask(page, "SELECT COUNT(*) FROM people WHERE hours > 55", 60)
     expect(page.locator(".answer .number")).to_contain_text("±")
     assert len(keys) == 2
@@ -279,7 +291,7 @@ def test_who_comes_too_often_waits_and_is_answered(visit, expect):
         else:
             route.continue_()
 
-    page.route("**/v1/tables/people/ask", first_too_often)
+    page.route("**/tables/people/ask", first_too_often)
     ask(page, "SELECT COUNT(*) FROM people WHERE hours > 50", 60)
     expect(page.locator(".answer .number")).to_contain_text("±")
     assert len(calls) == 2

@@ -176,12 +176,15 @@ async function begin() {
   left = facts.remaining.epsilon;
   byId("columns").replaceChildren(...columns.map(columnItem));
   const builder = new Builder(byId("builder"), table, columns, write);
-  for (const mode of document.getElementsByName("mode")) {
-    mode.addEventListener("change", () => {
-      byId("builder").hidden = mode.value !== "build";
-      if (mode.value === "build") builder.write();
-    });
-  }
+  const modes = [...document.getElementsByName("mode")];
+  const chosen = () => {
+    const building = modes.some(({ checked, value }) => checked && value === "build");
+    byId("builder").hidden = !building;
+    if (building) builder.write();
+  };
+  for (const mode of modes) mode.addEventListener("change", chosen);
+  // A person may have chosen to build before the columns came.
+  chosen();
   for (const found of kept().reverse()) show(found);
   changed();
   await showKnown();

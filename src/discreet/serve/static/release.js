@@ -140,7 +140,8 @@ async function begin() {
   if (role !== "auditor") {
     const facts = await budget();
     columnChecks(facts.columns);
-    choose(left > 1 ? 0.5 / left : 0.5);
+    // What a person typed meanwhile stays.
+    if (!byId("epsilon").value) choose(left > 1 ? 0.5 / left : 0.5);
     byId("slider").value = (100 * epsilon()) / (left || 1);
   }
   const jobs = await list();
