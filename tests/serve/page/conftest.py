@@ -75,6 +75,14 @@ class Visit:
         self.page.goto(self.server.address + path)
         return self.page
 
+    def early(self, path, reply):
+        """Go to a page that waits for a reply; the second is a function that lets the reply through."""
+        waiting = []
+        self.page.route(reply, lambda route: waiting.append(route))
+        with self.page.expect_request(reply):
+            self.to(path)
+        return self.page, lambda: waiting[0].continue_()
+
 
 @pytest.fixture
 def visit(server, chromium, at_home):

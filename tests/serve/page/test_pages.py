@@ -155,6 +155,15 @@ def test_the_history_is_filtered_and_exported(visit, api, expect):
     expect(page.locator("#total")).to_contain_text("spends")
 
 
+@pytest.mark.parametrize(("typed", "shown"), [("0.125", "0.125"), ("0", "0.5")])
+def test_a_cost_of_a_release_that_is_typed_before_the_budget_comes_stays(visit, expect, typed, shown):
+    page, let_through = visit().early("/t/people/release", "**/tables/people")
+    page.fill("#epsilon", typed)
+    let_through()
+    expect(page.locator("#of-left")).to_contain_text("left")
+    assert page.input_value("#epsilon") == shown
+
+
 def test_a_release_is_planned_made_watched_compared_and_downloaded(visit, expect):
     page = visit("/t/people/release").page
     for name in ("sex", "city", "hours"):

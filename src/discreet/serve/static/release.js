@@ -141,7 +141,7 @@ async function begin() {
     const facts = await budget();
     columnChecks(facts.columns);
     // What a person typed meanwhile stays.
-    if (!byId("epsilon").value) choose(left > 1 ? 0.5 / left : 0.5);
+    if (!(epsilon() > 0)) choose(left > 1 ? 0.5 / left : 0.5);
     byId("slider").value = (100 * epsilon()) / (left || 1);
   }
   const jobs = await list();
