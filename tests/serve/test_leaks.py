@@ -186,7 +186,8 @@ def test_a_slow_reading_shows_only_without_a_quantum(tmp_path, quantum, shows):
             reply = inside.ask(f"hours >= {number} AND city = 'Bern' AND age >= 18", error=60 - number)
             kinds[number % 2].append(monotonic() - begun)
             assert reply.json()["origin"] != "known"
-        assert bool(np.median(kinds[1]) - np.median(kinds[0]) > 0.03) is shows
+        # A busy machine only ever delays a reply, so the quickest of each kind are compared.
+        assert (min(kinds[1]) - min(kinds[0]) > 0.03) is shows
 
 
 @pytest.mark.server
