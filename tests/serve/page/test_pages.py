@@ -157,7 +157,7 @@ def test_the_history_is_filtered_and_exported(visit, api, expect):
 
 @pytest.mark.parametrize(("typed", "shown"), [("0.125", "0.125"), ("0", "0.5")])
 def test_a_cost_of_a_release_that_is_typed_before_the_budget_comes_stays(visit, expect, typed, shown):
-    page, let_through = visit().early("/t/people/release", "**/tables/people")
+    page, let_through = visit().early("/t/people/release", "**/v1/tables/people")
     page.fill("#epsilon", typed)
     let_through()
     expect(page.locator("#columns input")).not_to_have_count(0)
